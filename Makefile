@@ -1,0 +1,70 @@
+# Two commands: `make book` and `make test`. `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet
+PAGE := _build/html/index.html
+# Tiny trainings are several times faster on one thread.
+export OMP_NUM_THREADS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help book serve test lint notebooks pins clean
+
+help: ## list the commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
+	  awk -F':.*## ' '{ printf "make %-10s %s\n", $$1, $$2 }'
+
+book: $(VENV)/book ## build the book from the stored outputs
+	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet || { \
+	  echo "The book has warnings, and a warning is an error here: mend"; \
+	  echo "the lines that name a file above, then run make book again."; \
+	  exit 1; }
+	@echo "Open file://$(CURDIR)/$(PAGE)"
+
+serve: book ## build the book and open it on a free port (or PORT=8000)
+	@$(BIN)/python tools/serve.py _build/html $(PORT)
+
+test: $(VENV)/test lint book ## run everything: units, notebooks, pages
+	@$(BIN)/python tools/test.py
+
+lint: $(VENV)/test ## check style
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . || { \
+	  echo "Style: '$(BIN)/ruff check --fix . && $(BIN)/ruff format .'"; \
+	  echo "mends most of it."; exit 1; }
+
+notebooks: $(VENV)/test ## run the notebooks again and store their outputs
+	@$(BIN)/python tools/notebooks.py $(ONLY)
+
+pins: $(VENV)/test ## write requirements.txt again from pyproject.toml
+	@$(BIN)/uv pip compile pyproject.toml --group test --quiet \
+	  --no-annotate --no-header --python-version 3.11 --upgrade \
+	  --output-file requirements.txt
+	@sed -i.old 's/+cpu$$//' requirements.txt && rm requirements.txt.old
+
+clean: ## remove what was built
+	rm -rf _build $(VENV)
+
+# The book needs no torch. Both stamps are older than requirements.txt when it
+# changes, and then the environment is made anew.
+$(VENV)/book: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; \
+	  exit 1; }
+	@echo "Making $(VENV) (once)"
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+	  echo "Python has no venv: on Debian, apt install python3-venv."; exit 1; }
+	@$(PIP) install --constraint requirements.txt pip && \
+	 $(PIP) install --constraint requirements.txt --group book || { \
+	  echo "The packages did not install: is there a network? Then again."; \
+	  exit 1; }
+	@touch $@
+
+$(VENV)/test: $(VENV)/book pyproject.toml
+	@echo "Installing torch and the test tools (once)"
+	@$(PIP) install --requirement requirements.txt && \
+	 $(PIP) install --no-build-isolation --no-deps --editable . || { \
+	  echo "The packages did not install: is there a network? Then again."; \
+	  exit 1; }
+	@touch $@

@@ -1,0 +1,60 @@
+"""Self-contained HTML: what the page shows is in the page.
+
+One rule serves a built page, Jupyter, VS Code and Colab alike: style, data and
+script stand inside the element, nothing is asked of any other place, and what
+stands in ``body`` is shown where scripts do not run.
+"""
+
+import hashlib
+import json
+from html import escape
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BASE_STYLE = (HERE / "base.css").read_text(encoding="utf-8")
+
+MOUNT = """
+const data = %(data)s;
+(function find(tries) {
+  const root = document.querySelector(
+    '[data-companion="%(key)s"]:not([data-mounted])');
+  if (root) { root.dataset.mounted = "yes"; mount(root, data); }
+  else if (tries) setTimeout(find, 100, tries - 1);
+})(100);
+"""
+
+
+def inline(
+    kind: str,
+    *,
+    body: str,
+    label: str,
+    caption: str = "",
+    style: str = "",
+    script: str = "",
+    data: object = None,
+) -> str:
+    """An element of the given kind, with everything it needs inside it.
+
+    Args:
+        kind: One word; the element's class is ``companion companion-<kind>``.
+        body: HTML shown at once, and all there is without scripts.
+        label: What a screen reader calls the element.
+        caption: What the reader should see in it, as HTML.
+        style: CSS for this kind, on top of the palette every kind shares.
+        script: JavaScript that defines ``function mount(root, data)``.
+        data: What ``mount`` gets, as JSON.
+    """
+    payload = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    parts = [f"<style>{BASE_STYLE}{style}</style>", body]
+    if caption:
+        parts.append(f"<figcaption>{caption}</figcaption>")
+    key = hashlib.sha256((kind + body + payload).encode()).hexdigest()[:12]
+    if script:
+        mount = MOUNT % {"data": payload.replace("</", "<\\/"), "key": key}
+        code = script.replace("</script", "<\\/script")
+        parts.append(f'<script type="module">{code}{mount}</script>')
+    return (
+        f'<figure class="companion companion-{kind}" data-companion="{key}" '
+        f'aria-label="{escape(label)}">\n' + "\n".join(parts) + "\n</figure>"
+    )

@@ -1,0 +1,50 @@
+"""What several test files share: the browser and the built book."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+CHROMIUM = "/usr/bin/chromium"
+WITHOUT_CHROMIUM = (
+    "no Chromium at /usr/bin/chromium, so the pages are not tested: "
+    "on Debian, 'apt install chromium fonts-noto-cjk' brings it"
+)
+QUIET = (
+    "--no-sandbox --disable-gpu --no-first-run --disable-sync "
+    "--disable-background-networking --disable-component-update"
+)
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    """Every test draws the same random numbers, in whatever order it runs."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A headless Chromium; .ci/run sets REQUIRE_CHROMIUM, others may skip."""
+    if not Path(CHROMIUM).exists():
+        if os.environ.get("REQUIRE_CHROMIUM"):
+            pytest.fail(WITHOUT_CHROMIUM)
+        pytest.skip(WITHOUT_CHROMIUM)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=QUIET.split()
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def built_book():
+    """Where the pages lie; `make test` builds them first."""
+    pages = ROOT / "_build" / "html"
+    if not (pages / "index.html").exists():
+        pytest.fail("the book is not built: run make book")
+    return pages

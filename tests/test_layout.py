@@ -1,0 +1,100 @@
+"""The house plan, as tests: one word per chapter, layers, small pieces."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import companion
+from companion import CHAPTERS
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "companion"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+SCRIPTS = [*MODULES, *sorted((ROOT / "tools").glob("*.py"))]
+OPEN_TO_ALL = {"data"}  # What chapters may import besides earlier chapters.
+
+
+def name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def imported(path):
+    """The parts of companion that the file imports: rnn, data, figures …"""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name(path)}: import by the full name"
+            targets = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        parts = [t.split(".") for t in targets]
+        found |= {p[1] for p in parts if p[0] == "companion" and len(p) > 1}
+    return found & {
+        p.stem if p.is_file() else p.name for p in PACKAGE.iterdir()
+    }
+
+
+@pytest.mark.parametrize(("number", "word"), list(enumerate(CHAPTERS, 1)))
+def test_a_chapter_has_one_word_in_five_places(number, word):
+    for place in (
+        PACKAGE / f"{word}.py",
+        ROOT / "book" / f"{number:02}_{word}.ipynb",
+        PACKAGE / "interview" / "bank" / f"{word}.toml",
+        ROOT / "tests" / f"test_{word}.py",
+    ):
+        assert place.exists()
+    toc = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+    assert f"book/{number:02}_{word}\n" in toc
+
+
+@pytest.mark.parametrize(("number", "word"), list(enumerate(CHAPTERS)))
+def test_a_chapter_imports_only_earlier_chapters(number, word):
+    allowed = set(CHAPTERS[:number]) | OPEN_TO_ALL
+    assert imported(PACKAGE / f"{word}.py") <= allowed
+
+
+def test_data_imports_no_chapter():
+    for path in (PACKAGE / "data").glob("*.py"):
+        assert imported(path) <= {"data"}, name(path)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=name)
+def test_a_module_fits_on_a_few_screens(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 250
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=name)
+def test_a_function_fits_on_one_screen(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            lines = node.end_lineno - node.lineno + 1
+            if ast.get_docstring(node) is not None:
+                doc = node.body[0]
+                lines -= doc.end_lineno - doc.lineno + 1
+            assert lines <= 25, f"{node.name}: {lines} lines"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_what_is_public_has_a_docstring(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    for node in [tree, *(n for n in tree.body if isinstance(n, kinds))]:
+        if not getattr(node, "name", "").startswith("_"):
+            assert ast.get_docstring(node), getattr(node, "name", name(path))
+
+
+def test_the_device_is_one_that_torch_can_use():
+    import torch
+
+    assert torch.ones(2, device=companion.device()).sum().item() == 2
+
+
+def test_the_book_is_built_without_torch():
+    """Only the lazy import in ``device`` may name it."""
+    for part in ("interview", "figures/inline.py"):
+        path = PACKAGE / part
+        for module in path.glob("*.py") if path.is_dir() else [path]:
+            assert "torch" not in module.read_text(encoding="utf-8").split()

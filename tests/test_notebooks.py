@@ -1,0 +1,172 @@
+"""The stored notebooks: run top to bottom, clean, and honest about it.
+
+nbval compares outputs with a fresh run; it does not see a notebook that was
+never run. These tests look at the files alone.
+"""
+
+import ast
+import itertools
+import re
+from pathlib import Path
+
+import nbformat
+
+from companion import CHAPTERS
+
+BOOK = Path(__file__).parents[1] / "book"
+PATHS = sorted(BOOK.glob("*.ipynb"))
+REMOTE = re.compile(r"""(src|href)=["']https?:|url\(["']?https?:|@import""")
+IMPORT = re.compile(r"^(import|from) ", re.MULTILINE)
+INSTALL = re.compile(r"^\s*[%!]?\s*(pip|conda|apt)\b", re.MULTILINE)
+FOLDER = re.compile(r"(/home/|/root/|/Users/|/work/|/tmp/|[A-Z]:\\\\)")
+TAGS = {
+    "exercise",
+    "hide-cell",
+    "hide-input",
+    "nbval-ignore-output",
+    "raises-exception",
+    "remove-cell",
+    "solution",
+}
+
+
+def pytest_generate_tests(metafunc):
+    if "notebook" in metafunc.fixturenames:
+        books = [nbformat.read(p, as_version=4) for p in PATHS]
+        metafunc.parametrize("notebook", books, ids=[p.stem for p in PATHS])
+
+
+def code(notebook):
+    return [c for c in notebook.cells if c.cell_type == "code"]
+
+
+def tagged(cell, tag):
+    return tag in cell.metadata.get("tags", [])
+
+
+def texts(cell):
+    for output in cell.outputs:
+        yield output.get("text", "")
+        for mime, data in output.get("data", {}).items():
+            if not mime.startswith("image/p"):
+                yield data if isinstance(data, str) else str(data)
+
+
+def test_every_cell_was_run_once_in_order(notebook):
+    counts = [c.execution_count for c in code(notebook)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_an_error_stands_only_where_it_is_meant(notebook):
+    for cell in code(notebook):
+        failed = any(o.output_type == "error" for o in cell.outputs)
+        assert failed == tagged(cell, "raises-exception"), cell.source
+
+
+def test_nothing_is_printed_to_stderr(notebook):
+    for cell in code(notebook):
+        assert all(o.get("name") != "stderr" for o in cell.outputs)
+
+
+def test_no_output_names_a_folder_of_some_machine(notebook):
+    for cell in code(notebook):
+        assert not any(FOLDER.search(t) for t in texts(cell)), cell.source
+
+
+def test_nothing_is_asked_of_another_site(notebook):
+    for cell in notebook.cells:
+        parts = texts(cell) if cell.cell_type == "code" else [cell.source]
+        for text in parts:
+            assert not REMOTE.search(text), cell.source
+
+
+def test_outputs_need_no_widget_front_end(notebook):
+    assert "widgets" not in notebook.metadata
+    for cell in code(notebook):
+        for output in cell.outputs:
+            assert not any("widget" in m for m in output.get("data", {}))
+
+
+def test_the_metadata_is_only_what_a_reader_needs(notebook):
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    assert notebook.metadata.kernelspec.name == "python3"
+    for cell in notebook.cells:
+        assert set(cell.metadata) <= {"tags"}
+        assert set(cell.metadata.get("tags", [])) <= TAGS
+
+
+def test_cell_ids_are_unique_words(notebook):
+    ids = [c.id for c in notebook.cells]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(r"[a-z0-9][a-z0-9-]*", i) for i in ids)
+
+
+def test_one_import_cell_and_no_install_cell(notebook):
+    cells = code(notebook)
+    imports = [
+        c for c in cells if re.search(r"^(import|from) ", c.source, re.M)
+    ]
+    assert imports == cells[:1]
+    assert not any(INSTALL.search(c.source) for c in cells)
+
+
+def test_a_chapter_imports_only_modules_up_to_its_own(notebook):
+    word = notebook.cells[0].id.removesuffix("-title")
+    later = CHAPTERS[CHAPTERS.index(word) + 1 :]
+    for module in later:
+        assert f"companion.{module}" not in code(notebook)[0].source
+
+
+def test_what_a_machine_may_change_is_checked_in_the_next_cell(notebook):
+    cells = code(notebook)
+    for cell, after in zip(cells, [*cells[1:], None], strict=True):
+        if tagged(cell, "nbval-ignore-output"):
+            assert after is not None
+            assert "assert" in after.source, cell.source
+
+
+def signature(cell):
+    function = ast.parse(cell.source).body[0]
+    assert isinstance(function, ast.FunctionDef), cell.source
+    return ast.unparse(function.args)
+
+
+def test_a_solution_has_the_signature_of_its_stub(notebook):
+    stubs = [c for c in code(notebook) if tagged(c, "exercise")]
+    solutions = [c for c in code(notebook) if tagged(c, "solution")]
+    assert len(stubs) == len(solutions) >= 2
+    for stub, solution in zip(stubs, solutions, strict=True):
+        assert signature(stub) == signature(solution)
+        assert "NotImplementedError" in stub.source
+        assert ".passed" in solution.source
+        assert "assert" in solution.source
+
+
+def test_a_stub_is_told_what_is_missing(notebook):
+    cells = code(notebook)
+    for stub, after in itertools.pairwise(cells):
+        if tagged(stub, "exercise"):
+            assert "check(" in after.source
+            assert any("not written" in t for t in texts(after))
+
+
+def test_every_chapter_has_its_parts(notebook):
+    everything = "\n".join(c.source for c in notebook.cells)
+    outputs = "\n".join(t for c in code(notebook) for t in texts(c))
+    for part in (
+        "source(",
+        "assert ",
+        "check(",
+        "figures.",
+        "{margin}",
+        "interview.show(",
+        "<details>",
+    ):
+        assert part in everything, part
+    assert 'class="companion' in outputs
+    assert "needs a kernel" in outputs
+
+
+def test_the_number_of_notebooks_is_the_number_of_chapters():
+    words = [p.stem.split("_", 1)[1] for p in PATHS]
+    assert words == list(CHAPTERS)
