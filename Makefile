@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet
+TEST := $(BIN)/python -m pytest --quiet --numprocesses auto
 PAGE := _build/html/index.html
 # Tiny trainings are several times faster on one thread.
 export OMP_NUM_THREADS := 1
@@ -27,7 +28,15 @@ serve: book ## build the book and open it on a free port (or PORT=8000)
 	@$(BIN)/python tools/serve.py _build/html $(PORT)
 
 test: $(VENV)/test lint book ## run everything: units, notebooks, pages
-	@$(BIN)/python tools/test.py
+	@$(TEST) -rs || { echo "A test names what broke; 'make help' lists"; \
+	  echo "what to run."; exit 1; }
+	@echo "Again, with every shape and type in a signature checked"
+	@$(TEST) --jaxtyping-packages=companion,beartype.beartype \
+	  -m "not bad_input and not browser"
+	@echo "Every notebook, its stored outputs against a fresh run"
+	@$(TEST) --nbval --nbval-current-env --nbval-cell-timeout=120 \
+	  --dist loadfile -p no:cacheprovider book || { \
+	  echo "If the new output is right, 'make notebooks' stores it."; exit 1; }
 
 lint: $(VENV)/test ## check style
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . || { \

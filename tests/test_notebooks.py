@@ -73,6 +73,11 @@ def test_no_output_names_a_folder_of_some_machine(notebook):
         assert not any(FOLDER.search(t) for t in texts(cell)), cell.source
 
 
+def test_no_output_names_an_address_in_memory(notebook):
+    for cell in code(notebook):
+        assert not any(" at 0x" in t for t in texts(cell)), cell.source
+
+
 def test_nothing_is_asked_of_another_site(notebook):
     for cell in notebook.cells:
         parts = texts(cell) if cell.cell_type == "code" else [cell.source]

@@ -1,21 +1,16 @@
 """The tools behind make: notebooks that reproduce, a server that explains."""
 
-import sys
 import threading
 import urllib.request
-from pathlib import Path
 
 import nbformat
-import pytest
-from nbformat.v4 import new_code_cell, new_notebook
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import notebooks
+import pytest
 import serve
+from nbformat.v4 import new_code_cell, new_notebook
 
 CELLS = (
     "import sys\nprint('a')\nsys.stdout.flush()\nprint('b')",
-    "object()",
     "import ipywidgets\nipywidgets.IntSlider()",
 )
 
@@ -34,8 +29,7 @@ def test_running_a_notebook_twice_gives_the_same_bytes(notebook):
     assert notebook.read_bytes() == first
     outputs = [c.outputs[0] for c in nbformat.read(notebook, 4).cells]
     assert outputs[0].text == "a\nb\n"
-    assert "at 0x..." in outputs[1].data["text/plain"]
-    assert list(outputs[2].data) == ["text/plain"]
+    assert list(outputs[1].data) == ["text/plain"]
 
 
 def test_a_notebook_that_fails_stays_as_it_was(tmp_path, capsys):
