@@ -152,7 +152,7 @@ def test_a_stub_is_told_what_is_missing(notebook):
     for stub, after in itertools.pairwise(cells):
         if tagged(stub, "exercise"):
             assert "check(" in after.source
-            assert any("not written" in t for t in texts(after))
+            assert any("Nothing is written" in t for t in texts(after))
 
 
 def test_every_chapter_has_its_parts(notebook):

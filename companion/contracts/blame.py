@@ -1,0 +1,83 @@
+"""What an exception, or a function that never ends, is put down to."""
+
+import linecache
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+
+GUARD = str(Path(__file__).with_name("guard.py"))
+"""The learner's frames are those after the last one in this file."""
+
+# What PyTorch says -> what the learner probably did.
+EXPLAINED = {
+    r"::Half without overflow": "float16 ends at 65504, so -1e9 does not fit: "
+    "use `torch.finfo(scores.dtype).min` or `-torch.inf`.",
+    r"with a bool tensor is not supported": "The mask is boolean: turn it "
+    "round with `~mask`.",
+    r"must match the size|cannot be multiplied|Expected size for": "Print "
+    "the shapes on both sides: is an axis missing, or are two swapped?",
+    r"expected scalar type|same dtype": "Two number types meet: make new "
+    "tensors with `dtype=` that of the input.",
+    r"view size is not compatible": "`.reshape` copies where `.view` cannot.",
+    r"call numpy\(\) on Tensor": "Stay in torch: NumPy cuts the gradient.",
+}
+COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
+
+
+def said_by(error: BaseException) -> str:
+    """What an exception says: short, and the same in every run."""
+    try:
+        said = " ".join(str(error).split())
+    except BaseException:
+        return ""
+    said = re.sub(r"0x[0-9a-fA-F]{4,}", "0x…", said)
+    if len(said) > 240:
+        return said[:240] + "…"
+    return said if said.endswith((".", "!", "?")) or not said else said + "."
+
+
+def hint(said: str) -> str:
+    """The likely mistake behind what PyTorch says, or nothing."""
+    hints = (h for k, h in EXPLAINED.items() if re.search(k, said))
+    return next(hints, "")
+
+
+def raised_at(error: BaseException) -> str:
+    """The learner's line that an exception came from."""
+    return learner_line(traceback.walk_tb(error.__traceback__))
+
+
+def now_at(thread: threading.Thread) -> str:
+    """The learner's line that a running thread is at."""
+    frame = sys._current_frames().get(thread.ident)
+    steps = reversed(list(traceback.walk_stack(frame))) if frame else ()
+    return learner_line(steps)
+
+
+def learner_line(steps: Iterable) -> str:
+    """Which line of the learner's own file a call stack has reached.
+
+    ``steps`` are (frame, line number), outermost first. Nothing if the stack
+    is elsewhere.
+    """
+    steps = [(f.f_code, line) for f, line in steps]
+    files = [code.co_filename for code, _ in steps]
+    if GUARD not in files:
+        return ""
+    after = len(files) - files[::-1].index(GUARD)
+    inside = [
+        (code, line)
+        for code, line in steps[after:]
+        if not re.search("(site|dist)-packages", code.co_filename)
+        and code.co_name not in COMPREHENSIONS
+    ]
+    if not inside:
+        return ""
+    home = inside[0][0].co_filename
+    code, line = [s for s in inside if s[0].co_filename == home][-1]
+    text = linecache.getline(home, line).strip()[:70]
+    where = f"in line {line - code.co_firstlineno + 1} of `{code.co_name}`"
+    return f"{where}, `{text}`" if text else where

@@ -1,0 +1,179 @@
+"""A learner's function, behind which nothing can go unnoticed."""
+
+import inspect
+import re
+import threading
+
+import torch
+from torch import Tensor
+
+from companion.contracts.blame import hint, raised_at, said_by
+from companion.contracts.core import Broken, Component, finite, is_float
+
+# What a learner returned -> what the likely mistake is.
+STRAY = {
+    "NoneType": "Did you forget `return`?",
+    "tuple": "Return one tensor only.",
+    "list": "Join its entries with `torch.stack`.",
+    "ndarray": "Stay in torch: NumPy cuts the gradient.",
+    "generator": "Use `return`, not `yield`.",
+}
+
+
+class Stop(SystemExit):
+    """Raised inside a function that took too long.
+
+    A thread that ends with a SystemExit ends without a word.
+    """
+
+
+class Raised(Broken):
+    """The learner's function raised something."""
+
+
+class Guarded:
+    """The learner's function as a contract sees it.
+
+    Whatever it does, a contract gets a tensor of the right type and shape, or
+    ``Broken`` is raised. It works on copies, so it cannot change what the
+    contract compares with.
+    """
+
+    def __init__(self, component: Component, fn: object):
+        self.component, self.fn = component, fn
+        self.calls = 0
+        self.stopped = threading.Event()
+
+    def __call__(self, *args) -> Tensor:
+        """The result, in which every number is finite."""
+        result = self.raw(*args)
+        finite(self, result, f"The arguments were {self.describe(args)}.")
+        return result
+
+    def raw(self, *args) -> Tensor:
+        """The result, which may hold NaN."""
+        result = self.call(
+            *(a.clone() if isinstance(a, Tensor) else a for a in args)
+        )
+        self.require_tensor(result)
+        self.require_shape(result, args)
+        # A function may return the same memory again, overwritten.
+        return result.clone()
+
+    def call(self, *args) -> object:
+        """Whatever is returned for these very arguments."""
+        try:
+            return self.fn(*args)
+        except Stop:
+            raise
+        except BaseException as error:
+            message = self.explain(error, args)
+            cause = f"{type(error).__name__} {raised_at(error)}".rstrip()
+        finally:
+            self.calls += 1
+            torch.set_grad_enabled(True)
+            if self.stopped.is_set():
+                # It swallowed the Stop, and whatever came of it is no result.
+                raise Stop
+        raise Raised(message, cause=cause)
+
+    def explain(self, error: BaseException, args: tuple) -> str:
+        """What was raised, where, and what it probably means."""
+        name, said = type(error).__name__, said_by(error)
+        # PyTorch has a NotImplementedError of its own, about operations.
+        operation = re.search("aten::|not implemented for", said)
+        if name == "NotImplementedError" and not operation:
+            return (
+                "Nothing is written here yet. Write "
+                f"`def {self.component.signature}`, which returns "
+                f"{self.component.returns}."
+            )
+        raised = f"It raised {name} {raised_at(error)}".rstrip()
+        parts = (
+            f"{raised}: {said}" if said else f"{raised}.",
+            hint(said),
+            f"The arguments were {self.describe(args)}.",
+        )
+        return " ".join(filter(None, parts))
+
+    def describe(self, args: tuple) -> str:
+        """The arguments by name, with their shapes."""
+        words = []
+        for name, a in zip(self.component.parameters, args, strict=False):
+            value = str(tuple(a.shape)) if isinstance(a, Tensor) else repr(a)
+            half = is_float(a) and a.dtype != torch.float32
+            words.append(f"{name} {value}" + (f" {kind(a)}" if half else ""))
+        return ", ".join(words)
+
+    def require_tensor(self, result: object) -> None:
+        if not isinstance(result, Tensor):
+            name = type(result).__name__
+            what = "None" if result is None else f"a {name}, not a tensor"
+            raise Broken(
+                f"It returned {what}: expected {self.component.returns}. "
+                f"{STRAY.get(name, '')}".rstrip()
+            )
+        if result.layout != torch.strided or result.device.type != "cpu":
+            raise Broken(
+                f"It returned a {result.layout} tensor on {result.device}: "
+                "expected an ordinary one on the device of its inputs."
+            )
+
+    def require_shape(self, result: Tensor, args: tuple) -> None:
+        got, shape = tuple(result.shape), tuple(self.component.shape(*args))
+        if got != shape:
+            parts = (
+                f"It returned shape {got}: expected {shape}, "
+                f"{self.component.returns}.",
+                self.lookalike(got, args) or misshapen(got, shape),
+                f"The arguments were {self.describe(args)}.",
+            )
+            raise Broken(" ".join(filter(None, parts)))
+        if result.dtype != args[0].dtype:
+            raise Broken(
+                f"It returned {kind(result)} for {kind(args[0])}: expected "
+                f"the number type of `{self.component.parameters[0]}`."
+            )
+
+    def lookalike(self, got: tuple[int, ...], args: tuple) -> str:
+        """What else has the shape ``got``, or nothing."""
+        for words, shape in self.component.lookalikes.items():
+            if got == tuple(shape(*args)):
+                return words
+        return ""
+
+    def require_call(self) -> None:
+        """Raises Broken if the function cannot be called as it should be."""
+        name = self.component.name
+        if not callable(self.fn):
+            raise Broken(
+                f"It is not a function but a {type(self.fn).__name__}: pass "
+                f'the function itself, `check("{name}", {name})`.'
+            )
+        try:
+            signature = inspect.signature(self.fn)
+        except (TypeError, ValueError):
+            return  # Built-in functions do not say.
+        for args in self.component.cases().values():
+            try:
+                signature.bind(*args)
+            except TypeError as error:
+                called = ", ".join(self.component.parameters[: len(args)])
+                raise Broken(
+                    f"It cannot be called as `{name}({called})`: {error}. "
+                    f"Write `def {self.component.signature}`."
+                ) from None
+
+
+def kind(x: Tensor) -> str:
+    """``float32``, without the ``torch.`` before it."""
+    return str(x.dtype).removeprefix("torch.")
+
+
+def misshapen(got: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """How a wrong shape probably came about, or nothing."""
+    if sorted(got) == sorted(shape):
+        return "Are two axes swapped?"
+    if [n for n in got if n > 1] == [n for n in shape if n > 1]:
+        return "An axis of size 1 is lost or left over."
+    return ""

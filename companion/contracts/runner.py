@@ -1,0 +1,149 @@
+"""Tries contracts on a function that can neither hang nor leave traces."""
+
+import contextlib
+import ctypes
+import io
+import random
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from companion.contracts.blame import now_at, said_by
+from companion.contracts.common import GATE, contracts_of
+from companion.contracts.core import Broken
+from companion.contracts.guard import Guarded, Stop
+
+SECONDS = 5.0
+"""How long all contracts of a component may take together."""
+
+WORKER = "contracts"
+"""The name of the thread a learner's function runs in."""
+
+ALONE = threading.Lock()
+"""One check at a time: what ``undisturbed`` puts back belongs to all."""
+
+
+class FirstPrint(io.TextIOBase):
+    """What the learner prints, from the first call only.
+
+    The contracts call a function dozens of times.
+    """
+
+    def __init__(self, fn: Guarded, stream: io.TextIOBase):
+        super().__init__()
+        self.fn, self.stream = fn, stream
+
+    def write(self, text: str) -> int:
+        ours = threading.current_thread().name == WORKER
+        if not (ours and self.fn.calls):
+            self.stream.write(text)
+        return len(text)
+
+
+@contextlib.contextmanager
+def undisturbed(fn: Guarded) -> Iterator[None]:
+    """Puts back what a function may change for the whole process.
+
+    Grad mode is not among it: that belongs to a thread, and a function runs in
+    one of its own. Warnings are not shown: what they warn of, contracts find.
+
+    Raises:
+        RuntimeError: the function that is being checked called ``check``.
+    """
+    if threading.current_thread().name == WORKER:
+        raise RuntimeError("a function that is being checked called check()")
+    gpus = torch.cuda.device_count() if torch.cuda.is_initialized() else 0
+    dtype, python = torch.get_default_dtype(), random.getstate()
+    numpy = np.random.get_state()
+    with (
+        ALONE,
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(FirstPrint(fn, sys.stdout)),
+        torch.random.fork_rng(range(gpus)),
+    ):
+        warnings.simplefilter("ignore")
+        torch.set_default_dtype(torch.float32)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+            random.setstate(python)
+            np.random.set_state(numpy)
+
+
+def outcomes(fn: Guarded) -> list[tuple[str, Broken | None]]:
+    """Contract by contract, what is broken; after the gate nothing more."""
+    names = list(contracts_of(fn.component))
+    tried: list[tuple[str, Broken | None]] = []
+    late = in_time(fn, lambda: try_all(fn, tried))
+    # A copy: a thread that could not be stopped may still write to the list.
+    found = tried[: len(names)]
+    gate_shut = len(found) <= len(GATE) and found and found[-1][1] is not None
+    if len(found) < len(names) and not gate_shut:
+        where = f"was stopped {late or ''}".rstrip()
+        message = (
+            f"It had not come back after {SECONDS:g} seconds and {where}. "
+            "Does a loop never end, or run over single numbers?"
+        )
+        found.append((names[len(found)], Broken(message)))
+    return found
+
+
+def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
+    """Appends to ``tried`` as it goes, so that what was found is kept."""
+    for name, contract in contracts_of(fn.component).items():
+        broken = outcome(contract, fn)
+        tried.append((name, broken))
+        if broken and contract in GATE:
+            return
+
+
+def outcome(contract: Callable, fn: Guarded) -> Broken | None:
+    """What ``contract`` finds broken, or None."""
+    try:
+        contract(fn)
+    except Broken as broken:
+        return broken
+    except Stop:
+        raise
+    except BaseException as error:
+        # Raised while a result was looked at, say by a subclass of Tensor.
+        name, said = type(error).__name__, said_by(error)
+        return Broken(f"What it returned cannot be used: {name}: {said}")
+    return None
+
+
+def in_time(fn: Guarded, task: Callable[[], None]) -> str | None:
+    """Runs ``task``; if it takes too long, stops it and says where it was."""
+    # Not Thread.join: once interrupted, it takes a thread that runs for dead.
+    finished = threading.Event()
+
+    def work():
+        with contextlib.suppress(Stop):
+            task()
+        finished.set()
+
+    # A daemon, so that a function stuck in C cannot keep Python from ending.
+    thread = threading.Thread(target=work, name=WORKER, daemon=True)
+    try:
+        thread.start()
+        return None if finished.wait(SECONDS) else now_at(thread)
+    finally:
+        # Also when the learner interrupts the cell.
+        fn.stopped.set()
+        stop(thread, finished)
+
+
+def stop(thread: threading.Thread, finished: threading.Event) -> None:
+    """Raises ``Stop`` in ``thread``, again while the learner's code eats it."""
+    for _ in range(50):
+        if finished.is_set():
+            return
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Stop)
+        )
+        finished.wait(0.02)

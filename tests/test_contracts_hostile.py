@@ -1,0 +1,150 @@
+"""Whatever is raised, returned or passed, ``check`` reports it."""
+
+import re
+
+import pytest
+import torch
+from right import attention_by_matmul, softmax_by_hand
+from told import told
+from torch import nn
+
+from companion.contracts import check
+
+
+@pytest.mark.parametrize(
+    "kind", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit]
+)
+def test_what_is_raised_is_reported_with_its_line(kind):
+    def softmax(scores, dim):
+        # Not in the first line.
+        raise kind("too hot")
+
+    assert told("softmax", softmax) == (
+        f"It raised {kind.__name__} in line 3 of `softmax`, `raise "
+        'kind("too hot")`: too hot. The arguments were scores (2, 3, 5), '
+        "dim -1."
+    )
+
+
+def test_endless_recursion_is_reported():
+    def softmax(scores, dim):
+        return softmax(scores, dim)
+
+    assert "RecursionError in line 2 of `softmax`" in told("softmax", softmax)
+
+
+def test_an_exception_that_cannot_be_printed_is_reported():
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError
+
+    def softmax(scores, dim):
+        raise Mute
+
+    assert told("softmax", softmax).startswith("It raised Mute in line 2")
+
+
+def test_an_address_in_an_exception_is_left_out():
+    def softmax(scores, dim):
+        raise ValueError(object())
+
+    assert "<object object at 0x…>" in told("softmax", softmax)
+
+
+def test_a_stub_is_told_what_to_write():
+    def attention(q, k, v, mask=None):
+        raise NotImplementedError
+
+    assert told("attention", attention) == (
+        "Nothing is written here yet. Write `def attention(q, k, v, "
+        "mask=None)`, which returns the output (..., query, d_v)."
+    )
+
+
+class Untouchable(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if "shape" in str(func) or "layout" in str(func):
+            return super().__torch_function__(func, types, args, kwargs or {})
+        raise ValueError("do not touch")
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        (lambda s: None, "It returned None: expected .* forget `return`"),
+        (lambda s: (s, s), "It returned a tuple, not a tensor.*one tensor"),
+        (lambda s: [s], "It returned a list.*torch.stack"),
+        (lambda s: s.numpy(), "It returned a ndarray.*Stay in torch"),
+        (lambda s: (x for x in s), "It returned a generator.*not `yield`"),
+        (lambda s: 1.0, "It returned a float, not a tensor"),
+        (lambda s: s.double(), "It returned float64 for float32"),
+        (lambda s: s.long(), "It returned int64 for float32"),
+        (lambda s: s > 0, "It returned bool for float32"),
+        (lambda s: s + 1j, "It returned complex64 for float32"),
+        (lambda s: s.to("meta"), "It returned a .* tensor on meta"),
+        (lambda s: s.to_sparse(), "It returned a torch.sparse_coo tensor"),
+        (lambda s: s[0], r"It returned shape \(3, 5\): expected \(2, 3, 5\)"),
+        (lambda s: s.mT, r"shape \(2, 5, 3\): .* Are two axes swapped\?"),
+        (lambda s: s[None], "An axis of size 1 is lost or left over"),
+        (lambda s: s[:0], r"It returned shape \(0, 3, 5\)"),
+        (lambda s: s * torch.nan, "Batch 0, row 0, column 0 is NaN"),
+        (lambda s: s.as_subclass(Untouchable), "cannot be used: ValueError"),
+    ],
+)
+def test_what_is_no_result_is_reported(result, says):
+    assert re.search(says, told("softmax", lambda scores, dim: result(scores)))
+
+
+def test_a_view_of_the_input_is_no_trap():
+    report = check("softmax", lambda scores, dim: scores.view_as(scores))
+    assert "The scores came back as they were." in str(report)
+
+
+def test_memory_that_is_used_again_is_no_trap():
+    kept = {}
+
+    def softmax(scores, dim):
+        memory = kept.setdefault((scores.shape, scores.dtype), scores * 0)
+        return memory.detach().copy_(softmax_by_hand(scores, dim))
+
+    assert check("softmax", softmax).passed
+
+
+@pytest.mark.parametrize("fn", [None, "softmax", torch.ones(3)])
+def test_what_is_not_a_function_is_reported(fn):
+    message = told("softmax", fn)
+    assert message.startswith("It is not a function but a ")
+    assert 'check("softmax", softmax)' in message
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda: None,
+        lambda q, k, v: v,
+        lambda q, k, v, mask: v,
+        lambda q, k, v, mask=None, *, scale: v,
+        lambda q, k, v, mask, dropout: v,
+    ],
+)
+def test_a_wrong_number_of_parameters_names_the_call(fn):
+    message = told("attention", fn)
+    assert "It cannot be called as `attention(q, k, v" in message
+    assert message.endswith("Write `def attention(q, k, v, mask=None)`.")
+
+
+def test_more_parameters_are_welcome_if_they_have_a_default():
+    def attention(q, k, v, mask=None, *, dropout=0.0):
+        return attention_by_matmul(q, k, v, mask)
+
+    assert check("attention", attention).passed
+
+
+def test_a_module_is_as_good_as_a_function_and_its_class_is_not():
+    class Softmax(nn.Module):
+        def forward(self, scores, dim):
+            return scores.softmax(dim)
+
+    assert check("softmax", Softmax()).passed
+    assert "Softmax" in str(check("softmax", Softmax))

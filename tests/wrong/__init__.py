@@ -1,0 +1,37 @@
+"""Plausible mistakes, most of which return a tensor of the right shape.
+
+What each must be told stands beside it, as a regular expression that the first
+message of its report has to match.
+"""
+
+from importlib import import_module
+from typing import NamedTuple
+
+WRONG = []
+
+
+class Wrong(NamedTuple):
+    component: str
+    says: str
+    fn: object
+
+
+def wrong(component, says):
+    """Registers a function with what its report must say first."""
+
+    def register(fn):
+        WRONG.append(Wrong(component, says, fn))
+        return fn
+
+    return register
+
+
+for name in (
+    "anything",
+    "softmax",
+    "masked_softmax",
+    "attention",
+    "rnn",
+    "alignment",
+):
+    import_module(f"wrong.{name}")
