@@ -1,0 +1,10 @@
+"""The interview questions: a bank of data, and what shows it in a page.
+
+Needs nothing but Python, because the book is built without the packages that
+its chapters compute with.
+"""
+
+from companion.interview.bank import Question, load
+from companion.interview.page import show
+
+__all__ = ["Question", "load", "show"]

@@ -1,0 +1,351 @@
+"""The question bank: its format, what is in it, and the page made of it."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from companion import CHAPTERS
+from companion.contracts import check
+from companion.interview import load, show
+from companion.interview.bank import BANK, read
+from companion.interview.markup import to_html, to_plain
+from companion.interview.question import KINDS
+
+ROOT = Path(__file__).parents[1]
+QUESTIONS = [q for chapter in CHAPTERS for q in load(chapter)]
+
+
+def by_id(question):
+    return question.id
+
+
+def of(kind):
+    chosen = [q for q in QUESTIONS if q.kind == kind]
+    return pytest.mark.parametrize("question", chosen, ids=by_id)
+
+
+# What is in the bank
+
+
+def test_every_chapter_has_its_file_and_no_file_is_left_over():
+    assert {path.stem for path in BANK.glob("*.toml")} == set(CHAPTERS)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapter_has_eight_questions_or_more_of_all_kinds(chapter):
+    questions = load(chapter)
+    assert len(questions) >= 8
+    assert {q.kind for q in questions} == set(KINDS)
+
+
+@of("open")
+def test_an_open_answer_is_two_minutes_of_talk_with_four_to_seven_points(
+    question,
+):
+    assert 60 <= len(question.answer.en.split()) <= 200
+    assert 4 <= len(question.task.points) <= 7
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=by_id)
+def test_chinese_is_chinese_and_english_is_english(question):
+    han = re.compile(r"[\u4e00-\u9fff]")
+    assert han.search(question.prompt.zh)
+    assert han.search(question.answer.zh)
+    assert not han.search(question.prompt.en)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=by_id)
+def test_the_proof_of_an_answer_exists(question):
+    place, _, name = re.split("(::|#)", question.proof)
+    if place.endswith(".py"):
+        tree = ast.parse((ROOT / place).read_text(encoding="utf-8"))
+        assert name in {
+            node.name for node in tree.body if isinstance(node, ast.FunctionDef)
+        }
+    else:
+        path = ROOT / "book" / f"{place}.ipynb"
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        code = [c for c in notebook["cells"] if c["cell_type"] == "code"]
+        assert name in {cell["id"] for cell in code}
+
+
+@of("numeric")
+def test_every_number_is_computed_in_the_proofs(question):
+    proofs = (ROOT / "tests" / "test_interview_proofs.py").read_text("utf-8")
+    assert f'"{question.id}"' in proofs
+
+
+@of("code")
+def test_the_solution_of_a_code_question_passes_its_contracts(question):
+    solution, name = written(question.task.solution)
+    assert check(question.task.component, solution).passed
+    stub, same_name = written(question.task.stub)
+    assert same_name == name
+    report = check(question.task.component, stub)
+    assert "Nothing is written here yet" in str(report)
+
+
+def written(source):
+    """The function that some lines of code define."""
+    scope = {"torch": torch}
+    exec(source, scope)
+    (name,) = scope.keys() - {"torch", "__builtins__"}
+    return scope[name], name
+
+
+# The format
+
+WORDS = "{ en = 'text', zh = '文字' }"
+COMMON = f"""
+level = "mid"
+source = "new"
+proof = "tests/test_interview.py::test_a_valid_bank_is_read"
+prompt = {WORDS}
+answer = {WORDS}
+"""
+VALID = f"""
+[[question]]
+id = "rnn-open"
+kind = "open"
+topics = ["recurrence"]
+{COMMON}
+points = [{", ".join([WORDS] * 4)}]
+
+[[question]]
+id = "rnn-choice"
+kind = "choice"
+{COMMON}
+options = [
+  {{ text = {WORDS}, why = {WORDS}, right = true }},
+  {{ text = {WORDS}, why = {WORDS} }},
+  {{ text = {WORDS}, why = {WORDS} }},
+]
+
+[[question]]
+id = "rnn-numeric"
+kind = "numeric"
+{COMMON}
+value = 3
+tolerance = 0.5
+hint = {WORDS}
+mistakes = [{{ value = 5, why = {WORDS} }}]
+
+[[question]]
+id = "rnn-code"
+kind = "code"
+{COMMON}
+component = "rnn"
+stub = "def f(x): ..."
+solution = "def f(x): return x"
+"""
+
+
+def bank(tmp_path, **files):
+    for name, content in files.items():
+        path = tmp_path / f"{name}.toml"
+        path.write_text(content, encoding="utf-8")
+    return read(tmp_path)
+
+
+def test_a_valid_bank_is_read(tmp_path):
+    questions = bank(tmp_path, rnn=VALID)["rnn"]
+    assert [q.kind for q in questions] == list(KINDS)
+    assert questions[0].topics == ("recurrence",)
+    assert questions[0].prompt.zh == "文字"
+    assert [o.right for o in questions[1].task.options] == [True, False, False]
+    assert questions[2].task.mistakes[0].value == 5
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        (
+            'kind = "open"',
+            'kind = "opne"',
+            r"rnn.toml, question 1 'rnn-open', key 'kind': "
+            r"expected one of open, choice, numeric, code, got 'opne'",
+        ),
+        (
+            'id = "rnn-choice"',
+            'id = "choice"',
+            r"question 2, key 'id': expected text like rnn-.*, got 'choice'",
+        ),
+        (
+            'id = "rnn-choice"',
+            'id = "rnn-open"',
+            r"question 2 'rnn-open', key 'id': expected a name of its own "
+            r"\(rnn.toml, question 1 has it\), got 'rnn-open'",
+        ),
+        (
+            'level = "mid"\n',
+            "",
+            r"'rnn-open', key 'level': expected one of junior.*, got nothing",
+        ),
+        (
+            "zh = '文字'",
+            "zh = ''",
+            r"'rnn-open', key 'prompt.zh': expected text .*, got ''",
+        ),
+        (
+            "en = 'text', zh",
+            "en = 'one `tick', zh",
+            r"key 'prompt.en': expected text with every ` and \$ closed, "
+            r"got 'one `tick'",
+        ),
+        (
+            "{ en = 'text', zh = '文字' }]",
+            "{ en = 'text' }]",
+            r"key 'points\[4\].zh': expected text .*, got nothing",
+        ),
+        (
+            'topics = ["recurrence"]',
+            'topics = "recurrence"',
+            r"key 'topics': expected a list of lines .*, got 'recurrence'",
+        ),
+        (
+            "test_interview.py::test_a_valid_bank_is_read",
+            "somewhere",
+            r"key 'proof': expected text like .*, got 'tests/somewhere'",
+        ),
+        (
+            ", right = true",
+            "",
+            r"'rnn-choice', key 'options': expected one that is right, got 0",
+        ),
+        (
+            "right = true",
+            "right = 1",
+            r"key 'options\[1\].right': expected true or false, got 1",
+        ),
+        (
+            "tolerance = 0.5",
+            "tolerance = -1",
+            r"key 'tolerance': expected a number from 0 up, got -1",
+        ),
+        (
+            "value = 3",
+            "value = true",
+            r"'rnn-numeric', key 'value': expected a number, got True",
+        ),
+        (
+            "value = 5",
+            "value = 4",
+            r"key 'mistakes': expected numbers more than 1 apart, "
+            r"got '3 and 4'",
+        ),
+        (
+            "return x",
+            "retrun x",
+            r"'rnn-code', key 'solution': expected Python that compiles, got",
+        ),
+        (
+            'component = "rnn"',
+            'component = "rnn"\nanwser = "a slip"',
+            r"'rnn-code', key 'anwser': expected no such key, got 'a slip'",
+        ),
+        (
+            'id = "rnn-open"',
+            'id = "rnn-open',
+            r"rnn.toml: expected valid TOML, got: .*line 3",
+        ),
+    ],
+)
+def test_a_fault_is_named_with_its_file_question_and_key(
+    tmp_path, old, new, complaint
+):
+    assert old in VALID
+    with pytest.raises(ValueError, match=complaint):
+        bank(tmp_path, rnn=VALID.replace(old, new, 1))
+
+
+@pytest.mark.bad_input
+def test_a_file_without_questions_is_a_fault(tmp_path):
+    with pytest.raises(ValueError, match=r"key 'question': expected a list"):
+        bank(tmp_path, rnn="# nothing yet")
+
+
+@pytest.mark.bad_input
+def test_an_unknown_chapter_is_answered_with_the_known_ones():
+    known = ", ".join(CHAPTERS)
+    with pytest.raises(ValueError, match=f"one of {known}, got 'gru'"):
+        show("gru")
+
+
+# The markup
+
+
+def test_markup_on_paper():
+    assert to_html("Let `x < 1`.\n\nThen **stop**.") == (
+        "<p>Let <code>x &lt; 1</code>.</p><p>Then <strong>stop</strong>.</p>"
+    )
+    assert to_html("$2nd_{in}^2 < tanh(h_{t-1})$") == (
+        '<p><span class="formula">2<i>nd</i><sub><i>in</i></sub><sup>2</sup>'
+        " &lt; tanh(<i>h</i><sub><i>t</i>−1</sub>)</span></p>"
+    )
+
+
+def test_a_short_formula_stays_on_one_line():
+    assert "<i>q</i>\u00a0·\u00a0<i>k</i>" in to_html("$q · k$")
+
+
+def test_a_line_break_between_chinese_words_is_no_space():
+    assert to_html("注意\n力，\n也行 a\nb") == "<p>注意力，也行 a\nb</p>"
+
+
+def test_plain_text_has_no_markup():
+    assert to_plain("Is `x` **not** $d_{model}$?\n\nNo.") == (
+        "Is x not d_model? No."
+    )
+
+
+# The page
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_quiz_needs_nothing_from_anywhere(chapter):
+    html = show(chapter).html
+    assert html == show(chapter).html
+    assert not re.search(r"https?:|//[a-z]|\bsrc=|@import|url\(", html)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_both_forms_of_a_quiz_hold_every_question_in_both_languages(chapter):
+    bundle = show(chapter)._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+    for question in load(chapter):
+        for prompt in (question.prompt.en, question.prompt.zh):
+            assert to_plain(prompt) in bundle["text/plain"]
+            assert (
+                to_html(prompt)[len("<p>") : -len("</p>")]
+                in bundle["text/html"]
+            )
+        for answer in (question.answer.en, question.answer.zh):
+            assert to_html(answer) in bundle["text/html"]
+
+
+def test_the_quiz_is_shown_where_there_is_no_torch():
+    code = (
+        "import sys\n"
+        "for name in ('torch', 'matplotlib', 'numpy', 'ipywidgets'):\n"
+        "    sys.modules[name] = None\n"
+        "from companion import CHAPTERS, interview\n"
+        "for chapter in CHAPTERS:\n"
+        "    print(interview.show(chapter).text)\n"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=ROOT,
+        env={"PYTHONIOENCODING": "utf-8"},
+    )
+    assert shown.stderr == ""
+    assert "1. [junior, open]" in shown.stdout
