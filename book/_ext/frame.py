@@ -1,0 +1,68 @@
+"""What the book's pages need from this machine alone.
+
+Local MathJax, the palette the figures use, and a name on folded solutions.
+"""
+
+import re
+from importlib.metadata import distribution
+from pathlib import Path
+from shutil import copyfile
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+ROOT = Path(__file__).parents[2]
+FIGURES = ROOT / "companion" / "figures" / "base.css"
+MATHJAX = "sphinx-mathjax-offline/static/mathjax/tex-svg.js"
+# The two rules of FIGURES that set the colours: light first, then dark.
+COLOURS = re.compile(r"\{([^{}]*--ink:[^{}]*)\}")
+COLOUR = re.compile(r"--[a-z]+: *#[0-9a-f]{6};")
+
+
+def palette() -> str:
+    """The colours of the figures, as CSS for the whole page.
+
+    Raises:
+        ExtensionError: the figures' style sheet has no light and dark rule.
+    """
+    rules = COLOURS.findall(FIGURES.read_text(encoding="utf-8"))
+    if len(rules) != 2:
+        raise ExtensionError(
+            f"{FIGURES}: expected two rules that set --ink, one light and "
+            f"one dark, got {len(rules)}"
+        )
+    light, dark = (" ".join(COLOUR.findall(rule)) for rule in rules)
+    return (
+        f"html {{ {light} }}\n"
+        f'html[data-theme="dark"] {{ {dark} }}\n'
+        # Paper is white, whatever the screen was.
+        "@media print { html[data-theme], html[data-theme] .bd-main .companion "
+        f"{{ color-scheme: light; {light} }} }}\n"
+    )
+
+
+def add_assets(app: Sphinx) -> None:
+    """Put MathJax and the palette where the pages look for them."""
+    if app.builder.format != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    (static / "mathjax").mkdir(parents=True, exist_ok=True)
+    source = distribution("sphinx-mathjax-offline").locate_file(MATHJAX)
+    copyfile(source, static / "mathjax" / "tex-svg.js")
+    (static / "palette.css").write_text(palette(), encoding="utf-8")
+
+
+def name_solutions(app: Sphinx, doctree: nodes.document) -> None:
+    """Say "solution" on a folded cell that is one."""
+    for cell in doctree.findall(nodes.container):
+        if "tag_solution" in cell["classes"]:
+            cell["prompt_show"] = "Show a solution"
+            cell["prompt_hide"] = "Hide the solution"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("builder-inited", add_assets)
+    app.connect("doctree-read", name_solutions)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
