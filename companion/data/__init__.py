@@ -1,0 +1,1 @@
+"""The course's data, and what turns it into ids and tensors."""

@@ -1,0 +1,76 @@
+"""Tokens to ids and back."""
+
+import operator
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import SupportsIndex
+
+
+class Vocabulary:
+    """A numbered list of tokens, in the order given.
+
+    The first three ids mean no word: ``pad`` fills short sentences up, ``bos``
+    begins a sentence, ``eos`` ends it.
+
+    Raises:
+        ValueError: a token is there twice, or is written like a special one.
+    """
+
+    pad, bos, eos = 0, 1, 2
+    specials = ("<pad>", "<bos>", "<eos>")
+
+    def __init__(self, tokens: Sequence[str]):
+        self.tokens = (*self.specials, *tokens)
+        self._ids = {token: i for i, token in enumerate(self.tokens)}
+        for i, token in enumerate(self.tokens):
+            if self._ids[token] != i:
+                raise ValueError(f"tokens: {token!r} is there twice")
+
+    @classmethod
+    def from_sentences(cls, sentences: Iterable[Sequence[str]]) -> "Vocabulary":
+        """The tokens of some sentences, in the order they first occur."""
+        return cls(list(dict.fromkeys(t for s in sentences for t in s)))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def encode(self, tokens: Sequence[str]) -> list[int]:
+        """An id per token. A string is read one character at a time.
+
+        Raises:
+            ValueError: a token is unknown; the message names the nearest one.
+        """
+        return [self._id(token) for token in tokens]
+
+    def decode(self, ids: Iterable[SupportsIndex]) -> list[str]:
+        """The tokens up to ``eos``, without ``pad`` and ``bos``.
+
+        Raises:
+            TypeError: an id is no integer.
+            ValueError: an id has no token.
+        """
+        tokens = []
+        for i in map(self._integer, ids):
+            if i == self.eos:
+                break
+            if i not in (self.pad, self.bos):
+                tokens.append(self.tokens[i])
+        return tokens
+
+    def _id(self, token: str) -> int:
+        if token in self._ids:
+            return self._ids[token]
+        near = get_close_matches(str(token), self.tokens, n=1, cutoff=0.5)
+        hint = (
+            f"the nearest known one is {near[0]!r}" if near else "none is near"
+        )
+        raise ValueError(f"unknown token {token!r}; {hint}")
+
+    def _integer(self, i: SupportsIndex) -> int:
+        try:
+            i = operator.index(i)
+        except TypeError:
+            raise TypeError(f"ids: expected integers, got {i!r}") from None
+        if not 0 <= i < len(self):
+            raise ValueError(f"ids: expected 0 to {len(self) - 1}, got {i}")
+        return i
