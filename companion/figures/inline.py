@@ -7,11 +7,20 @@ stands in ``body`` is shown where scripts do not run.
 
 import hashlib
 import json
+import re
 from html import escape
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BASE_STYLE = (HERE / "base.css").read_text(encoding="utf-8")
+
+
+def read_style(path: Path) -> str:
+    """A style sheet without its comments and line breaks."""
+    text = path.read_text(encoding="utf-8")
+    return " ".join(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).split())
+
+
+BASE_STYLE = read_style(HERE / "base.css")
 
 MOUNT = """
 const data = %(data)s;
@@ -58,3 +67,12 @@ def inline(
         f'<figure class="companion companion-{kind}" data-companion="{key}" '
         f'aria-label="{escape(label)}">\n' + "\n".join(parts) + "\n</figure>"
     )
+
+
+def figure_parts(name: str) -> dict[str, str]:
+    """Style and script of the figure ``name``, as ``inline`` wants them."""
+    scripts = (HERE / file for file in ("parts.js", f"{name}.js"))
+    return {
+        "style": read_style(HERE / f"{name}.css"),
+        "script": "".join(file.read_text(encoding="utf-8") for file in scripts),
+    }

@@ -1,0 +1,32 @@
+"""Figures that work in a page, from disk, without a kernel and in Jupyter.
+
+Each name is looked up when it is first used: the book is built, and the quiz is
+shown, where neither torch nor matplotlib is installed.
+"""
+
+from importlib import import_module
+
+HOME = {
+    "Figure": "figure",
+    "alignment_grid": "alignment",
+    "heatmap": "picture",
+    "plot": "picture",
+    "score_matrix": "scores",
+    "small_rnn": "unrolled",
+    "source": "listing",
+    "style": "picture",
+    "unrolled_rnn": "unrolled",
+}
+"""Public name -> the module it lives in."""
+
+__all__ = sorted(HOME)
+
+
+def __getattr__(name):
+    if name not in HOME:
+        raise AttributeError(f"companion.figures has no {name!r}")
+    return getattr(import_module(f"{__name__}.{HOME[name]}"), name)
+
+
+def __dir__():
+    return sorted({*globals(), *HOME})
