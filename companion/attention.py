@@ -77,8 +77,8 @@ def masked_softmax(
     """
     _require_float(scores=scores)
     _require_mask(mask, scores.shape)
-    # The lowest finite number and not -inf: a row of -inf is NaN in softmax,
-    # and replacing NaN afterwards leaves it in the gradient.
+    # The lowest finite number and not -inf: softmax makes NaN of a row of -inf,
+    # and a NaN that never arises need not be kept out of any gradient.
     lowest = torch.finfo(scores.dtype).min
     weights = softmax(scores.masked_fill(~mask, lowest))
     return weights.masked_fill(~mask, 0.0)
