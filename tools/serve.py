@@ -11,6 +11,13 @@ import webbrowser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 
+class Pages(SimpleHTTPRequestHandler):
+    """Serves files, and does not print a line for each."""
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
 def server(folder: str, port: str = "0") -> ThreadingHTTPServer:
     """A server of ``folder`` for this machine only; port 0 is any free one.
 
@@ -19,7 +26,7 @@ def server(folder: str, port: str = "0") -> ThreadingHTTPServer:
     """
     if not port.isdecimal() or int(port) > 65535:
         raise ValueError(f"PORT: expected a number up to 65535, got {port!r}")
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=folder)
+    handler = functools.partial(Pages, directory=folder)
     try:
         return ThreadingHTTPServer(("127.0.0.1", int(port)), handler)
     except OSError as error:
