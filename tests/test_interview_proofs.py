@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from companion import CHAPTERS, attention, rnn, seq2seq
+from companion import CHAPTERS, attention, costs, rnn, seq2seq
 from companion.data.vocabulary import Vocabulary
 from companion.interview import load
 
@@ -144,6 +144,9 @@ def test_an_open_forget_gate_carries_the_cell_over_forty_steps(forget, left):
     _, (_, c) = lstm(torch.randn(BATCH, 40, D_IN), state)
     torch.testing.assert_close(c, torch.full_like(c, forget**40))
     assert c[0, 0].item() == pytest.approx(left, abs=0.005)
+    # What a forget bias of 1 leaves; chapter 01 trains with it, and fails.
+    bias = torch.sigmoid(torch.tensor(1.0)).item()
+    assert (round(bias, 2), round(bias**40, 7)) == (0.73, 3.6e-6)
 
 
 def test_the_parameters_of_an_lstm():
@@ -236,10 +239,10 @@ def test_path_lengths_between_the_ends_of_512_words():
     doubling = layers_until_the_first_word_arrives(lambda layer: 2**layer)
     assert doubling == 9
     answers("seq2seq-layers-of-convolution", 256, 512 // 3 + 1, 511, 9, 255)
-    assert seq2seq.path_length("rnn", 512) == 511
-    assert seq2seq.path_length("convolution", 512) == 256
-    assert seq2seq.path_length("dilated", 512) == 9
-    assert seq2seq.path_length("attention", 512) == 1
+    assert costs.path_length("rnn", 512) == 511
+    assert costs.path_length("convolution", 512) == 256
+    assert costs.path_length("dilated", 512) == 9
+    assert costs.path_length("attention", 512) == 1
 
 
 def layers_until_the_first_word_arrives(dilation):
@@ -257,8 +260,8 @@ def layers_until_the_first_word_arrives(dilation):
 
 def test_attention_needs_one_step_where_recurrence_needs_n():
     for n in (2, 13, 100):
-        assert seq2seq.serial_steps("rnn", n) == n
-        assert seq2seq.serial_steps("attention", n) == 1
+        assert costs.serial_steps("rnn", n) == n
+        assert costs.serial_steps("attention", n) == 1
     # All positions under a causal mask in one call, or one call for each.
     q, k, v = torch.randn(3, SEQ, D_MODEL).unbind()
     causal = torch.ones(SEQ, SEQ, dtype=torch.bool).tril()
@@ -293,9 +296,9 @@ def test_attention_does_n_over_d_times_the_work_of_a_recurrent_layer():
     core = multiply_adds("core", n, d)
     with_projections = multiply_adds("attention", n, d)
     assert multiply_adds("core", d, d) == multiply_adds("rnn", d, d)
-    assert recurrent == seq2seq.macs("rnn", n, d)
-    assert core == seq2seq.macs("attention", n, d)
-    assert with_projections == seq2seq.macs("attention", n, d, projections=True)
+    assert recurrent == costs.macs("rnn", n, d)
+    assert core == costs.macs("attention", n, d)
+    assert with_projections == costs.macs("attention", n, d, projections=True)
     answers(
         "seq2seq-work-at-4096-words",
         core / recurrent,
@@ -507,10 +510,34 @@ def test_a_mask_after_the_softmax_leaves_rows_that_do_not_sum_to_one():
     assert (late.sum(-1) < 0.99).all()
     right = attention.masked_softmax(scores, mask)
     torch.testing.assert_close(right.sum(-1), torch.ones(SEQ))
+    # The scale may come anywhere before the softmax.
+    late, early = (scores.masked_fill(~mask, -torch.inf), scores / 3)
+    torch.testing.assert_close(
+        (late / 3).softmax(-1), attention.masked_softmax(early, mask)
+    )
     # A key of zeros is not hidden.
     q, k = torch.randn(SEQ, D_MODEL), torch.randn(D_IN, D_MODEL)
     k[3:] = 0
     assert (attention.attention_weights(q, k)[:, 3:] > 0).all()
+
+
+def test_a_nan_wiped_out_is_in_the_gradient_only_if_infinity_was_added():
+    hidden = torch.zeros(SEQ, D_IN, dtype=torch.bool)
+    hidden[2] = True
+    bias = torch.zeros(SEQ, D_IN).masked_fill(hidden, -torch.inf)
+    ways = {
+        "filled": lambda scores: scores.masked_fill(hidden, -torch.inf),
+        "added": lambda scores: scores + bias,
+    }
+    found = {}
+    for way, hide in ways.items():
+        scores = torch.randn(SEQ, D_IN, requires_grad=True)
+        weights = hide(scores).softmax(-1).nan_to_num(0)
+        weights.square().sum().backward()
+        found[way] = scores.grad.isfinite().all().item()
+    assert found == {"filled": True, "added": False}
+    with pytest.raises(RuntimeError, match="overflow"):
+        torch.zeros(2).half().masked_fill(torch.tensor([True, False]), -1e9)
 
 
 def test_tied_queries_and_keys_give_symmetric_scores_peaked_on_the_diagonal():
