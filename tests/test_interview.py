@@ -91,6 +91,42 @@ def test_the_solution_of_a_code_question_passes_its_contracts(question):
     assert "Nothing is written here yet" in str(report)
 
 
+def in_full(question, language):
+    """Everything a reader is told without picking an option."""
+    points = getattr(question.task, "points", ())
+    texts = (question.prompt, question.answer, *points)
+    return "\n".join(getattr(text, language) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "en", "zh"),
+    [
+        ("attention-masked-softmax-from-memory", "if −∞ was added", "加上 −∞"),
+        ("attention-why-scale", "over 0.9 on average", "0.9 以上"),
+        ("attention-five-steps-in-order", "scales q before", "先缩放 q"),
+        ("attention-against-the-ffn", "two matrices", "两个矩阵"),
+        ("attention-against-the-ffn", "make Q, K and V", "得到 Q、K、V"),
+        ("attention-why-not-d-k", "Bonus: .*Yang et al. 2022", "加分.*2022"),
+        ("rnn-lstm-cell", "too little in chapter 01", "第 1 章.*不够"),
+    ],
+)
+def test_an_answer_says_what_it_rests_on(name, en, zh):
+    (question,) = (q for q in QUESTIONS if q.id == name)
+    assert re.search(en, in_full(question, "en"))
+    assert re.search(zh, in_full(question, "zh"))
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=by_id)
+def test_that_softmax_is_never_zero_is_said_of_paper_only(question):
+    for claim, of_paper, language in (
+        (r"(never|no weight is) exactly 0", "on paper|float32", "en"),
+        ("不会恰好为 0", "公式上|float32", "zh"),
+    ):
+        for line in in_full(question, language).splitlines():
+            if re.search(claim, line, re.IGNORECASE):
+                assert re.search(of_paper, line, re.IGNORECASE), line
+
+
 def written(source):
     """The function that some lines of code define."""
     scope = {"torch": torch}

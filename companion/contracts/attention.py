@@ -45,24 +45,28 @@ ATTENTION = Component(
     },
 )
 
+COUNTED = (
+    "The softmax still counts the hidden keys: put -∞ into their scores "
+    "before it."
+)
+
 
 @ATTENTION.telling
 def future(fn: Guarded) -> None:
     """With a causal mask no row sees its future."""
-    mask = causal(5)
-    args = (*(draw(2, 5, 7, seed=s) for s in (31, 37, 41)), mask)
+    args = (*(draw(2, 5, 7, seed=s) for s in (31, 37, 41)), causal(5))
     sees = who_sees(fn, args, 2)
-    require_hidden(fn, sees, mask, "which is in its future")
+    require_hidden(fn, sees, args, "which is in its future")
 
 
 @ATTENTION.telling
 def no_leak(fn: Guarded) -> None:
     """A masked key cannot leak into any row."""
     args = (*qkv(29), PATCHY)
-    for moved, what in ((2, "value"), (1, "score")):
+    for moved, what, why in ((2, "value", ""), (1, "score", COUNTED)):
         sees = who_sees(fn, args, moved)
         how = f"which the mask hides: changing its {what} moves the row"
-        require_hidden(fn, sees, PATCHY, how)
+        require_hidden(fn, sees, args, how, why)
 
 
 @ATTENTION.contract

@@ -7,6 +7,9 @@ import threading
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
+from types import CodeType
+
+from torch import Tensor
 
 GUARD = str(Path(__file__).with_name("guard.py"))
 """The learner's frames are those after the last one in this file."""
@@ -22,6 +25,10 @@ EXPLAINED = {
     r"expected scalar type|same dtype": "Two number types meet: make new "
     "tensors with `dtype=` that of the input.",
     r"view size is not compatible": "`.reshape` copies where `.view` cannot.",
+    r"Boolean value of Tensor": "To ask whether there is a mask, write "
+    "`if mask is not None`.",
+    r"return_types\.max": "`.max(dim)` returns values and indices: use "
+    "`.amax(dim, keepdim=True)`.",
     r"call numpy\(\) on Tensor": "Stay in torch: NumPy cuts the gradient.",
 }
 COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
@@ -39,10 +46,34 @@ def said_by(error: BaseException) -> str:
     return said if said.endswith((".", "!", "?")) or not said else said + "."
 
 
-def hint(said: str) -> str:
-    """The likely mistake behind what PyTorch says, or nothing."""
+def hint(error: BaseException) -> str:
+    """The likely mistake behind an exception, or nothing."""
+    said = said_by(error)
     hints = (h for k, h in EXPLAINED.items() if re.search(k, said))
-    return next(hints, "")
+    return reversed_axes(error) or next(hints, "")
+
+
+def reversed_axes(error: BaseException) -> str:
+    """What is wrong if PyTorch refused what ``.T`` made of three axes."""
+    if not isinstance(error, RuntimeError):
+        return ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for name in re.findall(r"\b(\w+)\.T\b", source_of(frame.f_code)):
+            x = frame.f_locals.get(name)
+            if type(x) is Tensor and x.ndim > 2:
+                return (
+                    f"`.T` reverses all axes: `{name}.transpose(-2, -1)` swaps "
+                    "the last two."
+                )
+    return ""
+
+
+def source_of(code: CodeType) -> str:
+    """The lines of a function, as far as they are known."""
+    first = code.co_firstlineno
+    last = max(line or first for *_, line in code.co_lines())
+    lines = range(first, last + 1)
+    return "".join(linecache.getline(code.co_filename, i) for i in lines)
 
 
 def raised_at(error: BaseException) -> str:

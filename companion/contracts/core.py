@@ -171,7 +171,13 @@ def same(
         )
 
 
-def finite(fn, got: Tensor, why: str, expected: Tensor | None = None) -> None:
+def finite(
+    fn,
+    got: Tensor,
+    why: str,
+    expected: Tensor | None = None,
+    cause: str = "",
+) -> None:
     """Raises Broken with ``why`` and the place if a number is NaN or ±∞."""
     wrong = ~got.detach().isfinite()
     if wrong.any():
@@ -181,6 +187,7 @@ def finite(fn, got: Tensor, why: str, expected: Tensor | None = None) -> None:
             f"{number(got[index])}. {why}",
             got,
             expected,
+            cause=cause,
         )
 
 

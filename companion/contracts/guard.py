@@ -44,6 +44,19 @@ class Guarded:
         self.calls = 0
         self.stopped = threading.Event()
 
+    @property
+    def name(self) -> str:
+        """What its writer called it, so that nobody has to rename it."""
+        named = inspect.isfunction(self.fn) and self.fn.__name__.isidentifier()
+        return self.fn.__name__ if named else self.component.name
+
+    @property
+    def signature(self) -> str:
+        """How it is to be called, under its own name."""
+        return self.name + self.component.signature.removeprefix(
+            self.component.name
+        )
+
     def __call__(self, *args) -> Tensor:
         """The result, in which every number is finite."""
         result = self.raw(*args)
@@ -84,14 +97,13 @@ class Guarded:
         operation = re.search("aten::|not implemented for", said)
         if name == "NotImplementedError" and not operation:
             return (
-                "Nothing is written here yet. Write "
-                f"`def {self.component.signature}`, which returns "
-                f"{self.component.returns}."
+                f"Nothing is written here yet. Write `def {self.signature}`, "
+                f"which returns {self.component.returns}."
             )
         raised = f"It raised {name} {raised_at(error)}".rstrip()
         parts = (
             f"{raised}: {said}" if said else f"{raised}.",
-            hint(said),
+            hint(error),
             f"The arguments were {self.describe(args)}.",
         )
         return " ".join(filter(None, parts))
@@ -160,8 +172,8 @@ class Guarded:
             except TypeError as error:
                 called = ", ".join(self.component.parameters[: len(args)])
                 raise Broken(
-                    f"It cannot be called as `{name}({called})`: {error}. "
-                    f"Write `def {self.component.signature}`."
+                    f"It cannot be called as `{self.name}({called})`: "
+                    f"{error}. Write `def {self.signature}`."
                 ) from None
 
 

@@ -56,17 +56,17 @@ def weights_of(fn: Guarded, seed: int) -> Tensor:
 @MASKED_SOFTMAX.telling
 def future(fn: Guarded) -> None:
     """With a causal mask no row sees its future."""
-    weights = fn.raw(draw(5, 5, seed=13), causal(5)).detach()
-    sees = weights.nan_to_num() != 0
-    require_hidden(fn, sees, causal(5), "which is in its future")
+    args = draw(5, 5, seed=13), causal(5)
+    sees = fn.raw(*args).detach().nan_to_num() != 0
+    require_hidden(fn, sees, args, "which is in its future")
 
 
 @MASKED_SOFTMAX.telling
 def no_leak(fn: Guarded) -> None:
     """A hidden key gets exactly 0."""
-    weights = fn.raw(draw(3, 5, seed=11), PATCHY).detach()
-    sees = weights.nan_to_num() != 0
-    require_hidden(fn, sees, PATCHY, "which the mask hides")
+    args = draw(3, 5, seed=11), PATCHY
+    sees = fn.raw(*args).detach().nan_to_num() != 0
+    require_hidden(fn, sees, args, "which the mask hides")
 
 
 @MASKED_SOFTMAX.contract

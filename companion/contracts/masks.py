@@ -21,14 +21,16 @@ PATCHY = torch.tensor(
     dtype=torch.bool,
     device="cpu",  # Whatever the default device is when this is imported.
 )
+UPSIDE_DOWN = "Is the mask upside down? True means may attend."
 NAN_IN_ROW = (
     "All its scores are -∞, and the softmax of that is 0/0. Fill with a finite "
     "number, `torch.finfo(scores.dtype).min`, and set hidden weights to 0 "
     "after the softmax."
 )
 NAN_IN_GRADIENT = (
-    "Turning NaN into 0 after the softmax mends the output, not the gradient: "
-    "no NaN may arise at all."
+    "Turning NaN into 0 afterwards mends the output, not the gradient: fill "
+    "by `masked_fill` with a finite number instead of adding -∞, and divide "
+    "by no sum that is 0."
 )
 
 
@@ -99,15 +101,24 @@ def who_sees(fn: Guarded, args: tuple, moved: int) -> Tensor:
     return torch.stack(seen, -1)
 
 
-def require_hidden(fn: Guarded, sees: Tensor, mask: Tensor, how: str) -> None:
-    """Raises Broken unless ``sees`` is nowhere true where ``mask`` hides."""
+def require_hidden(
+    fn: Guarded, sees: Tensor, args: tuple, how: str, why: str = ""
+) -> None:
+    """Raises Broken unless ``sees`` is nowhere true where the mask hides.
+
+    The mask is the last of ``args``. ``why`` is told unless the mistake has a
+    name, and a scale that is wrong does not explain a leak.
+    """
+    mask = args[-1]
     leaks = sees & ~mask
     if leaks.any():
         row, key = leaks.nonzero()[0].tolist()
+        known = suspicion(fn)
+        if known and known[0] in WRONGLY_MASKED:
+            why = known[0]
+        why = why or why_seen(fn, sees, args)
         leak = f"Row {row} sees key {key}, {how}."
-        cause = known[0] if (known := suspicion(fn)) else ""
-        why = cause or why_seen(sees, mask)
-        raise Broken(f"{leak} {why}", *drawn(sees, mask), cause)
+        raise Broken(f"{leak} {why}", *drawn(sees, mask), why)
 
 
 def drawn(sees: Tensor, mask: Tensor) -> tuple:
@@ -115,11 +126,15 @@ def drawn(sees: Tensor, mask: Tensor) -> tuple:
     return sees.float(), mask.float(), ("row", "sees key")
 
 
-def why_seen(sees: Tensor, mask: Tensor) -> str:
+def why_seen(fn: Guarded, sees: Tensor, args: tuple) -> str:
     """The question that a map of who sees whom puts to the learner."""
+    *rest, mask = args
+    everybody = torch.ones_like(mask)
+    if furthest(fn.raw(*rest, everybody), fn.raw(*args)) is None:
+        return "The mask seems to be ignored: without it nothing changes."
     # Turned round, a triangle leaves the last row nothing to see.
     if torch.equal(sees[:-1], ~mask[:-1]):
-        return "Is the mask upside down? True means may attend."
+        return UPSIDE_DOWN
     if torch.equal(sees, mask.mT):
         return "Is the triangle upside down?"
     return "Does the mask reach the scores, as -∞, before the softmax?"
@@ -131,9 +146,10 @@ def require_heard(sees: Tensor, mask: Tensor) -> None:
     if deaf.any():
         row, key = deaf.nonzero()[0].tolist()
         raise Broken(
-            f"Row {row} does not see key {key}, which the mask allows. Is "
-            "the mask upside down? True means may attend.",
+            f"Row {row} does not see key {key}, which the mask allows. "
+            f"{UPSIDE_DOWN}",
             *drawn(sees, mask),
+            UPSIDE_DOWN,
         )
 
 
@@ -144,7 +160,7 @@ def zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
     """
     expected = got.detach().clone()
     expected[1] = 0
-    finite(fn, got, NAN_IN_ROW, expected)
+    finite(fn, got, NAN_IN_ROW, expected, NAN_IN_ROW)
     why = "Row 1 may attend to nothing."
     if furthest(got[1], uniform) is None:
         why = (
@@ -162,6 +178,8 @@ def finite_gradients(fn: Guarded, *args) -> None:
     names = fn.component.parameters
     for name, gradient in zip(names, found, strict=False):
         if gradient is not None and not gradient.isfinite().all():
+            # Where the output is NaN, that is what there is to mend.
+            finite(fn, fn.raw(*args), NAN_IN_ROW, cause=NAN_IN_ROW)
             row = int((~gradient.isfinite()).nonzero()[0, 0])
             raise Broken(
                 f"The gradient of `{name}` is NaN in row {row}. "

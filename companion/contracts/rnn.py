@@ -145,6 +145,7 @@ def reads_w_by_rows(fn: Guarded) -> None:
 @RNN.contract
 def reads_u_by_rows(fn: Guarded) -> None:
     """U[i, j] leads from unit j to unit i."""
+    starts_from_h0(fn)  # Else no path through U can be seen.
     require_path(fn, "U", "unit")
 
 
@@ -223,6 +224,7 @@ def far_inputs(fn: Guarded) -> None:
 @RNN.contract
 def gradient_through_time(fn: Guarded) -> None:
     """The gradient of the last state reaches the first input."""
+    memory(fn)  # Else there is no path, and nothing cuts it.
     x, *rest = arguments(41)
     x = x.clone().requires_grad_()
     last = fn(x, *rest)[:, -1].sum()

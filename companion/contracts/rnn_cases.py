@@ -89,12 +89,14 @@ SUSPECTS = {
         lambda *args: recur(*args, remember=False)
     ),
     "The previous state is not used: U h_{t-1} is missing.": (
-        lambda x, h0, W, U, b: oracle(x, h0, W, 0 * U, b)
+        lambda x, h0, W, U, b: (x @ W.T + b).tanh()
     ),
     "h0 is not used: the first step starts from zeros.": (
-        lambda x, h0, W, U, b: oracle(x, 0 * h0, W, U, b)
+        lambda x, h0, W, U, b: oracle(x, torch.zeros_like(h0), W, U, b)
     ),
-    "b is not used.": lambda x, h0, W, U, b: oracle(x, h0, W, U, 0 * b),
+    "b is not used.": (
+        lambda x, h0, W, U, b: oracle(x, h0, W, U, torch.zeros_like(b))
+    ),
     "b is added after the tanh: it belongs inside.": (
         lambda x, h0, W, U, b: recur(
             x, h0, W, U, 0 * b, squash=lambda z: z.tanh() + b

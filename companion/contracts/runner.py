@@ -15,7 +15,7 @@ import torch
 from companion.contracts.blame import now_at, said_by
 from companion.contracts.common import GATE, contracts_of
 from companion.contracts.core import Broken
-from companion.contracts.guard import Guarded, Stop
+from companion.contracts.guard import Guarded, Raised, Stop
 
 SECONDS = 5.0
 """How long all contracts of a component may take together."""
@@ -97,9 +97,29 @@ def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
     """Appends to ``tried`` as it goes, so that what was found is kept."""
     for name, contract in contracts_of(fn.component).items():
         broken = outcome(contract, fn)
+        if broken:
+            broken.cause = named_cause(contract, fn, tried) or broken.cause
         tried.append((name, broken))
         if broken and contract in GATE:
             return
+
+
+def named_cause(
+    contract: Callable, fn: Guarded, tried: list[tuple[str, Broken | None]]
+) -> str:
+    """The mistake named before, if it alone breaks ``contract`` too.
+
+    What a contract says of its own may then point at what is in order.
+    """
+    suspects = fn.component.suspects
+    for cause in (broken.cause for _, broken in tried if broken):
+        if cause in suspects:
+            mistake = Guarded(fn.component, suspects[cause])
+            broken = outcome(contract, mistake)
+            # What raises is a mistake that needs other sizes.
+            follows = broken is not None and not isinstance(broken, Raised)
+            return cause if follows else ""
+    return ""
 
 
 def outcome(contract: Callable, fn: Guarded) -> Broken | None:
