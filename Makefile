@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet
+PIP := $(BIN)/python -m pip -qq
 TEST := $(BIN)/python -m pytest --quiet --numprocesses auto
 PAGE := _build/html/index.html
 # Tiny trainings are several times faster on one thread.

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "companion"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SCRIPTS = [*MODULES, *sorted((ROOT / "tools").glob("*.py"))]
-OPEN_TO_ALL = {"costs", "data"}  # What chapters may import besides earlier chapters.
+# What chapters may import besides earlier chapters.
+OPEN_TO_ALL = {"costs", "data"}
 
 
 def name(path):

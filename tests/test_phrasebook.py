@@ -55,7 +55,7 @@ def test_no_chinese_sentence_has_two_translations(corpus):
         ),
         ("老师喜欢小猫吗", "does the teacher like little cats"),
         (
-            "他上周在商店没买书",
+            "他上周没在商店买书",
             "he did not buy any books at the shop last week",
         ),
         ("花园里有两只小鸟", "there are two little birds in the garden"),

@@ -50,6 +50,8 @@ PEOPLE = [
     Person("老师", "the teacher", "the teacher's", "does", "has"),
 ]
 # Nobody asks what they themselves like, have or did.
+# 爱 goes with the plain and the small: 爱大狗 sounds stilted.
+LOVED = {form + noun for noun in "猫狗鸟马花书" for form in ("", "小")}
 ASKED = [who for who in PEOPLE if who.zh not in ("我", "我们")]
 ADJECTIVES = {
     "小": "little",
@@ -78,12 +80,12 @@ PLACES = {
     "公园": "in the park",
     "公园里": "in the park",
     "花园里": "in the garden",
-    "街上": "on the street",
+    "街上": "in the street",
     "桌上": "on the table",
     "图书馆": "in the library",
     "商店": "at the shop",
     "学校": "at school",
-    "家里": "at home",
+    "家": "at home",
 }
 TIMES = {
     "": "",
@@ -96,9 +98,9 @@ TIMES = {
 VERBS = [
     Verb("看到", "saw", "see", "猫 狗 鸟 马 花 车", ""),
     Verb("买了", "bought", "buy", "花 书 画 鱼 苹果 鸡蛋", "商店"),
-    Verb("吃了", "ate", "eat", "鱼 苹果 鸡蛋", "家里 学校"),
-    Verb("看了", "read", "read", "书", "家里 学校 公园 图书馆"),
-    Verb("画了", "drew", "draw", "猫 狗 鸟 马 花", "家里 学校"),
+    Verb("吃了", "ate", "eat", "鱼 苹果 鸡蛋", "家"),
+    Verb("看了", "read", "read", "书", "家 学校 公园 图书馆"),
+    Verb("画了", "drew", "draw", "猫 狗 鸟 马 花", "家 学校"),
 ]
 
 
@@ -111,12 +113,16 @@ def things(noun: str) -> Iterator[tuple[str, str, str]]:
         yield zh + noun, f"{en} {it.one}", f"{en} {it.many}"
 
 
+def with_article(thing: str) -> str:
+    """A or an, and the thing."""
+    return f"{'an' if thing[0] in 'aeiou' else 'a'} {thing}"
+
+
 def counted(noun: str) -> Iterator[Text]:
     """One, two and three of it: 一只小猫, a little cat."""
     measure = NOUNS[noun].measure
     for zh, one, many in things(noun):
-        article = "an" if one[0] in "aeiou" else "a"
-        yield f"一{measure}{zh}", f"{article} {one}"
+        yield f"一{measure}{zh}", with_article(one)
         yield f"两{measure}{zh}", f"two {many}"
         yield f"三{measure}{zh}", f"three {many}"
 
@@ -128,7 +134,7 @@ def likes() -> Iterator[Text]:
         for zh, _, many in things(noun):
             if zh == "画":
                 continue  # 喜欢画 is also to like drawing.
-            if noun in "猫狗鸟马花书画":
+            if zh in LOVED:
                 yield f"{who.zh}爱{zh}", f"{who.en} love{s} {many}"
             yield f"{who.zh}喜欢{zh}", f"{who.en} like{s} {many}"
             yield f"{who.zh}不喜欢{zh}", f"{who.en} {who.do} not like {many}"
@@ -136,33 +142,32 @@ def likes() -> Iterator[Text]:
                 yield f"{who.zh}喜欢{zh}吗", f"{who.do} {who.en} like {many}"
 
 
-def occasions() -> Iterator[tuple[Person, Verb, str, str, str]]:
-    """Who did what to which noun, with where and when in both languages."""
-    for who, verb, (zh, when) in product(PEOPLE, VERBS, TIMES.items()):
+def occasions() -> Iterator[tuple[Person, Verb, str, Text, Text]]:
+    """Who did what to which noun; when and where, in both languages."""
+    for who, verb, when in product(PEOPLE, VERBS, TIMES.items()):
         for noun in verb.objects.split():
             places = verb.places or NOUNS[noun].seen
-            yield who, verb, noun, who.zh + zh, when
+            yield who, verb, noun, when, ("", "")
             for place in places.split():
-                where = f"{PLACES[place]} {when}"
-                yield who, verb, noun, f"{who.zh}{zh}在{place}", where
+                yield who, verb, noun, when, (f"在{place}", PLACES[place])
 
 
 def deeds() -> Iterator[Text]:
     """我今天在公园看到一只小猫, I saw a little cat in the park today."""
-    for who, verb, noun, start, end in occasions():
+    for who, verb, noun, (time, when), (place, where) in occasions():
         for zh, en in counted(noun):
-            yield f"{start}{verb.past}{zh}", f"{who.en} {verb.did} {en} {end}"
+            chinese = f"{who.zh}{time}{place}{verb.past}{zh}"
+            yield chinese, f"{who.en} {verb.did} {en} {where} {when}"
 
 
 def doubts() -> Iterator[Text]:
-    """What was not done (没), and whether it was done (吗)."""
-    for who, verb, noun, start, end in occasions():
-        base = verb.past.removesuffix("了")
-        for zh, _, many in things(noun):
-            rest = f"{verb.do} any {many} {end}"
-            yield f"{start}没{base}{zh}", f"{who.en} did not {rest}"
-            if who in ASKED:
-                yield f"{start}{base}{zh}了吗", f"did {who.en} {rest}"
+    """What was not done (没, then the place), and whether it was (吗)."""
+    for who, verb, noun, (time, when), (place, where) in occasions():
+        start, base = f"{who.zh}{time}", verb.past.removesuffix("了")
+        rest = f"{verb.do} any {NOUNS[noun].many} {where} {when}"
+        yield f"{start}没{place}{base}{noun}", f"{who.en} did not {rest}"
+        if who in ASKED:
+            yield f"{start}{place}{base}{noun}了吗", f"did {who.en} {rest}"
 
 
 def belongings() -> Iterator[Text]:
@@ -171,7 +176,8 @@ def belongings() -> Iterator[Text]:
         for zh, en in counted(noun):
             yield f"{who.zh}有{zh}", f"{who.en} {who.have} {en}"
         for zh, one, many in things(noun):
-            rest = f"have any {many}"
+            some = f"any {many}" if noun in "书画" else with_article(one)
+            rest = f"have {some}"
             yield f"{who.zh}没有{zh}", f"{who.en} {who.do} not {rest}"
             if who in ASKED:
                 yield f"{who.zh}有{zh}吗", f"{who.do} {who.en} {rest}"

@@ -35,7 +35,7 @@ class Pair(NamedTuple):
 
 
 # Of each family, one sentence in so many is kept.
-FAMILIES = {likes: 1, deeds: 8, doubts: 12, belongings: 3, whereabouts: 2}
+FAMILIES = {likes: 1, deeds: 8, doubts: 2, belongings: 3, whereabouts: 2}
 ALWAYS = "我今天在公园看到一只小猫"
 HELD_OUT = "我爱小猫"
 
