@@ -46,11 +46,14 @@ lint: $(VENV)/test ## check style
 notebooks: $(VENV)/test ## run the notebooks again and store their outputs
 	@$(BIN)/python tools/notebooks.py $(ONLY)
 
+# torch brings the CUDA packages it needs, of the version it needs; a pin of
+# theirs, or of a CPU build, could not be installed everywhere.
 pins: $(VENV)/test ## write requirements.txt again from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --group test --quiet \
 	  --no-annotate --no-header --python-version 3.11 --upgrade \
 	  --output-file requirements.txt
-	@sed -i.old 's/+cpu$$//' requirements.txt && rm requirements.txt.old
+	@sed -i.old -e 's/+cpu$$//' -e '/^nvidia-/d; /^cuda-/d; /^triton/d' \
+	  requirements.txt && rm requirements.txt.old
 
 clean: ## remove what was built
 	rm -rf _build $(VENV)

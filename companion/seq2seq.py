@@ -18,6 +18,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+# Part of this chapter, in a module of its own.
+from companion.costs import macs, path_length, serial_steps  # noqa: F401
 from companion.data.checks import (
     check_ids,
     check_mask,
