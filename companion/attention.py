@@ -28,9 +28,9 @@ def softmax(
         ValueError: ``dim`` is no axis of ``scores``, or has no entries.
     """
     _require_float(scores=scores)
-    if not -scores.ndim <= dim < scores.ndim:
+    if not isinstance(dim, int) or not -scores.ndim <= dim < scores.ndim:
         raise ValueError(
-            f"dim: expected an axis of scores {_shape(scores)}, got {dim}"
+            f"dim: expected an axis of scores {_shape(scores)}, got {dim!r}"
         )
     if scores.shape[dim] == 0:
         raise ValueError(
@@ -130,11 +130,14 @@ def scaled_dot_product_attention(
     _require_float(v=v)
     _require_entries(v=v)
     weights = attention_weights(q, k, mask, scale=scale)
+    if v.dtype != weights.dtype:
+        raise TypeError(f"v: expected {k.dtype} as k has, got {v.dtype}")
     if v.ndim < 2 or v.shape[-2] != k.shape[-2]:
         raise ValueError(
             f"v: expected one value for each of the {k.shape[-2]} keys "
             f"of k {_shape(k)}, got {_shape(v)}"
         )
+    _require_same_leading("v", v, "the weights", weights)
     return weights @ v
 
 
@@ -172,6 +175,18 @@ def _require_pair(q: Tensor, k: Tensor) -> None:
             "q, k: expected (..., query, d_k) and (..., key, d_k) with one "
             f"d_k, got {_shape(q)} and {_shape(k)}"
         )
+    _require_same_leading("k", k, "q", q)
+
+
+def _require_same_leading(name: str, x: Tensor, peer: str, y: Tensor) -> None:
+    """The axes before the last two agree, or broadcast."""
+    try:
+        torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    except RuntimeError:
+        raise ValueError(
+            f"{name}: expected leading axes that fit {peer} {_shape(y)}, "
+            f"got {_shape(x)}"
+        ) from None
 
 
 def _require_mask(mask: Tensor, scores_shape: torch.Size) -> None:

@@ -53,11 +53,9 @@ def tf_idf(
     Jones, 1972), without smoothing: a word that stands in all of them gets 0.
 
     Raises:
-        ValueError: ``counts`` is not a filled table of numbers from 0 up.
+        TypeError, ValueError: ``counts`` is no filled table of numbers >= 0.
     """
-    shape = tuple(counts.shape)
-    if counts.ndim != 2 or counts.numel() == 0:
-        raise ValueError(f"counts: expected (document, vocab), got {shape}")
+    check_vectors("counts", counts, counts, document=None, vocab=None)
     if not (counts >= 0).all():
         low = counts.min().item()
         raise ValueError(f"counts: expected numbers from 0 up, got {low}")
@@ -175,6 +173,7 @@ class RNN(nn.Module):
         Float[Tensor, "batch seq d_out"], Float[Tensor, "batch seq hidden"]
     ]:
         """Outputs and hidden states; the memory starts empty without ``h0``."""
+        check_vectors("x", x, self.W, batch=None, seq=None, d_in=None)
         if h0 is None:
             h0 = self.b.new_zeros(len(x), len(self.b))
         states = unroll(x, h0, self.W, self.U, self.b)
@@ -238,6 +237,9 @@ def gradient_to_inputs(
     Raises:
         TypeError, ValueError: as ``unroll`` does.
     """
+
+    check_vectors("x", x, W, seq=None, d_in=None)
+    check_vectors("h0", h0, W, hidden=None)
 
     def last_state(x):
         return unroll(x.unsqueeze(0), h0.unsqueeze(0), W, U, b)[0, -1]

@@ -257,10 +257,29 @@ def test_whole_numbers_are_refused_by_name(qkv, name):
 
 
 @pytest.mark.bad_input
-def test_mixed_precision_is_refused_by_name(qkv):
-    q, k, _ = qkv
-    with pytest.raises(TypeError, match=r"k: expected torch.float64.*float32"):
-        attention_weights(q, k.float())
+@pytest.mark.parametrize("name", ["k", "v"])
+def test_mixed_precision_is_refused_by_name(qkv, name):
+    inputs = dict(zip("qkv", qkv, strict=True))
+    inputs[name] = inputs[name].float()
+    match = rf"{name}: expected torch\.float64.*float32"
+    with pytest.raises(TypeError, match=match):
+        scaled_dot_product_attention(**inputs)
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize("name", ["k", "v"])
+def test_another_batch_is_refused_by_name(qkv, name):
+    inputs = dict(zip("qkv", qkv, strict=True))
+    inputs[name] = torch.cat([inputs[name]] * 2)
+    match = rf"{name}: expected leading axes.*\(2, 3, .*got \(4, 3, "
+    with pytest.raises(ValueError, match=match):
+        scaled_dot_product_attention(**inputs)
+
+
+@pytest.mark.bad_input
+def test_what_is_no_axis_is_named():
+    with pytest.raises(ValueError, match=r"dim: .*got 'key'"):
+        softmax(torch.ones(3, 5), "key")
 
 
 @pytest.mark.bad_input

@@ -103,7 +103,7 @@ def test_tf_idf_of_three_documents_done_by_hand():
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        (torch.ones(3), r"counts: expected \(document, vocab\), got \(3,\)"),
+        (torch.ones(3), r"counts: expected shape \(document, vocab\), got \(3,\)"),
         (torch.ones(0, 3), r"got \(0, 3\)"),
         (torch.tensor([[-1.0, 2]]), "from 0 up, got -1"),
         (torch.tensor([[math.nan, 2]]), "from 0 up, got nan"),
@@ -357,3 +357,18 @@ def test_an_lstm_names_what_does_not_fit():
         lstm(x, (h[:, :2], h))
     with pytest.raises(ValueError, match=r"c: .*\(2, 11\)"):
         lstm(x, (h, h[:2]))
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: tf_idf(None), "counts"),
+        (lambda: RNN(3, 5, 7)(None), "x"),
+        (lambda: unroll(*[None] * 5), "W"),
+        (lambda: gradient_to_inputs(None, *[torch.ones(5)] * 4), "x"),
+    ],
+)
+def test_nothing_where_a_tensor_belongs_is_named(call, name):
+    with pytest.raises(TypeError, match=f"^{name}: expected .*, got NoneType"):
+        call()

@@ -43,8 +43,9 @@ def check_vectors(
         ValueError: the axes of ``x`` are others, or one of them is empty.
     """
     kind = getattr(x, "dtype", type(x).__name__)
-    if kind != like.dtype:
-        raise TypeError(f"{name}: expected {like.dtype}, got {kind}")
+    wanted_kind = getattr(like, "dtype", "a tensor")
+    if kind != wanted_kind:
+        raise TypeError(f"{name}: expected {wanted_kind}, got {kind}")
     got, wanted = tuple(x.shape), tuple(axes.values())
     fits = len(got) == len(wanted) and all(
         size and size == (want or size)
