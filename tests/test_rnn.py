@@ -103,7 +103,7 @@ def test_tf_idf_of_three_documents_done_by_hand():
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
-        (torch.ones(3), r"counts: expected shape \(document, vocab\), got \(3,\)"),
+        (torch.ones(3), r"expected shape \(document, vocab\), got \(3,\)"),
         (torch.ones(0, 3), r"got \(0, 3\)"),
         (torch.tensor([[-1.0, 2]]), "from 0 up, got -1"),
         (torch.tensor([[math.nan, 2]]), "from 0 up, got nan"),
