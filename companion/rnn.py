@@ -207,7 +207,7 @@ class LSTM(nn.Module):
         hidden, d_in = self.U.shape[1], self.W.shape[1]
         check_vectors("x", x, self.W, batch=None, seq=None, d_in=d_in)
         batch = len(x)
-        h, c = state or (x.new_zeros(batch, hidden),) * 2
+        h, c = (x.new_zeros(batch, hidden),) * 2 if state is None else state
         check_vectors("h", h, self.W, batch=batch, hidden=hidden)
         check_vectors("c", c, self.W, batch=batch, hidden=hidden)
         driven = x @ self.W.T + self.b

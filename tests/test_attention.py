@@ -137,6 +137,12 @@ def test_huge_scores_stay_finite_in_every_precision(dtype):
     assert masked_softmax(scores, hidden).tolist() == [[0.0, 0.0, 1.0]]
 
 
+def test_a_product_beyond_half_precision_does_not_overflow_before_the_scale():
+    # 512 · 16 · 16 = 131072 is more than float16 holds; over √512 it is not.
+    x = torch.full((2, 512), 16.0, dtype=torch.float16)
+    assert attention_weights(x, x).tolist() == [[0.5, 0.5]] * 2
+
+
 def test_permuting_the_keys_with_their_values_changes_nothing(qkv):
     q, k, v = qkv
     order = torch.randperm(KEY)

@@ -43,6 +43,23 @@ def test_a_notebook_that_fails_stays_as_it_was(tmp_path, capsys):
     assert "02_broken.ipynb stays as it was" in capsys.readouterr().out
 
 
+def test_a_notebook_that_is_not_there_is_named(tmp_path, capsys):
+    assert notebooks.main([str(tmp_path / "09_nowhere.ipynb")]) == 1
+    assert "09_nowhere.ipynb stays as it was" in capsys.readouterr().out
+
+
+def test_a_crash_while_storing_leaves_the_old_file(notebook, monkeypatch):
+    before = notebook.read_bytes()
+
+    def crash(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(notebooks.os, "replace", crash)
+    assert notebooks.main([str(notebook)]) == 1
+    assert notebook.read_bytes() == before
+    assert list(notebook.parent.iterdir()) == [notebook]
+
+
 def test_the_server_finds_a_free_port_and_serves_the_folder(tmp_path):
     (tmp_path / "page.html").write_text("注意力", encoding="utf-8")
     with serve.server(str(tmp_path)) as pages:

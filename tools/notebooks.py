@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 BOOK = Path(__file__).parents[1] / "book"
 LIMIT_S = 120
@@ -62,8 +62,11 @@ def _normalise_output(output: nbformat.NotebookNode) -> None:
 def store(notebook: nbformat.NotebookNode, path: Path) -> None:
     """Write in one step, so that a crash leaves the old file or the new."""
     draft = path.with_suffix(".draft")
-    draft.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
-    os.replace(draft, path)
+    try:
+        draft.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def main(names: list[str]) -> int:
@@ -73,9 +76,9 @@ def main(names: list[str]) -> int:
         start = time.perf_counter()
         try:
             store(normalise(run(path)), path)
-        except (CellExecutionError, TimeoutError) as error:
+        except (CellExecutionError, DeadKernelError, OSError) as error:
             failures += 1
-            print(f"{path.name} stays as it was; a cell failed:\n{error}")
+            print(f"{path.name} stays as it was:\n{error}")
         else:
             print(f"{path.name}: {time.perf_counter() - start:.0f} s")
     return failures

@@ -31,7 +31,8 @@ def check(component: str, fn: object) -> Report:
     """Tries every contract of ``component`` on the function ``fn``.
 
     Torch's and Python's random numbers, grad mode and default number type are
-    afterwards what they were. A function that does not come back is stopped.
+    afterwards what they were. A function that does not come back is stopped,
+    unless it sits in C code that lets no other thread run.
 
     Raises:
         TypeError: ``component`` is not a string.

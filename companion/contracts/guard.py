@@ -23,7 +23,7 @@ STRAY = {
 class Stop(SystemExit):
     """Raised inside a function that took too long.
 
-    A thread that ends with a SystemExit ends without a word.
+    A SystemExit, so that ``except Exception`` lets it pass.
     """
 
 

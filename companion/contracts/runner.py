@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import io
 import random
 import sys
@@ -137,15 +138,30 @@ def outcome(contract: Callable, fn: Guarded) -> Broken | None:
     return None
 
 
+@functools.cache
+def warm_up() -> None:
+    """Has torch import what a gradient needs, before any clock starts.
+
+    An import that is stopped half-way stays broken in the whole process.
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        x = torch.ones(2, requires_grad=True)
+        torch.autograd.grad(x * 1, x, torch.ones(2))
+
+
 def in_time(fn: Guarded, task: Callable[[], None]) -> str | None:
     """Runs ``task``; if it takes too long, stops it and says where it was."""
     # Not Thread.join: once interrupted, it takes a thread that runs for dead.
     finished = threading.Event()
+    warm_up()
 
     def work():
-        with contextlib.suppress(Stop):
-            task()
-        finished.set()
+        # Twice, since a Stop can also arrive on the way out.
+        with contextlib.suppress(Stop), contextlib.suppress(Stop):
+            try:
+                task()
+            finally:
+                finished.set()
 
     # A daemon, so that a function stuck in C cannot keep Python from ending.
     thread = threading.Thread(target=work, name=WORKER, daemon=True)

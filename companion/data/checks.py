@@ -42,8 +42,8 @@ def check_vectors(
         TypeError: ``x`` is not a tensor of the number type of ``like``.
         ValueError: the axes of ``x`` are others, or one of them is empty.
     """
-    kind = getattr(x, "dtype", type(x).__name__)
-    wanted_kind = getattr(like, "dtype", "a tensor")
+    kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
+    wanted_kind = like.dtype if isinstance(like, Tensor) else "a tensor"
     if kind != wanted_kind:
         raise TypeError(f"{name}: expected {wanted_kind}, got {kind}")
     got, wanted = tuple(x.shape), tuple(axes.values())
