@@ -14,6 +14,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from companion.data.checks import check_mask_fits
+
 
 def softmax(
     scores: Float[Tensor, "..."], dim: int = -1
@@ -76,7 +78,7 @@ def masked_softmax(
         ValueError: ``mask`` does not broadcast to the shape of ``scores``.
     """
     _require_float(scores=scores)
-    _require_mask(mask, scores.shape)
+    check_mask_fits(mask, scores.shape)
     # The lowest finite number and not -inf: softmax makes NaN of a row of -inf,
     # and a NaN that never arises need not be kept out of any gradient.
     lowest = torch.finfo(scores.dtype).min
@@ -187,20 +189,3 @@ def _require_same_leading(name: str, x: Tensor, peer: str, y: Tensor) -> None:
             f"{name}: expected leading axes that fit {peer} {_shape(y)}, "
             f"got {_shape(x)}"
         ) from None
-
-
-def _require_mask(mask: Tensor, scores_shape: torch.Size) -> None:
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        got = getattr(mask, "dtype", type(mask).__name__)
-        raise TypeError(
-            f"mask: expected a boolean tensor, True = may attend, got {got}"
-        )
-    try:
-        fits = torch.broadcast_shapes(mask.shape, scores_shape) == scores_shape
-    except RuntimeError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            "mask: expected a shape that broadcasts to (..., query, key) = "
-            f"{tuple(scores_shape)}, got {_shape(mask)}"
-        )

@@ -172,8 +172,8 @@ def test_another_length_is_told_which_length_the_network_is_for(ids):
         (torch.tensor([[2.0]]), TypeError, "ids: .*integers, got torch.float"),
         (torch.tensor([[True]]), TypeError, "got torch.bool"),
         ([[2]], TypeError, "got list"),
-        (torch.tensor([[-1]]), ValueError, "ids from 0 to 16, got -1"),
-        (torch.tensor([[VOCAB]]), ValueError, "ids from 0 to 16, got 17"),
+        (torch.tensor([[-1]]), ValueError, r"of 17, got -1 at \(0, 0\)"),
+        (torch.tensor([[VOCAB]]), ValueError, r"of 17, got 17 at \(0, 0\)"),
         (
             torch.zeros(0, 5, dtype=torch.long),
             ValueError,
@@ -271,18 +271,20 @@ def test_reading_in_two_pieces_is_reading_at_once(x):
 
 
 @pytest.mark.parametrize(
-    "states",
+    ("make", "states"),
     [
-        lambda x: RNN(D_IN, HIDDEN, D_OUT)(x)[1],
-        lambda x: LSTM(D_IN, HIDDEN)(x)[0],
+        (lambda: RNN(D_IN, HIDDEN, D_OUT), 1),
+        (lambda: LSTM(D_IN, HIDDEN), 0),
     ],
     ids=["RNN", "LSTM"],
 )
-def test_no_state_knows_the_future(states):
+def test_no_state_knows_the_future(make, states):
+    model = make()
     x = torch.randn(1, SEQ, D_IN)
-    x = torch.cat([x, x])
-    x[1, 3:] += 1
-    one, other = states(x)
+    moved = x.clone()
+    moved[:, 3:] += 1
+    # Two calls: within one, some processors round the rows differently.
+    one, other = (model(each)[states][0] for each in (x, moved))
     assert one[:3].equal(other[:3])
     assert (one[3:] - other[3:]).abs().amax(dim=1).min() > 1e-3
 

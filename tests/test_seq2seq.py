@@ -248,12 +248,12 @@ def test_nothing_but_padding_follows_the_end_of_a_translation(model, src):
     [
         ([[3.0]], [[3]], TypeError, "src: expected a tensor of integers"),
         ([[3]], [[3.0]], TypeError, "tgt_in: expected a tensor of integers"),
-        ([[13]], [[3]], ValueError, "src: expected ids from 0 to 12, got 13"),
+        ([[13]], [[3]], ValueError, "src: expected ids .* of 13, got 13"),
         (
             [[3]],
             [[-1]],
             ValueError,
-            "tgt_in: expected ids from 0 to 16, got -1",
+            "tgt_in: expected ids .* of 17, got -1",
         ),
         ([3], [[3]], ValueError, r"src: expected 2 axes, got shape \(1,\)"),
         (NOTHING, [[3]], ValueError, r"src: .*at least one id.*\(2, 0\)"),

@@ -9,6 +9,9 @@ def check_ids(
 ) -> None:
     """Refuses token ids that no table of ``vocab_size`` rows can look up.
 
+    On a GPU the look-up itself would fail with an assertion that names neither
+    the id nor its place, and take the GPU from the process.
+
     Raises:
         TypeError: ``ids`` is not a tensor of integers.
         ValueError: it is empty, has not ``axes`` axes, or holds an id outside
@@ -22,11 +25,25 @@ def check_ids(
         raise ValueError(f"{name}: expected {axes} axes, got shape {shape}")
     if 0 in shape:
         raise ValueError(f"{name}: expected at least one id, got shape {shape}")
-    low, high = int(ids.min()), int(ids.max())
-    if low < 0 or high >= vocab_size:
-        wrong = low if low < 0 else high
+    outside = ((ids < 0) | (ids >= vocab_size)).nonzero()
+    if len(outside):
+        place = tuple(outside[0].tolist())
         raise ValueError(
-            f"{name}: expected ids from 0 to {vocab_size - 1}, got {wrong}"
+            f"{name}: expected ids from 0 to {vocab_size - 1} for a "
+            f"vocabulary of {vocab_size}, got {ids[place].item()} at {place}"
+        )
+
+
+def check_device(name: str, x: Tensor, like: Tensor) -> None:
+    """Refuses a tensor that is elsewhere than the parameters it meets.
+
+    Raises:
+        ValueError: as said.
+    """
+    if getattr(x, "device", like.device) != like.device:
+        raise ValueError(
+            f"{name}: expected a tensor on {like.device}, where the "
+            f"parameters are, got one on {x.device}"
         )
 
 
@@ -78,6 +95,33 @@ def check_mask(mask: Tensor, scores: Tensor) -> None:
         raise ValueError(f"mask: row {row} leaves nothing to look at")
 
 
+def check_mask_fits(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
+    """Refuses a mask that does not say for each score whether it counts.
+
+    Raises:
+        TypeError: ``mask`` is not boolean.
+        ValueError: it does not broadcast to ``scores_shape``.
+    """
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = getattr(mask, "dtype", type(mask).__name__)
+        raise TypeError(
+            f"mask: expected a boolean tensor, True = may attend, got {got}"
+        )
+    wanted = tuple(scores_shape)
+    try:
+        fits = torch.broadcast_shapes(mask.shape, wanted) == wanted
+    except RuntimeError:
+        fits = False
+    if not fits:
+        # A list of keys for each sentence is what most people try first.
+        heads = len(wanted) == 4 and mask.shape == (wanted[0], wanted[3])
+        advice = "; write (batch, key) as (batch, 1, 1, key)" if heads else ""
+        raise ValueError(
+            "mask: expected a shape that broadcasts to (..., query, key) = "
+            f"{wanted}, got {tuple(mask.shape)}{advice}"
+        )
+
+
 def words_first(name: str, is_word: Tensor) -> Tensor:
     """The same mask (batch, seq), if each row is words and then padding.
 
@@ -92,3 +136,30 @@ def words_first(name: str, is_word: Tensor) -> Tensor:
             f"begins with or resumes after padding, in row {int(wrong[0])}"
         )
     return is_word
+
+
+def check_sizes(**sizes: int) -> None:
+    """Refuses a size that is no whole number from 1 up.
+
+    Raises:
+        TypeError: a size is not an int.
+        ValueError: a size is below 1.
+    """
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise TypeError(f"{name}: expected an int, got {size!r}")
+        if size < 1:
+            raise ValueError(f"{name}: expected at least 1, got {size}")
+
+
+def check_dropout(dropout: float) -> float:
+    """The same number, if it is a probability and keeps something.
+
+    Raises:
+        ValueError: it is not from 0 to below 1.
+    """
+    if not 0 <= dropout < 1:
+        raise ValueError(
+            f"dropout: expected a probability from 0 to below 1, got {dropout}"
+        )
+    return dropout
