@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from right import attention_by_matmul, masked_by_lowest, rnn_by_loop
+from right.attention import attention_by_matmul, masked_by_lowest
+from right.rnn import rnn_by_loop
 from told import told
 
 from companion.contracts import check

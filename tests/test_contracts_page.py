@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 import torch
-from right import attention_by_matmul
+from right.attention import attention_by_matmul
 from wrong import WRONG
 
 from companion.contracts import check

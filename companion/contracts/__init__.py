@@ -10,17 +10,54 @@ not. Whatever the function does, ``check`` reports it and comes back.
 
 import difflib
 
+from companion.contracts.add_positions import ADD_POSITIONS
 from companion.contracts.alignment import ALIGNMENT
 from companion.contracts.attention import ATTENTION
+from companion.contracts.attention_maps import ATTENTION_MAPS
+from companion.contracts.causal_mask import CAUSAL_MASK
+from companion.contracts.combine_masks import COMBINE_MASKS
+from companion.contracts.encoder import ENCODER
+from companion.contracts.feed_forward import FEED_FORWARD
 from companion.contracts.guard import Guarded
+from companion.contracts.language_model import LANGUAGE_MODEL
+from companion.contracts.layer_norm import LAYER_NORM
 from companion.contracts.masked_softmax import MASKED_SOFTMAX
+from companion.contracts.multihead import MULTIHEAD
+from companion.contracts.padding_mask import PADDING_MASK
+from companion.contracts.parameter_count import PARAMETER_COUNT
 from companion.contracts.report import Failure, Report, report_on
 from companion.contracts.rnn import RNN
+from companion.contracts.rope import ROPE
 from companion.contracts.runner import outcomes, undisturbed
+from companion.contracts.sinusoidal import SINUSOIDAL
 from companion.contracts.softmax import SOFTMAX
+from companion.contracts.split_heads import SPLIT_HEADS
+from companion.contracts.translation_model import TRANSLATION_MODEL
 
 COMPONENTS = {
-    c.name: c for c in (SOFTMAX, MASKED_SOFTMAX, ATTENTION, RNN, ALIGNMENT)
+    c.name: c
+    for c in (
+        SOFTMAX,
+        MASKED_SOFTMAX,
+        ATTENTION,
+        RNN,
+        ALIGNMENT,
+        SPLIT_HEADS,
+        MULTIHEAD,
+        SINUSOIDAL,
+        ADD_POSITIONS,
+        ROPE,
+        LAYER_NORM,
+        FEED_FORWARD,
+        CAUSAL_MASK,
+        PADDING_MASK,
+        COMBINE_MASKS,
+        ENCODER,
+        ATTENTION_MAPS,
+        LANGUAGE_MODEL,
+        TRANSLATION_MODEL,
+        PARAMETER_COUNT,
+    )
 }
 """Name -> what can be checked."""
 

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from companion.contracts.component import Component
 from companion.contracts.core import (
     Broken,
-    Component,
     draw,
     finite,
     furthest,

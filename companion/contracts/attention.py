@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 
 from companion.contracts.attention_cases import SUSPECTS, cases, qkv
+from companion.contracts.component import Component
 from companion.contracts.core import (
     Broken,
-    Component,
     draw,
     finite,
     furthest,

@@ -29,6 +29,8 @@ EXPLAINED = {
     "`if mask is not None`.",
     r"return_types\.max": "`.max(dim)` returns values and indices: use "
     "`.amax(dim, keepdim=True)`.",
+    r"to be on the same device": "The contracts run on the CPU: move the "
+    "module there with `.cpu()`, and make new tensors on the input's device.",
     r"call numpy\(\) on Tensor": "Stay in torch: NumPy cuts the gradient.",
 }
 COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")

@@ -1,20 +1,6 @@
-"""What a contract is, and what the contracts of one component share.
+"""What contracts raise, draw and compare with."""
 
-A component is something a learner writes, for example attention. A contract is
-a property that every correct implementation has, however it is written. Adding
-one means adding one function to the component's module:
-
-    @COMPONENT.contract
-    def rows_sum_to_one(fn):
-        \"\"\"Every row sums to 1.\"\"\"
-
-The first sentence of its docstring is its name. It calls ``fn``, the learner's
-function behind a guard, and raises ``Broken`` with the likely mistake.
-"""
-
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -45,68 +31,6 @@ class Broken(Exception):
         super().__init__(message)
         self.message, self.cause = message, cause or message
         self.got, self.expected, self.axes = got, expected, axes
-
-
-@dataclass(frozen=True, kw_only=True)
-class Component:
-    """What the contracts need to know of a component.
-
-    Attributes:
-        signature: How it is called, as a learner would write it.
-        returns: What it returns, in words.
-        axes: Words for the last axes of the result.
-        shape: From the arguments, the shape of the result.
-        oracle: An independent implementation, PyTorch's own.
-        peer: What the oracle is called.
-        cases: In words -> arguments, on which both must agree. The first is
-            the plainest one.
-        suspects: Hint -> the mistake it hints at, as a function.
-        lookalikes: Hint -> from the arguments, the shape of something else
-            that a learner may have returned.
-    """
-
-    name: str
-    signature: str
-    returns: str
-    axes: tuple[str, ...]
-    shape: Callable
-    oracle: Callable
-    peer: str
-    cases: Callable[[], dict[str, tuple]]
-    suspects: dict[str, Callable]
-    lookalikes: dict[str, Callable] = field(default_factory=dict)
-    early: list[Callable] = field(default_factory=list)
-    own: list[Callable] = field(default_factory=list)
-
-    def contract(self, function: Callable) -> Callable:
-        """Registers ``function`` as a contract of this component."""
-        self.own.append(function)
-        return function
-
-    def telling(self, function: Callable) -> Callable:
-        """Registers a contract that shows more than a comparison of numbers.
-
-        It is tried before the one with the oracle, so its message comes first.
-        """
-        self.early.append(function)
-        return function
-
-    @property
-    def parameters(self) -> list[str]:
-        """The names of the arguments, in order."""
-        inside = self.signature.partition("(")[2].rstrip(")")
-        return [p.partition("=")[0] for p in inside.split(", ")]
-
-    @property
-    def example(self) -> tuple:
-        """Arguments for a plain call."""
-        return next(iter(self.cases().values()))
-
-
-def title(contract: Callable) -> str:
-    """The name of a contract: the first sentence of its docstring."""
-    first = inspect.getdoc(contract).split("\n\n")[0]
-    return " ".join(first.split()).removesuffix(".")
 
 
 def draw(*shape: int, seed: int) -> Tensor:
@@ -147,6 +71,8 @@ def place(index: tuple[int, ...], axes: tuple[str, ...]) -> str:
 
 def number(x: Tensor) -> str:
     """Four digits, which tell apart what the tolerance tells apart."""
+    if x.dtype == torch.bool:
+        return str(x.item())
     words = {"nan": "NaN", "inf": "∞", "-inf": "-∞"}
     return words.get(str(x.item()), f"{x.item():.4g}")
 
@@ -192,26 +118,35 @@ def finite(
 
 
 def gradients(
-    fn: Callable, args: tuple, upstream: Tensor
+    fn: Callable, args: tuple, upstream: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...] | None:
-    """The gradient of ``(fn(*args) * upstream).sum()`` for each float argument.
+    """The gradient of ``Σ (result * upstream).sum()`` for each float argument.
 
     None instead of a gradient where none arrives, and None alone where the
     result has no gradient at all.
     """
     args = [a.clone().requires_grad_() if is_float(a) else a for a in args]
-    result = fn(*args)
-    if not result.requires_grad:
+    results = tensors_in(fn(*args))
+    pairs = zip(results, upstream, strict=True)
+    pairs = [(r, up) for r, up in pairs if r.requires_grad]
+    if not pairs:
         return None
     leaves = [a for a in args if is_float(a)]
+    results, upstream = zip(*pairs, strict=True)
     try:
-        return torch.autograd.grad(result, leaves, upstream, allow_unused=True)
+        return torch.autograd.grad(results, leaves, upstream, allow_unused=True)
     except RuntimeError as error:
         said = str(error).partition(":")[0]
         raise Broken(
             f"backward() raised RuntimeError: {said}. Does a line change a "
             "tensor in place (`/=`, `x[...] =`) that autograd needs?"
         ) from None
+
+
+def tensors_in(result: object) -> list[Tensor]:
+    """The tensors of a result: itself, or those in a tuple or list."""
+    several = result if isinstance(result, tuple | list) else (result,)
+    return [x for x in several if isinstance(x, Tensor)]
 
 
 def is_float(x: object) -> bool:

@@ -3,12 +3,14 @@
 import inspect
 import re
 import threading
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from companion.contracts.blame import hint, raised_at, said_by
-from companion.contracts.core import Broken, Component, finite, is_float
+from companion.contracts.component import Component
+from companion.contracts.core import Broken, finite, is_float, tensors_in
 
 # What a learner returned -> what the likely mistake is.
 STRAY = {
@@ -35,12 +37,14 @@ class Guarded:
     """The learner's function as a contract sees it.
 
     Whatever it does, a contract gets a tensor of the right type and shape, or
-    ``Broken`` is raised. It works on copies, so it cannot change what the
-    contract compares with.
+    what the component's own ``read`` makes of the result, or ``Broken`` is
+    raised. It works on copies, so it cannot change what the contract compares
+    with. ``given`` is what ``check`` was given.
     """
 
-    def __init__(self, component: Component, fn: object):
-        self.component, self.fn = component, fn
+    def __init__(self, component: Component, given: object):
+        self.component, self.given = component, given
+        self.fn = component.adapt(given) if component.adapt else given
         self.calls = 0
         self.stopped = threading.Event()
 
@@ -57,21 +61,19 @@ class Guarded:
             self.component.name
         )
 
-    def __call__(self, *args) -> Tensor:
+    def __call__(self, *args) -> Any:
         """The result, in which every number is finite."""
         result = self.raw(*args)
-        finite(self, result, f"The arguments were {self.describe(args)}.")
+        for x in tensors_in(result):
+            finite(self, x, f"The arguments were {self.describe(args)}.")
         return result
 
-    def raw(self, *args) -> Tensor:
+    def raw(self, *args) -> Any:
         """The result, which may hold NaN."""
-        result = self.call(
-            *(a.clone() if isinstance(a, Tensor) else a for a in args)
-        )
-        self.require_tensor(result)
-        self.require_shape(result, args)
+        result = self.call(*map(copied, args))
+        read = self.component.read or one_tensor
         # A function may return the same memory again, overwritten.
-        return result.clone()
+        return copied(read(self, result, args))
 
     def call(self, *args) -> object:
         """Whatever is returned for these very arguments."""
@@ -117,7 +119,8 @@ class Guarded:
             words.append(f"{name} {value}" + (f" {kind(a)}" if half else ""))
         return ", ".join(words)
 
-    def require_tensor(self, result: object) -> None:
+    def require_tensor(self, result: object, args: tuple) -> None:
+        """Raises Broken unless it is a tensor of the right number type."""
         if not isinstance(result, Tensor):
             name = type(result).__name__
             what = "None" if result is None else f"a {name}, not a tensor"
@@ -130,51 +133,95 @@ class Guarded:
                 f"It returned a {result.layout} tensor on {result.device}: "
                 "expected an ordinary one on the device of its inputs."
             )
+        self.require_dtype(result, args)
 
-    def require_shape(self, result: Tensor, args: tuple) -> None:
-        got, shape = tuple(result.shape), tuple(self.component.shape(*args))
-        if got != shape:
-            parts = (
-                f"It returned shape {got}: expected {shape}, "
-                f"{self.component.returns}.",
-                self.lookalike(got, args) or misshapen(got, shape),
-                f"The arguments were {self.describe(args)}.",
+    def require_dtype(self, result: Tensor, args: tuple) -> None:
+        """Raises Broken unless it has the component's number type."""
+        expected = self.component.dtype
+        if expected and result.dtype != expected:
+            raise Broken(
+                f"It returned {kind(result)}: expected "
+                f"{str(expected).removeprefix('torch.')}."
             )
-            raise Broken(" ".join(filter(None, parts)))
-        if result.dtype != args[0].dtype:
+        if not expected and result.dtype != args[0].dtype:
             raise Broken(
                 f"It returned {kind(result)} for {kind(args[0])}: expected "
                 f"the number type of `{self.component.parameters[0]}`."
             )
 
+    def require_shape(self, result: Tensor, args: tuple) -> None:
+        """Raises Broken unless it has the component's shape for ``args``."""
+        got, shape = tuple(result.shape), tuple(self.component.shape(*args))
+        if not fits(got, shape):
+            words = str(shape).replace("None", "any")
+            parts = (
+                f"It returned shape {got}: expected {words}, "
+                f"{self.component.returns}.",
+                self.lookalike(got, args) or misshapen(got, shape),
+                f"The arguments were {self.describe(args)}.",
+            )
+            raise Broken(" ".join(filter(None, parts)))
+
     def lookalike(self, got: tuple[int, ...], args: tuple) -> str:
         """What else has the shape ``got``, or nothing."""
         for words, shape in self.component.lookalikes.items():
-            if got == tuple(shape(*args)):
+            if fits(got, tuple(shape(*args))):
                 return words
         return ""
 
     def require_call(self) -> None:
         """Raises Broken if the function cannot be called as it should be."""
-        name = self.component.name
-        if not callable(self.fn):
+        name, fn = self.component.name, self.fn
+        if not callable(fn):
             raise Broken(
-                f"It is not a function but a {type(self.fn).__name__}: pass "
+                f"It is not a function but a {type(fn).__name__}: pass "
                 f'the function itself, `check("{name}", {name})`.'
             )
+        if isinstance(fn, type) and issubclass(fn, nn.Module):
+            raise Broken(
+                f"It is the class {fn.__name__}: make a module of it first, "
+                f'`check("{name}", {fn.__name__}(...))`.'
+            )
         try:
-            signature = inspect.signature(self.fn)
+            # A module's own call takes anything: what counts is its forward.
+            module = isinstance(fn, nn.Module)
+            signature = inspect.signature(fn.forward if module else fn)
         except (TypeError, ValueError):
             return  # Built-in functions do not say.
         for args in self.component.cases().values():
-            try:
-                signature.bind(*args)
-            except TypeError as error:
-                called = ", ".join(self.component.parameters[: len(args)])
-                raise Broken(
-                    f"It cannot be called as `{self.name}({called})`: "
-                    f"{error}. Write `def {self.signature}`."
-                ) from None
+            self.require_bound(signature, args)
+
+    def require_bound(self, signature: inspect.Signature, args: tuple) -> None:
+        """Raises Broken if a function so signed does not take ``args``."""
+        try:
+            signature.bind(*args)
+        except TypeError as error:
+            called = ", ".join(self.component.parameters[: len(args)])
+            raise Broken(
+                f"It cannot be called as `{self.name}({called})`: "
+                f"{error}. Write `def {self.signature}`."
+            ) from None
+
+
+def one_tensor(fn: Guarded, result: object, args: tuple) -> Tensor:
+    """What most components return: a tensor of the right type and shape."""
+    fn.require_tensor(result, args)
+    fn.require_shape(result, args)
+    return result
+
+
+def copied(x: Any) -> Any:
+    """``x``, whose tensors share no memory with the original."""
+    if isinstance(x, Tensor):
+        return x.clone()
+    return tuple(map(copied, x)) if isinstance(x, tuple | list) else x
+
+
+def fits(got: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    """Whether ``got`` is ``shape``, in which None is any size."""
+    return len(got) == len(shape) and all(
+        want in (None, size) for size, want in zip(got, shape, strict=True)
+    )
 
 
 def kind(x: Tensor) -> str:
@@ -182,8 +229,10 @@ def kind(x: Tensor) -> str:
     return str(x.dtype).removeprefix("torch.")
 
 
-def misshapen(got: tuple[int, ...], shape: tuple[int, ...]) -> str:
+def misshapen(got: tuple[int, ...], shape: tuple[int | None, ...]) -> str:
     """How a wrong shape probably came about, or nothing."""
+    if None in shape:
+        return ""
     if sorted(got) == sorted(shape):
         return "Are two axes swapped?"
     if [n for n in got if n > 1] == [n for n in shape if n > 1]:

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
+from companion.contracts.component import Component
 from companion.contracts.core import (
     Broken,
-    Component,
     draw,
     finite,
     furthest,

@@ -174,13 +174,13 @@ def zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
 def finite_gradients(fn: Guarded, *args) -> None:
     """Raises Broken for an argument whose gradient is NaN."""
     upstream = draw(*fn.component.shape(*args), seed=97)
-    found = gradients(fn.raw, args, upstream) or ()
+    found = gradients(fn.raw, args, [upstream]) or ()
     names = fn.component.parameters
     for name, gradient in zip(names, found, strict=False):
         if gradient is not None and not gradient.isfinite().all():
             # Where the output is NaN, that is what there is to mend.
             finite(fn, fn.raw(*args), NAN_IN_ROW, cause=NAN_IN_ROW)
-            row = int((~gradient.isfinite()).nonzero()[0, 0])
+            row = int((~gradient.isfinite()).nonzero()[0, -2])
             raise Broken(
                 f"The gradient of `{name}` is NaN in row {row}. "
                 f"{NAN_IN_GRADIENT}",

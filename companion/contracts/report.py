@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from companion.contracts.common import contracts_of
-from companion.contracts.core import Broken, Component
+from companion.contracts.component import Component
+from companion.contracts.core import Broken
 from companion.contracts.page import html
 
 

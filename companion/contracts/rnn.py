@@ -6,9 +6,9 @@ Steps are counted from 0, as in the tensors.
 import torch
 from torch import Tensor
 
+from companion.contracts.component import Component
 from companion.contracts.core import (
     Broken,
-    Component,
     finite,
     furthest,
     same,

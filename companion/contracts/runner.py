@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
 
 from companion.contracts.blame import now_at, said_by
 from companion.contracts.common import GATE, contracts_of
@@ -49,8 +51,9 @@ class FirstPrint(io.TextIOBase):
 def undisturbed(fn: Guarded) -> Iterator[None]:
     """Puts back what a function may change for the whole process.
 
-    Grad mode is not among it: that belongs to a thread, and a function runs in
-    one of its own. Warnings are not shown: what they warn of, contracts find.
+    A module gets back its numbers and modes, in case a call changes them. Grad
+    mode is not among it: that belongs to a thread, and a function runs in one
+    of its own. Warnings are not shown: what they warn of, contracts find.
 
     Raises:
         RuntimeError: the function that is being checked called ``check``.
@@ -65,6 +68,7 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
         warnings.catch_warnings(),
         contextlib.redirect_stdout(FirstPrint(fn, sys.stdout)),
         torch.random.fork_rng(range(gpus)),
+        module_kept(getattr(fn.fn, "__self__", fn.fn)),
     ):
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float32)
@@ -74,6 +78,28 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
             torch.set_default_dtype(dtype)
             random.setstate(python)
             np.random.set_state(numpy)
+
+
+@contextlib.contextmanager
+def module_kept(module: object) -> Iterator[None]:
+    """Puts back a module's parameters, buffers and modes, if it is one."""
+    if not isinstance(module, nn.Module):
+        yield
+        return
+    modes = [(part, part.training) for part in module.modules()]
+    tensors = [
+        (x, x.detach().clone())
+        for x in (*module.parameters(), *module.buffers())
+        if not is_lazy(x)
+    ]
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+        for x, before in tensors:
+            # By way of `data`, so that no graph that hangs on it complains.
+            x.data.copy_(before)
 
 
 def outcomes(fn: Guarded) -> list[tuple[str, Broken | None]]:

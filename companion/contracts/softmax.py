@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor
 
+from companion.contracts.component import Component
 from companion.contracts.core import (
     Broken,
-    Component,
     draw,
     finite,
     furthest,

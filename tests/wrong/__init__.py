@@ -33,5 +33,13 @@ for name in (
     "attention",
     "rnn",
     "alignment",
+    "multihead",
+    "positions",
+    "blocks",
+    "masks",
+    "encoder",
+    "language_model",
+    "translation_model",
+    "parameter_count",
 ):
     import_module(f"wrong.{name}")

@@ -4,7 +4,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from right import alignment_by_bmm as right
+from right.rnn import alignment_by_bmm as right
 
 from wrong import wrong
 

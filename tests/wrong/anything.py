@@ -1,37 +1,72 @@
-"""Mistakes that can be made with every component."""
+"""Mistakes that can be made with every component, or with most."""
 
 import torch
 from right import RIGHT
+from torch import Tensor
 
+from companion.contracts import COMPONENTS
+from companion.contracts.core import is_float, tensors_in
 from wrong import wrong
 
 
-def each_component(says):
-    """Registers the mistake once for every component."""
+def every(component):
+    """All components."""
+    return True
+
+
+def reads_a_tensor(component):
+    """Those whose first argument can be changed in place."""
+    return isinstance(component.example[0], Tensor)
+
+
+def has_a_gradient(component):
+    """Those through which a gradient runs."""
+    return component.gradient and any(map(is_float, component.example))
+
+
+def returns_floats(component):
+    """Those that return numbers, not a mask or a count."""
+    result = RIGHT[component.name][0](*component.example)
+    return any(map(is_float, tensors_in(result)))
+
+
+def each(result, change):
+    """``change`` of the result, or of each of several."""
+    if isinstance(result, tuple | list):
+        return [change(x) for x in result]
+    return change(result)
+
+
+def each_component(says, where=every):
+    """Registers the mistake for every component that can make it."""
 
     def register(mistake):
         for component, (fn, *_) in RIGHT.items():
-            made = mistake(fn)
-            made.__name__ = f"{mistake.__name__}_{component}"
-            wrong(component, says)(made)
+            if where(COMPONENTS[component]):
+                made = mistake(fn)
+                made.__name__ = f"{mistake.__name__}_{component}"
+                wrong(component, says)(made)
         return mistake
 
     return register
 
 
-@each_component("^The second call differs: .* At .* yours is")
+@each_component("^The second call differs: ")
 def noisy(fn):
     generator = torch.Generator().manual_seed(2)
 
-    def mistake(*args):
-        result = fn(*args)
-        noise = torch.rand(result.shape, generator=generator)
-        return result + 0.01 * noise.to(result.dtype)
+    def change(x):
+        if not isinstance(x, Tensor):
+            return x + int(torch.randint(100, (), generator=generator))
+        noise = torch.rand(x.shape, generator=generator)
+        if x.dtype == torch.bool:
+            return x ^ (noise > 0.5)
+        return x + 0.01 * noise.to(x.dtype)
 
-    return mistake
+    return lambda *args: each(fn(*args), change)
 
 
-@each_component(r"^It changes `(scores|q|x|query)` in place")
+@each_component(r"^It changes `\w+` in place", reads_a_tensor)
 def writes_to_its_input(fn):
     def mistake(first, *args):
         result = fn(first, *args)
@@ -43,12 +78,13 @@ def writes_to_its_input(fn):
 
 
 @each_component(
-    "^(The output has no gradient at all|It does not reach).*detach"
+    "^(The output has no gradient at all|It does not reach).*detach",
+    has_a_gradient,
 )
 def without_gradient(fn):
-    return lambda *args: fn(*args).detach()
+    return lambda *args: each(fn(*args), Tensor.detach)
 
 
-@each_component("^It returned float64 for float32")
+@each_component("^It returned float64", returns_floats)
 def widened(fn):
-    return lambda *args: fn(*args).double()
+    return lambda *args: each(fn(*args), Tensor.double)

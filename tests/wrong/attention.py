@@ -4,8 +4,8 @@ import math
 
 import torch
 import torch.nn.functional as F
-from right import attention_by_matmul as right
-from right import masked_by_lowest
+from right.attention import attention_by_matmul as right
+from right.attention import masked_by_lowest
 
 from wrong import wrong
 

@@ -1,7 +1,7 @@
 """The recurrence got wrong."""
 
 import torch
-from right import rnn_by_loop as right
+from right.rnn import rnn_by_loop as right
 
 from wrong import wrong
 

@@ -1,0 +1,216 @@
+"""Contracts of masks and of whole models: what others wrote, and numbers."""
+
+import copy
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from right import built
+from right.encoder import ENCODERS, PostNorm
+from right.language_model import LANGUAGE_MODELS
+from right.translation_model import TRANSLATION_MODELS
+from told import told
+
+from companion.contracts import check
+from companion.masks import causal_mask, combine_masks, padding_mask
+from companion.transformer import Encoder, Transformer, TransformerConfig
+
+SIZES = {"d_model": 12, "num_heads": 3, "d_ff": 17, "num_layers": 2}
+
+
+def config(norm_first):
+    return TransformerConfig(
+        src_vocab_size=13,
+        tgt_vocab_size=11,
+        dropout=0.0,
+        norm_first=norm_first,
+        **SIZES,
+    )
+
+
+def holds(component, fn):
+    report = check(component, fn)
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(
+    ("component", "fn"),
+    [
+        ("causal_mask", causal_mask),
+        ("padding_mask", padding_mask),
+        ("combine_masks", combine_masks),
+    ],
+)
+def test_the_package_keeps_the_contracts_of_masks(component, fn):
+    holds(component, fn)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_the_package_keeps_the_contracts_of_models(norm_first):
+    encoder = built(lambda: Encoder(config(norm_first)))
+    holds("encoder", encoder)
+    holds("attention_maps", encoder.maps)
+    model = built(lambda: Transformer(config(norm_first)))
+    holds("translation_model", model)
+    source = torch.tensor([[3, 5, 2]])
+    holds(
+        "language_model",
+        lambda tokens: model(source.expand(len(tokens), -1), tokens),
+    )
+
+
+def test_a_model_in_training_mode_is_told_of_its_dropout():
+    noisy = replace(config(norm_first=False), dropout=0.1)
+    assert "dropout is on" in told("translation_model", Transformer(noisy))
+
+
+# What is right is right with any weights
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+def test_no_weights_make_a_language_model_fail(name, seed):
+    holds("language_model", built(LANGUAGE_MODELS[name], seed))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", TRANSLATION_MODELS)
+def test_no_weights_make_a_translation_model_fail(name, seed):
+    holds("translation_model", built(TRANSLATION_MODELS[name], seed))
+
+
+@pytest.mark.parametrize("encoder", ENCODERS, ids=lambda m: type(m).__name__)
+def test_large_and_small_weights_are_as_good(encoder):
+    for scale in (0.3, 2.0):
+        scaled = copy.deepcopy(encoder)
+        with torch.no_grad():
+            for p in scaled.parameters():
+                p.mul_(scale if p.ndim > 1 else 1)
+        holds("encoder", scaled)
+        holds("attention_maps", scaled.maps)
+
+
+# What others published
+
+
+@pytest.fixture
+def transformers():
+    return pytest.importorskip("transformers")
+
+
+def test_gpt_2_is_a_language_model(transformers):
+    sizes = {"n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 16}
+    given = transformers.GPT2Config(
+        vocab_size=11, bos_token_id=1, eos_token_id=2, **sizes
+    )
+    model = built(lambda: transformers.GPT2LMHeadModel(given)).eval()
+    holds("language_model", lambda tokens: model(tokens).logits)
+
+
+def test_t5_is_a_translation_model(transformers):
+    sizes = {"d_model": 12, "d_kv": 4, "d_ff": 17, "num_layers": 2}
+    given = transformers.T5Config(
+        vocab_size=11, num_heads=3, decoder_start_token_id=0, **sizes
+    )
+    model = built(lambda: transformers.T5ForConditionalGeneration(given)).eval()
+
+    def translate(src, tgt):
+        mask = (src != 0).long()
+        out = model(input_ids=src, attention_mask=mask, decoder_input_ids=tgt)
+        return out.logits
+
+    holds("translation_model", translate)
+
+    def without_a_mask(src, tgt):
+        return model(input_ids=src, decoder_input_ids=tgt).logits
+
+    report = check("translation_model", without_a_mask)
+    (failures,) = report.grouped()
+    assert "Two tokens of padding" in failures[0].message
+
+
+# Numbers instead of functions
+
+
+@pytest.mark.parametrize("count", [63_082_496, 63_045_632])
+def test_a_plain_number_is_judged_as_the_count_of_the_base_model(count):
+    holds("parameter_count", count)
+
+
+@pytest.mark.parametrize(
+    ("count", "says"),
+    [
+        (
+            63_084_544,
+            "2,048 too many: .* A norm at the end of encoder and deco",
+        ),
+        (82_026_496, "18,944,000 too many: .* embeddings are counted twice"),
+        (44_138_496, "18,944,000 too few: .* embeddings are missing"),
+        (62_984_192, "The LayerNorms are missing. The biases of the feed-forw"),
+        (65_000_000, r"without\.$"),
+    ],
+)
+def test_a_wrong_number_is_told_what_it_counts_otherwise(count, says):
+    report = check("parameter_count", count)
+    assert len(report.failures) == 1
+    assert re.search(says, report.failures[0].message)
+
+
+def test_in_the_base_model_two_mistakes_count_the_same():
+    # d_ff is 4 · d_model: 2 · (d_ff + d_model) biases are 5 · 2 · d_model.
+    (failure,) = check("parameter_count", 63_082_496 - 6 * 10 * 512).failures
+    assert "LayerNorms are missing. Or: The biases of the" in failure.message
+
+
+@pytest.mark.parametrize("given", [True, 6.3e7, None, "63082496"])
+def test_what_is_neither_a_number_nor_a_function_is_refused(given):
+    kind = type(given).__name__
+    message = told("parameter_count", given)
+    assert message.startswith(f"It is not a function but a {kind}")
+
+
+# What a message shows
+
+
+def test_the_layer_that_drops_the_mask_is_named():
+    """The maps of a published figure: masked in layer 0 and nowhere else."""
+    model = built(lambda: PostNorm(3))
+
+    def maps(x, mask):
+        found = model.maps(x, mask)
+        free = model.maps(x, torch.ones_like(mask))
+        return [found[0], found[1], free[2]]
+
+    (failures, *_) = check("attention_maps", maps).grouped()
+    message = failures[0].message
+    assert message.startswith("Layer 2, batch 0, head 0, query 0, key 1: ")
+    assert "Layer 0 hides it: does every layer get the mask" in message
+
+
+def test_a_leak_between_tokens_shows_who_moves_with_whom():
+    def leaks(tokens):
+        ahead = torch.nn.functional.one_hot(tokens, 11).float()
+        return ahead.flip(1).cumsum(1).flip(1)
+
+    failure = check("language_model", leaks).failures[0]
+    assert "is the mask upside down" in failure.message
+    assert torch.equal(failure.got, torch.ones(5, 5).triu())
+    assert torch.equal(failure.expected, torch.ones(5, 5).tril())
+
+
+def test_masks_are_judged_as_they_spread_and_not_by_their_shape():
+    def written_out(src_tokens, tgt_tokens, pad):
+        masks = combine_masks(src_tokens, tgt_tokens, pad)
+        batch, src, tgt = (
+            len(src_tokens),
+            len(src_tokens[0]),
+            len(tgt_tokens[0]),
+        )
+        shapes = ((src, src), (tgt, tgt), (tgt, src))
+        return [
+            mask.expand(batch, 1, *shape)
+            for mask, shape in zip(masks, shapes, strict=True)
+        ]
+
+    holds("combine_masks", written_out)

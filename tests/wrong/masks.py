@@ -1,0 +1,340 @@
+"""The masks of a Transformer got wrong."""
+
+import torch
+from right.masks import (
+    causal_by_comparison,
+    combined_in_a_tuple,
+    padding_by_comparison,
+)
+from right.masks import causal_by_tril as causal
+
+from wrong import wrong
+
+# The causal mask
+
+SEES = "^Position 0 sees position 1, which is in its future. "
+
+
+@wrong("causal_mask", SEES + "The triangle is transposed")
+def transposed(length):
+    return torch.ones(length, length, dtype=torch.bool).triu()
+
+
+@wrong("causal_mask", SEES + "It is upside down")
+def inverted(length):
+    return torch.ones(length, length, dtype=torch.bool).triu(1)
+
+
+@wrong("causal_mask", SEES + "It is off by one")
+def sees_the_next(length):
+    return torch.ones(length, length, dtype=torch.bool).tril(1)
+
+
+@wrong("causal_mask", SEES + "It hides nothing")
+def hides_nothing(length):
+    return torch.ones(length, length, dtype=torch.bool)
+
+
+@wrong("causal_mask", "^Position 0 does not see .* The diagonal is missing")
+def without_diagonal(length):
+    return torch.ones(length, length).tril(-1) == 1
+
+
+@wrong("causal_mask", "^Position 1 does not see position 0, which is in its p")
+def only_itself(length):
+    return torch.eye(length) > 0
+
+
+@wrong("causal_mask", "^Position 3 does not see position 0, which is in its p")
+def window(length):
+    return causal(length).triu(-2)
+
+
+@wrong("causal_mask", "^It returned float32: expected bool. 0 and -∞ are for")
+def additive(length):
+    return torch.full((length, length), -torch.inf).triu(1)
+
+
+@wrong("causal_mask", "^It returned float32: expected bool. 0 and -∞ are for")
+def additive_with_nan(length):
+    return torch.ones(length, length).triu(1) * -torch.inf
+
+
+@wrong("causal_mask", "^It returned float32: expected bool. Compare")
+def ones_and_zeros(length):
+    return torch.ones(length, length).tril()
+
+
+@wrong("causal_mask", r"^It returned shape \(5,\).* a row of its own")
+def one_row(length):
+    return torch.ones(length, dtype=torch.bool)
+
+
+@wrong("causal_mask", r"shape \(4, 4\): expected \(5, 5\)")
+def too_short(length):
+    return causal(length - 1)
+
+
+@wrong("causal_mask", "^For length 1 it is not what torch.tril gives")
+def nobody_before_the_first(length):
+    return causal(length) & (length > 1)
+
+
+@wrong("causal_mask", "^For length 101 it is not what torch.tril gives")
+def in_small_integers(length):
+    """Positions in bytes, made by a table that ends at 64."""
+    place = torch.arange(length) % 64
+    return place[None] <= place[:, None]
+
+
+# The padding mask
+
+SEES = "^In sentence 0, query 0 sees key 3, token 0 where pad is 0. "
+MISSES = "^In sentence 0, query [0-4] does not see key [0-4], token "
+
+
+@wrong("padding_mask", SEES + "It is upside down")
+def marks_the_padding(tokens, pad):
+    return (tokens == pad)[:, None, None, :]
+
+
+@wrong("padding_mask", SEES + "It hides the rows of padding, not the columns")
+def over_the_queries(tokens, pad):
+    return (tokens != pad)[:, None, :, None].expand(-1, 1, -1, tokens.shape[1])
+
+
+@wrong("padding_mask", SEES + "It hides the rows of padding, not the columns")
+def transposed_over_the_queries(tokens, pad):
+    return padding_by_comparison(tokens, pad).mT
+
+
+@wrong("padding_mask", MISSES + ".* It hides the rows of padding too")
+def over_both(tokens, pad):
+    real = tokens != pad
+    return real[:, None, None, :] & real[:, None, :, None]
+
+
+@wrong("padding_mask", SEES + "It hides a pair only if both are padding")
+def over_either(tokens, pad):
+    real = tokens != pad
+    return real[:, None, None, :] | real[:, None, :, None]
+
+
+@wrong("padding_mask", "^In sentence 0, query 0 sees key 0.*`pad` is not used")
+def always_zero(tokens, pad):
+    return (tokens != 0)[:, None, None, :]
+
+
+@wrong("padding_mask", MISSES + "0 where pad is 3. Ids below `pad`")
+def greater(tokens, pad):
+    return (tokens > pad)[:, None, None, :]
+
+
+@wrong("padding_mask", "Tokens are compared with the last token")
+def unlike_the_last(tokens, pad):
+    return (tokens != tokens[:, -1:])[:, None, None, :]
+
+
+@wrong("padding_mask", "padding is taken to stand behind")
+def by_length(tokens, pad):
+    length = (tokens != pad).sum(-1, keepdim=True)
+    return (torch.arange(tokens.shape[-1]) < length)[:, None, None, :]
+
+
+@wrong("padding_mask", "Every sentence gets the mask of the first")
+def from_the_first(tokens, pad):
+    return padding_by_comparison(tokens, pad)[:1]
+
+
+@wrong("padding_mask", MISSES + ".* a padding mask knows no order")
+def causal_too(tokens, pad):
+    return padding_by_comparison(tokens, pad) & causal(tokens.shape[-1])
+
+
+@wrong("padding_mask", r"^It returned shape \(2, 5\).* sentence 1 would mask q")
+def without_axes(tokens, pad):
+    return tokens != pad
+
+
+@wrong("padding_mask", r"^It returned shape \(2, 1, 5\).* would mask head 1")
+def with_one_axis(tokens, pad):
+    return (tokens != pad)[:, None]
+
+
+@wrong("padding_mask", r"shape \(2, 5, 1\).* keys come last")
+def with_a_last_axis(tokens, pad):
+    return (tokens != pad).unsqueeze(-1)
+
+
+@wrong("padding_mask", r"shape \(2, 5, 1, 1\).* The last axis is the key's")
+def with_two_last_axes(tokens, pad):
+    return (tokens != pad)[:, :, None, None]
+
+
+@wrong("padding_mask", r"shape \(2, 5, 5\).* add an axis for the heads")
+def without_heads(tokens, pad):
+    return (tokens != pad)[:, None, :].expand(-1, tokens.shape[-1], -1)
+
+
+@wrong("padding_mask", "^It returned float32: expected bool. 0 and -∞ are for")
+def added_to_scores(tokens, pad):
+    return torch.zeros(tokens.shape).masked_fill(tokens == pad, -1e9)
+
+
+@wrong("padding_mask", "^It returned int64: expected bool. Compare")
+def ones_for_tokens(tokens, pad):
+    return (tokens != pad).long()[:, None, None]
+
+
+@wrong("padding_mask", "^The ids are 0 … 9, and pad is 9: .* is wrong")
+def nine_is_never_padding(tokens, pad):
+    return ((tokens != pad) | (tokens == 9))[:, None, None]
+
+
+@wrong("padding_mask", "^Another sentence of the batch changes the mask")
+def one_alone_needs_none(tokens, pad):
+    return padding_by_comparison(tokens, pad) | (len(tokens) == 1)
+
+
+# Three masks
+
+
+def three(src_tokens, tgt_tokens, pad):
+    return combined_in_a_tuple(src_tokens, tgt_tokens, pad)
+
+
+def changed(which, says):
+    """Registers a mistake in one of the three masks."""
+
+    def register(change):
+        def mistake(src_tokens, tgt_tokens, pad):
+            masks = list(three(src_tokens, tgt_tokens, pad))
+            masks[which] = change(src_tokens, tgt_tokens, pad)
+            return tuple(masks)
+
+        mistake.__name__ = change.__name__
+        wrong("combine_masks", says)(mistake)
+        return change
+
+    return register
+
+
+@changed(1, "^In `tgt`, query 0 of .* sees the future key 1. The future is not")
+def causal_missing(src, tgt, pad):
+    return padding_by_comparison(tgt, pad)
+
+
+@changed(1, "^In `tgt`, query 3 of sentence 0 sees the padding .* is missing")
+def padding_missing(src, tgt, pad):
+    return causal_by_comparison(tgt.shape[-1])
+
+
+@changed(1, "^In `tgt`, query 0 .* The two masks are joined by `|`")
+def joined_by_or(src, tgt, pad):
+    return padding_by_comparison(tgt, pad) | causal(tgt.shape[-1])
+
+
+@changed(1, "^In `tgt`, query 0 .* sees the future .* upside down")
+def target_upside_down(src, tgt, pad):
+    return ~(padding_by_comparison(tgt, pad) & causal(tgt.shape[-1]))
+
+
+@changed(1, "^In `tgt`, query 0 .* sees the future .* The triangle is transp")
+def target_transposed(src, tgt, pad):
+    return padding_by_comparison(tgt, pad) & causal(tgt.shape[-1]).mT
+
+
+@changed(1, "^In `tgt`, query 3 .* does not see key 0. The rows of padding")
+def target_rows_too(src, tgt, pad):
+    real = padding_by_comparison(tgt, pad)
+    return real & real.mT & causal(tgt.shape[-1])
+
+
+@changed(1, "^In `tgt`, query 0 .* does not see key 0. The diagonal is missing")
+def target_without_diagonal(src, tgt, pad):
+    return padding_by_comparison(tgt, pad) & causal(tgt.shape[-1]).tril(-1)
+
+
+@changed(0, "^In `src`, query 0 .* does not see key 1. It is causal")
+def source_causal(src, tgt, pad):
+    return padding_by_comparison(src, pad) & causal(src.shape[-1])
+
+
+@changed(0, "^In `src`, query 0 .* sees .* key 4. The padding is not hidden")
+def source_not_hidden(src, tgt, pad):
+    return torch.ones(1, 1, 1, src.shape[-1], dtype=torch.bool)
+
+
+@changed(0, "^In `src`, query 4 .* does not see key 0. The rows of padding")
+def source_rows_too(src, tgt, pad):
+    return padding_by_comparison(src, pad) & padding_by_comparison(src, pad).mT
+
+
+@changed(0, "^In `src`, query 0 .* sees .* key 4. It hides the rows")
+def source_rows(src, tgt, pad):
+    return padding_by_comparison(src, pad).mT
+
+
+@changed(2, r"^`cross` has shape \(2, 1, 1, 4\).* not the target's")
+def cross_from_the_target(src, tgt, pad):
+    return padding_by_comparison(tgt, pad)
+
+
+@changed(2, "^In `cross`, query 0 of .* It is made from the target")
+def cross_from_the_target_where_it_fits(src, tgt, pad):
+    return padding_by_comparison(tgt if src.shape == tgt.shape else src, pad)
+
+
+@changed(2, "^In `cross`, query 0 .* sees .* key 4. The padding is not hidden")
+def cross_not_hidden(src, tgt, pad):
+    return torch.ones(1, 1, 1, 1, dtype=torch.bool)
+
+
+@changed(2, "^In `cross`, query 0 .* does not see key 1. It is causal")
+def cross_causal(src, tgt, pad):
+    past = torch.ones(tgt.shape[-1], src.shape[-1], dtype=torch.bool).tril()
+    return padding_by_comparison(src, pad) & past
+
+
+@changed(2, "^In `cross`, query 3 .* does not see key 0. The rows of padding")
+def cross_rows_too(src, tgt, pad):
+    queries = padding_by_comparison(tgt, pad).mT
+    return padding_by_comparison(src, pad) & queries
+
+
+@changed(2, r"^`cross` has shape \(2, 5\).* batch elements are taken for")
+def cross_without_axes(src, tgt, pad):
+    return src != pad
+
+
+@wrong("combine_masks", "^In `src`.*`pad` is not used")
+def pad_is_zero(src_tokens, tgt_tokens, pad):
+    return three(src_tokens, tgt_tokens, 0)
+
+
+@wrong("combine_masks", "^`src` has shape .* another order: src, tgt, cross")
+def another_order(src_tokens, tgt_tokens, pad):
+    src, tgt, cross = three(src_tokens, tgt_tokens, pad)
+    return tgt, src, cross
+
+
+@wrong("combine_masks", "^It returned 2 things: expected three boolean masks")
+def only_two(src_tokens, tgt_tokens, pad):
+    return three(src_tokens, tgt_tokens, pad)[:2]
+
+
+@wrong("combine_masks", "^It returned None: expected three boolean masks")
+def none(src_tokens, tgt_tokens, pad):
+    three(src_tokens, tgt_tokens, pad)
+
+
+@wrong("combine_masks", "^It returned float32: expected bool. 0 and -∞ are for")
+def all_additive(src_tokens, tgt_tokens, pad):
+    masks = three(src_tokens, tgt_tokens, pad)
+    return [torch.zeros(m.shape).masked_fill(~m, -1e9) for m in masks]
+
+
+@wrong("combine_masks", "^Alone, sentence 0 has another `src` than in its b")
+def a_source_alone_needs_none(src_tokens, tgt_tokens, pad):
+    src, tgt, cross = three(src_tokens, tgt_tokens, pad)
+    return src | (len(src) == 1), tgt, cross
