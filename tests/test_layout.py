@@ -40,10 +40,16 @@ def imported(path):
     }
 
 
+def files_of(word):
+    """A chapter's module, or the modules of its package."""
+    package = PACKAGE / word
+    return sorted(package.glob("*.py")) or [PACKAGE / f"{word}.py"]
+
+
 @pytest.mark.parametrize(("number", "word"), list(enumerate(CHAPTERS, 1)))
 def test_a_chapter_has_one_word_in_five_places(number, word):
     for place in (
-        PACKAGE / f"{word}.py",
+        *files_of(word),
         ROOT / "book" / f"{number:02}_{word}.ipynb",
         PACKAGE / "interview" / "bank" / f"{word}.toml",
         ROOT / "tests" / f"test_{word}.py",
@@ -56,7 +62,8 @@ def test_a_chapter_has_one_word_in_five_places(number, word):
 @pytest.mark.parametrize(("number", "word"), list(enumerate(CHAPTERS)))
 def test_a_chapter_imports_only_earlier_chapters(number, word):
     allowed = set(CHAPTERS[:number]) | OPEN_TO_ALL
-    assert imported(PACKAGE / f"{word}.py") <= allowed
+    for path in files_of(word):
+        assert imported(path) - {word} <= allowed, name(path)
 
 
 def test_data_imports_no_chapter():

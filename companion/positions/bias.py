@@ -1,0 +1,212 @@
+"""Positions as a number added to each score: ALiBi and T5.
+
+Words for axes, the same in the book, the code and the tests:
+    head   heads of an attention layer
+    query  positions that ask
+    key    positions that are asked
+An offset is key - query: negative where the key came before.
+A leading ``...`` is any number of batch-like axes, for example ``batch``.
+"""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from companion.attention import masked_softmax, softmax
+from companion.data.checks import check_sizes
+from companion.positions.checks import (
+    check_fits,
+    check_float,
+    check_like,
+    check_values,
+)
+
+
+def offsets(
+    length: int, *, device: torch.device | str | None = None
+) -> Int[Tensor, "query key"]:
+    """How far each key stands after each query: ``key - query``.
+
+    Raises:
+        TypeError, ValueError: ``length`` is no whole number from 1 up.
+    """
+    check_sizes(length=length)
+    places = torch.arange(length, device=device)
+    return places - places.unsqueeze(-1)
+
+
+def biased_weights(
+    q: Float[Tensor, "... query d_k"],
+    k: Float[Tensor, "... key d_k"],
+    bias: Float[Tensor, "..."],
+    mask: Bool[Tensor, "..."] | None = None,
+    *,
+    scale: float | None = None,
+) -> Float[Tensor, "... query key"]:
+    """Attention weights of ``scale · q kᵀ + bias``.
+
+    ``bias`` broadcasts to the scores. ``scale`` is ``1 / sqrt(d_k)`` unless
+    given (T5 uses 1). ``mask``: True = may attend; a query that may look at
+    nobody gets zeros.
+
+    Raises:
+        TypeError: an input is not floating point, or the types differ; ``mask``
+            is not boolean.
+        ValueError: a shape does not fit.
+    """
+    check_float("q", q, axes="query, d_k", width=None)
+    check_float("k", k, axes="key, d_k", width=q.shape[-1])
+    check_like("k", k, "q", q)
+    check_fits("k", k.shape[:-2], q.shape[:-2], "the leading axes of q")
+    check_like("bias", bias, "q", q)
+    if scale is None:
+        scale = 1 / math.sqrt(q.shape[-1])
+    scores = (q * scale) @ k.transpose(-2, -1)
+    check_fits("bias", bias.shape, scores.shape, "(..., query, key)")
+    scores = scores + bias
+    return softmax(scores) if mask is None else masked_softmax(scores, mask)
+
+
+def biased_attention(
+    q: Float[Tensor, "... query d_k"],
+    k: Float[Tensor, "... key d_k"],
+    v: Float[Tensor, "... key d_v"],
+    bias: Float[Tensor, "..."],
+    mask: Bool[Tensor, "..."] | None = None,
+    *,
+    scale: float | None = None,
+) -> Float[Tensor, "... query d_v"]:
+    """Each query's average of the values, by ``biased_weights``.
+
+    Raises:
+        TypeError, ValueError: as ``biased_weights``, and for ``v``.
+    """
+    weights = biased_weights(q, k, bias, mask, scale=scale)
+    check_values(v, k)
+    return weights @ v
+
+
+def alibi_slopes(num_heads: int) -> Float[Tensor, " head"]:
+    """How steeply each head forgets: a geometric sequence that ends at 2⁻⁸.
+
+    For a power of two, head h = 1 … H has ``2^(-8h / H)``. Otherwise the rest
+    is every other slope of twice the power below. Section 3 of Press et al.
+    (2022), and their code for the second case.
+
+    Raises:
+        TypeError, ValueError: ``num_heads`` is no whole number from 1 up.
+    """
+    check_sizes(num_heads=num_heads)
+    power = 2 ** (num_heads.bit_length() - 1)
+    slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+    between = [2 ** (-4 * h / power) for h in range(1, 2 * power, 2)]
+    return torch.tensor((slopes + between)[:num_heads])
+
+
+def alibi_bias(
+    num_heads: int,
+    length: int,
+    *,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> Float[Tensor, "head query key"]:
+    """Minus slope times distance: no parameters and no longest length.
+
+    Press et al. (2022) look back only; here a key that comes after is
+    penalised like one that came before. Under a causal mask both agree.
+
+    Raises:
+        TypeError, ValueError: a size is no whole number from 1 up.
+    """
+    slopes = alibi_slopes(num_heads).to(device=device, dtype=dtype)
+    distance = offsets(length, device=slopes.device).abs()
+    return slopes.view(-1, 1, 1) * -distance
+
+
+def t5_bucket(
+    offset: Int[Tensor, "*axes"],
+    *,
+    num_buckets: int = 32,
+    max_distance: int = 128,
+    bidirectional: bool = True,
+) -> Int[Tensor, "*axes"]:
+    """Which bucket an offset key - query falls into.
+
+    Near offsets have a bucket each. Farther ones share, in steps that grow
+    geometrically; all from ``max_distance`` on share the last. Half of the
+    buckets is for keys that come after, or, if not ``bidirectional``, those
+    share bucket 0 with offset 0. Section 2.1 of Raffel et al. (2020).
+
+    Raises:
+        TypeError: ``offset`` is no tensor of integers.
+        ValueError: the buckets are odd, too few, or reach too near.
+    """
+    side = _check_buckets(offset, num_buckets, max_distance, bidirectional)
+    later = (offset > 0) * side if bidirectional else torch.zeros_like(offset)
+    distance = offset.abs() if bidirectional else (-offset).clamp(min=0)
+    near = side // 2
+    # The logarithm is not used below `near`, and is kept from being log(0). In
+    # float32, as everywhere: at a bucket's edge it is rounding that decides.
+    ratio = distance.clamp(min=near).float() / near
+    steps = ratio.log() / math.log(max_distance / near)
+    far = (near + (steps * (side - near)).long()).clamp(max=side - 1)
+    return later + torch.where(distance < near, distance, far)
+
+
+class T5Bias(nn.Module):
+    """A learned number for each head and bucket of offsets.
+
+    Attributes:
+        weight: num_buckets × num_heads.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        *,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        bidirectional: bool = True,
+    ):
+        super().__init__()
+        check_sizes(num_heads=num_heads)
+        self.buckets = {
+            "num_buckets": num_buckets,
+            "max_distance": max_distance,
+            "bidirectional": bidirectional,
+        }
+        t5_bucket(torch.zeros(1, dtype=torch.long), **self.buckets)
+        self.weight = nn.Parameter(torch.empty(num_buckets, num_heads))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, length: int) -> Float[Tensor, "head query key"]:
+        """The bias of each head, for ``biased_attention``.
+
+        Raises:
+            TypeError, ValueError: ``length`` is no whole number from 1 up.
+        """
+        places = offsets(length, device=self.weight.device)
+        bias = self.weight[t5_bucket(places, **self.buckets)]
+        return bias.movedim(-1, 0)
+
+
+def _check_buckets(
+    offset: Tensor, num_buckets: int, max_distance: int, bidirectional: bool
+) -> int:
+    """How many buckets a direction has, if there can be any."""
+    kind = getattr(offset, "dtype", type(offset).__name__)
+    if kind not in (torch.int64, torch.int32):
+        raise TypeError(f"offset: expected a tensor of integers, got {kind}")
+    check_sizes(num_buckets=num_buckets, max_distance=max_distance)
+    side = num_buckets // 2 if bidirectional else num_buckets
+    if side < 2 or (bidirectional and num_buckets % 2):
+        wanted = "an even number from 4 up" if bidirectional else "2 or more"
+        raise ValueError(f"num_buckets: expected {wanted}, got {num_buckets}")
+    if max_distance <= side // 2:
+        raise ValueError(
+            f"max_distance: expected more than the {side // 2} near offsets "
+            f"that have a bucket each, got {max_distance}"
+        )
+    return side
