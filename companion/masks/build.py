@@ -1,0 +1,93 @@
+"""Masks: who may look at whom, here and in other libraries.
+
+A mask is boolean, **True = may attend**, and broadcasts to
+``(batch, head, query, key)``. Words for axes, in the code and the tests:
+    batch   sequences
+    seq     tokens of one sequence, whether they ask or are asked
+    query   positions that ask
+    key     positions that are asked
+    src     tokens of the source, tgt those of the target
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Integer
+from torch import Tensor
+
+from companion.masks.checks import require_int, require_tokens
+
+
+class Masks(NamedTuple):
+    """One mask for each place of attention in a Transformer."""
+
+    src: Bool[Tensor, "batch 1 1 src"]
+    """For the encoder: every source token sees all real source tokens."""
+    tgt: Bool[Tensor, "batch 1 tgt tgt"]
+    """For the decoder: a token sees itself and the real tokens before it."""
+    cross: Bool[Tensor, "batch 1 1 src"]
+    """From decoder to encoder: all real source tokens may be seen."""
+
+
+def causal_mask(
+    length: int, *, device: torch.device | str | None = None
+) -> Bool[Tensor, "length length"]:
+    """Position i may see the positions up to and including i.
+
+    Section 3.2.3 of Vaswani et al. (2017). The diagonal is True: a decoder's
+    input is shifted right, so position i holds the token before the one that
+    it predicts.
+
+    Raises:
+        TypeError: ``length`` is not an int.
+        ValueError: ``length`` is less than 1.
+    """
+    require_int(length=length)
+    if length < 1:
+        raise ValueError(f"length: expected at least 1, got {length}")
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+
+
+def padding_mask(
+    tokens: Integer[Tensor, "batch seq"], pad: int
+) -> Bool[Tensor, "batch 1 1 seq"]:
+    """True where a token is real, as a row of keys that every query shares.
+
+    It hides keys, not queries: a padded position still computes something,
+    which the loss must leave out.
+
+    Raises:
+        TypeError: ``tokens`` is not a tensor of integers; ``pad`` is no int.
+        ValueError: ``tokens`` is not (batch, seq), or is empty.
+    """
+    require_tokens(tokens, "tokens")
+    require_int(pad=pad)
+    return (tokens != pad)[:, None, None, :]
+
+
+def combine_masks(
+    src_tokens: Integer[Tensor, "batch src"],
+    tgt_tokens: Integer[Tensor, "batch tgt"],
+    pad: int,
+) -> Masks:
+    """The three masks of a Transformer: what is allowed by all reasons at once.
+
+    ``tgt_tokens`` are what the decoder reads, so the target shifted right.
+    Section 3.2.3 of Vaswani et al. (2017), and padding.
+
+    Raises:
+        TypeError: tokens are not tensors of integers; ``pad`` is no int.
+        ValueError: tokens are not (batch, seq), or empty; source and target
+            differ in their batch or their device.
+    """
+    require_tokens(src_tokens, "src_tokens")
+    require_tokens(tgt_tokens, "tgt_tokens")
+    src, tgt = padding_mask(src_tokens, pad), padding_mask(tgt_tokens, pad)
+    if src.shape[0] != tgt.shape[0] or src.device != tgt.device:
+        raise ValueError(
+            "tgt_tokens: expected one target for each source, "
+            f"{tuple(src_tokens.shape)} on {src_tokens.device}, got "
+            f"{tuple(tgt_tokens.shape)} on {tgt_tokens.device}"
+        )
+    causal = causal_mask(tgt.shape[-1], device=tgt.device)
+    return Masks(src=src, tgt=tgt & causal, cross=src)

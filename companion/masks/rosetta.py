@@ -1,0 +1,233 @@
+"""What other libraries mean by a mask.
+
+``to_…`` turns a mask of this course into one of theirs, ``from_…`` one of
+theirs into one of this course. ``F.scaled_dot_product_attention`` needs
+neither: there, too, a mask is boolean and True = may attend.
+"""
+
+import torch
+from jaxtyping import Bool, Float, Int, Integer, Num
+from torch import Tensor
+
+from companion.masks.build import Masks
+from companion.masks.checks import (
+    is_whole,
+    require_axes,
+    require_int,
+    require_mask,
+    require_rows,
+    what,
+)
+
+# Older libraries hide a key by adding -10 000 to its score, newer ones by more.
+HIDDEN = -10_000
+
+
+def to_torch_padding(
+    mask: Bool[Tensor, "batch 1 1 key"],
+) -> Bool[Tensor, "batch key"]:
+    """``key_padding_mask`` of ``nn.MultiheadAttention``: True = hidden.
+
+    Raises:
+        TypeError: ``mask`` is not boolean.
+        ValueError: ``mask`` is not (batch, 1, 1, key).
+    """
+    require_mask(mask, keys_only=True)
+    return ~mask[:, 0, 0]
+
+
+def from_torch_padding(
+    hidden: Bool[Tensor, "batch key"],
+) -> Bool[Tensor, "batch 1 1 key"]:
+    """The mask that a ``key_padding_mask``, True = hidden, stands for.
+
+    Raises:
+        TypeError: ``hidden`` is not boolean.
+        ValueError: ``hidden`` is not (batch, key).
+    """
+    require_rows(hidden=hidden)
+    if hidden.dtype != torch.bool:
+        raise TypeError(
+            "hidden: expected a boolean tensor, True = hidden, got "
+            f"{hidden.dtype}; for 1 = a real token there is from_ones"
+        )
+    return ~hidden[:, None, None, :]
+
+
+def to_torch_attention(
+    mask: Bool[Tensor, "batch heads query key"], num_heads: int
+) -> Bool[Tensor, "batch_heads query key"]:
+    """``attn_mask`` of ``nn.MultiheadAttention``: True = hidden.
+
+    The heads of one sequence stand next to each other, and a mask that is the
+    same for all heads is repeated for each. With ``need_weights=True``, its
+    default, PyTorch makes NaN of a query that may attend to nothing.
+
+    Raises:
+        TypeError: ``mask`` is not boolean; ``num_heads`` is no int.
+        ValueError: ``mask`` is not (batch, 1 or num_heads, query, key).
+    """
+    require_int(num_heads=num_heads)
+    require_mask(mask)
+    if mask.shape[1] not in (1, num_heads):
+        raise ValueError(
+            f"mask: expected 1 or {num_heads} heads on axis 1, "
+            f"got {tuple(mask.shape)}"
+        )
+    return ~mask.expand(-1, num_heads, -1, -1).flatten(0, 1)
+
+
+def to_torch_transformer(masks: Masks, num_heads: int) -> dict[str, Tensor]:
+    """The masks as keyword arguments of ``nn.Transformer``.
+
+    Raises:
+        TypeError, ValueError: as ``to_torch_attention``.
+    """
+    src, tgt, cross = masks
+    return {
+        "src_key_padding_mask": to_torch_padding(src),
+        "tgt_mask": to_torch_attention(tgt, num_heads),
+        "memory_key_padding_mask": to_torch_padding(cross),
+    }
+
+
+def to_additive(
+    mask: Bool[Tensor, "batch heads query key"],
+    dtype: torch.dtype = torch.float32,
+) -> Float[Tensor, "batch heads query key"]:
+    """What Hugging Face adds to the scores: 0 for seen, the lowest for hidden.
+
+    ``dtype`` is that of the model. A query that may attend to nothing sees all
+    keys alike there.
+
+    Raises:
+        TypeError: ``mask`` is not boolean; ``dtype`` is not floating point.
+        ValueError: ``mask`` has not four axes.
+    """
+    require_mask(mask)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise TypeError(f"dtype: expected a floating-point dtype, got {dtype}")
+    nothing = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+    return nothing.masked_fill(~mask, torch.finfo(dtype).min)
+
+
+def from_additive(
+    bias: Float[Tensor, "batch heads query key"],
+) -> Bool[Tensor, "batch heads query key"]:
+    """The mask that adding ``bias`` to the scores amounts to.
+
+    Raises:
+        TypeError: ``bias`` is not floating point.
+        ValueError: ``bias`` has not four axes; an entry neither is 0 nor hides
+            (-10 000 or less), so that ``bias`` is more than a mask, or none.
+    """
+    if not isinstance(bias, Tensor) or not bias.is_floating_point():
+        raise TypeError(f"bias: expected a float tensor, got {what(bias)}")
+    require_axes("bias", bias)
+    odd = (bias != 0) & ~(bias <= HIDDEN)
+    if odd.any():
+        raise ValueError(
+            "bias: expected 0 for a key that is seen and at most "
+            f"{HIDDEN} for a hidden one, got {bias[odd][0].item():g}; "
+            "if it holds ones for real tokens, write `mask.bool()`"
+        )
+    return bias == 0
+
+
+def to_ones(
+    mask: Bool[Tensor, "batch 1 1 key"],
+) -> Int[Tensor, "batch key"]:
+    """``attention_mask`` as a Hugging Face tokenizer makes it: 1 = real.
+
+    Raises:
+        TypeError: ``mask`` is not boolean.
+        ValueError: ``mask`` is not (batch, 1, 1, key).
+    """
+    require_mask(mask, keys_only=True)
+    return mask[:, 0, 0].long()
+
+
+def from_ones(
+    ones: Num[Tensor, "batch key"],
+) -> Bool[Tensor, "batch 1 1 key"]:
+    """The mask of an ``attention_mask`` of a tokenizer: 1 = real, 0 = padding.
+
+    Raises:
+        TypeError: ``ones`` is boolean, and so does not tell what True means.
+        ValueError: ``ones`` is not (batch, key), or holds another number.
+    """
+    require_rows(ones=ones)
+    if ones.dtype == torch.bool:
+        raise TypeError(
+            "ones: expected numbers, 1 = a real token, got torch.bool; where "
+            "True means hidden, as in nn.MultiheadAttention, use "
+            "from_torch_padding, and where it means real, `[:, None, None]`"
+        )
+    odd = (ones != 0) & (ones != 1)
+    if odd.any():
+        raise ValueError(f"ones: expected 0 and 1, got {ones[odd][0].item()}")
+    return (ones == 1)[:, None, None, :]
+
+
+def to_keras(
+    mask: Bool[Tensor, "batch 1 query key"],
+) -> Bool[Tensor, "batch query key"]:
+    """``attention_mask`` of ``keras.layers.MultiHeadAttention``: True = seen.
+
+    Raises:
+        TypeError: ``mask`` is not boolean.
+        ValueError: ``mask`` is not (batch, 1, query, key).
+    """
+    require_mask(mask)
+    if mask.shape[1] != 1:
+        raise ValueError(
+            "mask: expected one mask for all heads, (batch, 1, query, key), "
+            f"got {tuple(mask.shape)}"
+        )
+    return mask[:, 0]
+
+
+def from_lengths(
+    lengths: Integer[Tensor, " batch"], max_len: int
+) -> Bool[Tensor, "batch 1 1 max_len"]:
+    """True for the first ``lengths`` keys of each sequence.
+
+    Raises:
+        TypeError: ``lengths`` is not a tensor of integers; ``max_len`` no int.
+        ValueError: ``lengths`` is not (batch,), or not from 0 to ``max_len``.
+    """
+    if not isinstance(lengths, Tensor) or not is_whole(lengths):
+        raise TypeError(
+            f"lengths: expected a tensor of integers, got {what(lengths)}"
+        )
+    require_int(max_len=max_len)
+    if lengths.ndim != 1 or not lengths.numel():
+        got = tuple(lengths.shape)
+        raise ValueError(f"lengths: expected (batch,), got {got}")
+    odd = (lengths < 0) | (lengths > max_len)
+    if odd.any():
+        raise ValueError(
+            f"lengths: expected 0 to {max_len}, got {lengths[odd][0].item()}"
+        )
+    places = torch.arange(max_len, device=lengths.device)
+    return (places < lengths[:, None])[:, None, None, :]
+
+
+def to_lengths(mask: Bool[Tensor, "batch 1 1 key"]) -> Int[Tensor, " batch"]:
+    """How many keys of each sequence are real, where the real ones come first.
+
+    Raises:
+        TypeError: ``mask`` is not boolean.
+        ValueError: ``mask`` is not (batch, 1, 1, key); a hidden key comes
+            before a real one, which no length can tell.
+    """
+    require_mask(mask, keys_only=True)
+    keys = mask[:, 0, 0]
+    late = keys[:, 1:] & ~keys[:, :-1]
+    if late.any():
+        row, place = late.nonzero()[0].tolist()
+        raise ValueError(
+            "mask: expected the real tokens first, then padding, got a hidden "
+            f"key at {place} and a real one after it in sequence {row}"
+        )
+    return keys.sum(-1)
