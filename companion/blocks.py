@@ -1,0 +1,235 @@
+"""The block: feed-forward, residual connection, layer normalisation.
+
+Words for axes, the same in the book, the code and the tests:
+    d_model  width of the residual stream, one vector for each position
+    d_ff     width inside the feed-forward network
+A leading ``...`` is any number of batch-like axes, for example ``batch seq``.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from companion.data.checks import check_dropout, check_sizes
+from companion.multihead import MultiHeadAttention
+
+
+def layer_norm(
+    x: Float[Tensor, "... d_model"],
+    gain: Float[Tensor, " d_model"],
+    bias: Float[Tensor, " d_model"],
+    eps: float = 1e-5,
+) -> Float[Tensor, "... d_model"]:
+    """Each vector at mean 0 and variance 1, times ``gain``, plus ``bias``.
+
+    The statistics are those of one position: no other position and no other
+    sentence moves them. The variance divides by d_model, and ``eps`` stands
+    inside the root. Equation 4 of Ba et al. (2016), without the recurrence.
+
+    Raises:
+        TypeError: ``x`` is not floating point, or a dtype differs from its.
+        ValueError: ``gain`` or ``bias`` is not one number a feature; ``eps`` is
+            not positive.
+    """
+    _require_vectors(x)
+    _require_per_feature(x, gain=gain, bias=bias)
+    _require_positive(eps)
+    # In float16 the square of 256 overflows: statistics need 32 bits at least.
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    centred = wide - wide.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    normal = centred * torch.rsqrt(variance + eps)
+    return (normal * gain + bias).to(x.dtype)
+
+
+class LayerNorm(nn.Module):
+    """``layer_norm`` with a gain and a bias that learn, at first 1 and 0.
+
+    Raises:
+        TypeError: ``d_model`` is not an int.
+        ValueError: ``d_model`` is below 1, or ``eps`` not positive.
+    """
+
+    def __init__(self, d_model: int, *, eps: float = 1e-5):
+        super().__init__()
+        check_sizes(d_model=d_model)
+        _require_positive(eps)
+        self.gain = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.eps = eps
+
+    def forward(
+        self, x: Float[Tensor, "... d_model"]
+    ) -> Float[Tensor, "... d_model"]:
+        """Each vector of ``x``, normalised."""
+        return layer_norm(x, self.gain, self.bias, self.eps)
+
+
+class FeedForward(nn.Module):
+    """The same two-layer network at every position: widen, ReLU, narrow.
+
+    Equation 2 of Vaswani et al. (2017). A position sees no other position:
+    this is a convolution of width 1.
+
+    Raises:
+        TypeError: a size is not an int.
+        ValueError: a size is below 1.
+    """
+
+    def __init__(self, d_model: int, d_ff: int):
+        super().__init__()
+        check_sizes(d_model=d_model, d_ff=d_ff)
+        self.up_proj = nn.Linear(d_model, d_ff)
+        self.down_proj = nn.Linear(d_ff, d_model)
+
+    def forward(
+        self, x: Float[Tensor, "... d_model"]
+    ) -> Float[Tensor, "... d_model"]:
+        """What each position makes of its own vector.
+
+        Raises:
+            TypeError: ``x`` has another dtype than the weights.
+            ValueError: a vector of ``x`` is not d_model wide.
+        """
+        _require_vectors(x)
+        width = self.up_proj.in_features
+        if x.shape[-1] != width:
+            raise ValueError(
+                f"x: expected vectors of width {width}, got {_shape(x)}"
+            )
+        _require_dtype("x", x, self.up_proj.weight)
+        return self.down_proj(self.up_proj(x).relu())
+
+
+class Residual(nn.Module):
+    """Adds what a sub-layer says to what it was told, and normalises.
+
+    Post-LN, the paper's form (section 3.1 of Vaswani et al., 2017):
+    ``norm(x + dropout(sublayer(x)))``. Pre-LN, if ``norm_first``:
+    ``x + dropout(sublayer(norm(x)))``, which leaves the sum as it is, so that a
+    stack of them needs one more norm at its end.
+
+    Raises:
+        TypeError: ``d_model`` is not an int.
+        ValueError: ``d_model`` is below 1; ``dropout`` is not a probability
+            below 1.
+    """
+
+    def __init__(
+        self, d_model: int, *, dropout: float = 0.0, norm_first: bool = False
+    ):
+        super().__init__()
+        self.norm = LayerNorm(d_model)
+        self.dropout = nn.Dropout(check_dropout(dropout))
+        self.norm_first = norm_first
+
+    def seen(
+        self, x: Float[Tensor, "... d_model"]
+    ) -> Float[Tensor, "... d_model"]:
+        """What the sub-layer gets to see of ``x``."""
+        return self.norm(x) if self.norm_first else x
+
+    def forward(
+        self, x: Float[Tensor, "... d_model"], sublayer: Callable
+    ) -> Float[Tensor, "... d_model"]:
+        """``x`` after ``sublayer``, which must keep the shape.
+
+        Raises:
+            ValueError: ``sublayer`` returns another shape, which a sum would
+                broadcast in silence.
+        """
+        said = sublayer(self.seen(x))
+        if said.shape != x.shape:
+            raise ValueError(
+                f"sublayer: expected it to return the shape {_shape(x)} that "
+                f"it is added to, got {_shape(said)}"
+            )
+        total = x + self.dropout(said)
+        return total if self.norm_first else self.norm(total)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward network, each with a residual.
+
+    Figure 1 of Vaswani et al. (2017), left. ``dropout`` acts on what a
+    sub-layer says, before it is added (section 5.4).
+
+    Raises:
+        TypeError: a size is not an int.
+        ValueError: a size is below 1, ``num_heads`` does not divide
+            ``d_model``, or ``dropout`` is not a probability below 1.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        *,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+    ):
+        super().__init__()
+        style = {"dropout": dropout, "norm_first": norm_first}
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.attention_residual = Residual(d_model, **style)
+        self.feed_forward = FeedForward(d_model, d_ff)
+        self.feed_forward_residual = Residual(d_model, **style)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch seq d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch seq d_model"]:
+        """``x`` after one layer. ``mask``: True = may attend.
+
+        Raises:
+            TypeError, ValueError: as ``MultiHeadAttention``.
+        """
+        x = self.attention_residual(x, lambda y: self.self_attention(y, mask))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+    def weights(
+        self,
+        x: Float[Tensor, "batch seq d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch head seq seq"]:
+        """Who looks at whom in this layer, head by head."""
+        return self.self_attention.weights(
+            self.attention_residual.seen(x), mask
+        )
+
+
+def _shape(x: Tensor) -> str:
+    return str(tuple(x.shape))
+
+
+def _require_vectors(x: Tensor) -> None:
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        got = getattr(x, "dtype", type(x).__name__)
+        raise TypeError(f"x: expected a floating-point tensor, got {got}")
+    if x.ndim == 0:
+        raise ValueError("x: expected at least one axis, got a scalar")
+
+
+def _require_per_feature(x: Tensor, **parameters: Tensor) -> None:
+    for name, parameter in parameters.items():
+        if parameter.shape != x.shape[-1:]:
+            raise ValueError(
+                f"{name}: expected {x.shape[-1]} numbers, one a feature of x "
+                f"{_shape(x)}, got {_shape(parameter)}"
+            )
+        _require_dtype(name, parameter, x)
+
+
+def _require_dtype(name: str, x: Tensor, peer: Tensor) -> None:
+    # Autocast mixes dtypes on purpose, and converts where it must.
+    if x.dtype != peer.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise TypeError(f"{name}: expected {peer.dtype}, got {x.dtype}")
+
+
+def _require_positive(eps: float) -> None:
+    if not eps > 0:
+        raise ValueError(f"eps: expected a positive number, got {eps!r}")
