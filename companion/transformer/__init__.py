@@ -1,0 +1,20 @@
+"""The whole Transformer: what reads, what writes, and what joins them.
+
+config  the sizes of a model, checked before anything is allocated
+layers  the decoder layer, the encoder's stack and the decoder's
+model   tokens in, logits out; and the shift that teacher forcing needs
+"""
+
+from companion.transformer.config import TransformerConfig
+from companion.transformer.layers import Decoder, DecoderLayer, Encoder
+from companion.transformer.model import Maps, Transformer, shift_right
+
+__all__ = [
+    "Decoder",
+    "DecoderLayer",
+    "Encoder",
+    "Maps",
+    "Transformer",
+    "TransformerConfig",
+    "shift_right",
+]

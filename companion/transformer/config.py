@@ -1,0 +1,99 @@
+"""The sizes of a model."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """What a ``Transformer`` is made of; the defaults are the paper's base.
+
+    Table 3 of Vaswani et al. (2017), first row. ``shared_vocab`` gives source
+    and target one vocabulary and one table of embeddings (section 3.4).
+
+    Raises:
+        TypeError: a size is not an int, or a switch not a bool.
+        ValueError: a size is below 1, ``num_heads`` does not divide
+            ``d_model``, ``dropout`` is not a probability below 1, ``pad`` is
+            not in both vocabularies, or a shared vocabulary has two sizes.
+    """
+
+    src_vocab_size: int
+    tgt_vocab_size: int
+    d_model: int = 512
+    num_heads: int = 8
+    d_ff: int = 2048
+    num_layers: int = 6
+    dropout: float = 0.1
+    norm_first: bool = False
+    pad: int = 0
+    shared_vocab: bool = False
+
+    def __post_init__(self):
+        names = ("src_vocab_size", "tgt_vocab_size", "d_model", "num_heads")
+        for name in (*names, "d_ff", "num_layers"):
+            self._require_int(name, 1)
+        self._require_int("pad", 0)
+        for name in ("norm_first", "shared_vocab"):
+            switch = getattr(self, name)
+            if not isinstance(switch, bool):
+                raise TypeError(
+                    f"{name}: expected True or False, got {switch!r}"
+                )
+        self._require_fit()
+
+    def _require_int(self, name: str, least: int) -> None:
+        size = getattr(self, name)
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise TypeError(f"{name}: expected an int, got {size!r}")
+        if size < least:
+            raise ValueError(f"{name}: expected at least {least}, got {size}")
+
+    def _require_fit(self) -> None:
+        src, tgt = self.src_vocab_size, self.tgt_vocab_size
+        if self.d_model % self.num_heads:
+            raise ValueError(
+                f"num_heads: expected a divisor of d_model = {self.d_model}, "
+                f"got {self.num_heads}"
+            )
+        if not 0 <= self.dropout < 1:
+            raise ValueError(
+                "dropout: expected a probability from 0 to below 1, got "
+                f"{self.dropout}"
+            )
+        if self.pad >= min(src, tgt):
+            raise ValueError(
+                f"pad: expected an id below {min(src, tgt)}, the size of the "
+                f"smaller vocabulary, got {self.pad}"
+            )
+        if self.shared_vocab and src != tgt:
+            raise ValueError(
+                f"shared_vocab: expected one vocabulary, got sizes {src} for "
+                f"the source and {tgt} for the target"
+            )
+
+    @classmethod
+    def base(cls, vocab_size: int = 37_000) -> "TransformerConfig":
+        """The paper's base model, English to German.
+
+        37 000 is "about 37000" in section 5.1 of Vaswani et al. (2017).
+        """
+        return cls(
+            src_vocab_size=vocab_size,
+            tgt_vocab_size=vocab_size,
+            shared_vocab=True,
+        )
+
+    @classmethod
+    def tiny(
+        cls, src_vocab_size: int, tgt_vocab_size: int
+    ) -> "TransformerConfig":
+        """A model that learns a small task on one core, in seconds."""
+        return cls(
+            src_vocab_size=src_vocab_size,
+            tgt_vocab_size=tgt_vocab_size,
+            d_model=64,
+            num_heads=4,
+            d_ff=128,
+            num_layers=2,
+            dropout=0.0,
+        )
