@@ -9,8 +9,13 @@ from importlib import import_module
 HOME = {
     "Figure": "figure",
     "alignment_grid": "alignment",
+    "data_flow": "flow",
+    "depth_curves": "depth",
+    "head_maps": "heads",
     "heatmap": "picture",
+    "mask_builder": "maskbuilder",
     "plot": "picture",
+    "position_clocks": "clocks",
     "score_matrix": "scores",
     "small_rnn": "unrolled",
     "source": "listing",

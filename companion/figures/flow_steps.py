@@ -1,0 +1,172 @@
+"""What happens in a Transformer, step by step: the words of ``flow``."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+BOS, EOS = "<bos>", "<eos>"
+ENCODER = (
+    "src",
+    "src_embedding",
+    "encoder_attention",
+    "encoder_feed_forward",
+    "memory",
+)
+DECODER = (
+    "tgt",
+    "tgt_embedding",
+    "self_attention",
+    "cross_attention",
+    "feed_forward",
+    "logits",
+    "out",
+)
+WHOLE, FIRST_HALF, BEFORE = (1, 1), (1, 0), (0, 0)
+TOUR = (
+    (
+        ENCODER + DECODER,
+        WHOLE,
+        "Training. The answer is known, so all {m} positions of the target go "
+        "through at once: one pass of the encoder and one of the decoder, "
+        "whatever the length.",
+    ),
+    (
+        ENCODER[:2],
+        BEFORE,
+        "{n_tokens} become {n} vectors: the row of the embedding times "
+        "√d_model, plus the position. Shape ({n}, d_model).",
+    ),
+    (
+        ENCODER[2:],
+        FIRST_HALF,
+        "Every source token asks all of them, then thinks alone; N layers of "
+        "this. What leaves the last layer is the memory, ({n}, d_model).",
+    ),
+    (
+        DECODER[:2],
+        FIRST_HALF,
+        "The decoder reads the target shifted right: {bos} first, the last "
+        "token left out. So position 1 reads {bos} and must predict "
+        "“{first}”. Shape ({m}, d_model).",
+    ),
+    (
+        DECODER[2:3],
+        FIRST_HALF,
+        "Masked self-attention: {m} × {m} scores, of which the causal mask "
+        "hides {hidden}. Row 1 sees only itself, row {m} all {m} tokens. "
+        "Nobody sees the answer it must give.",
+    ),
+    (
+        ("memory", "cross_attention"),
+        FIRST_HALF,
+        "Cross-attention: {m} queries from the decoder, {n} keys and values "
+        "from the memory, {m} × {n} weights. Every decoder layer reads the "
+        "same memory: what the last encoder layer said.",
+    ),
+    (
+        DECODER[4:5],
+        FIRST_HALF,
+        "Feed-forward: each position alone. Then the next layer, N of them. "
+        "What leaves the last one has the shape ({m}, d_model), as before.",
+    ),
+    (
+        DECODER[5:],
+        WHOLE,
+        "Scores for the whole vocabulary at every position: ({m}, vocab_size). "
+        "One pass, {m} predictions. Each is compared with the right token, "
+        "the last with {eos}; the loss is the mean over all of them.",
+    ),
+)
+"""Parts at work, passes of encoder and decoder so far, words."""
+
+
+class Step(NamedTuple):
+    """One moment: what is at work, how much is read, and the same in words.
+
+    Attributes:
+        lit: The parts at work, of ``ENCODER`` and ``DECODER``.
+        reads: How many target tokens the decoder reads.
+        writes: The positions whose prediction counts, from 0.
+        passes: Runs of the encoder and of the decoder so far.
+        says: What happens.
+    """
+
+    lit: tuple[str, ...]
+    reads: int
+    writes: tuple[int, ...]
+    passes: tuple[int, int]
+    says: str
+
+
+def training(src: Sequence[str], tgt: Sequence[str], hidden: int) -> list[Step]:
+    """A tour of one pass: all positions of the target at once.
+
+    Args:
+        src: The source tokens.
+        tgt: The target tokens; ``<eos>`` stands after them.
+        hidden: How many cells the causal mask hides.
+    """
+    m = len(tgt) + 1
+    facts = {
+        "n": len(src),
+        "n_tokens": _tokens(len(src), "source "),
+        "m": m,
+        "hidden": hidden,
+        "first": tgt[0],
+        "bos": BOS,
+        "eos": EOS,
+    }
+    return [
+        Step(
+            lit,
+            m,
+            tuple(range(m)) if "out" in lit else (),
+            passes,
+            words.format_map(facts),
+        )
+        for lit, passes, words in TOUR
+    ]
+
+
+def generating(src: Sequence[str], tgt: Sequence[str]) -> list[Step]:
+    """Token by token: what is written is read again in the next pass.
+
+    Args:
+        src: The source tokens.
+        tgt: What the model is assumed to write; ``<eos>`` stands after it.
+    """
+    first = Step(
+        (*ENCODER, "tgt"),
+        1,
+        (),
+        FIRST_HALF,
+        "Generating. The source goes through the encoder once, and its memory, "
+        f"({len(src)}, d_model), is kept for all that follows. The decoder has "
+        f"nothing to read yet but {BOS}.",
+    )
+    passes = [
+        Step(("memory", *DECODER), t, (t - 1,), (1, t), _pass(t, answer))
+        for t, answer in enumerate([*tgt, EOS], 1)
+    ]
+    return [first, *passes]
+
+
+def _pass(t: int, answer: str) -> str:
+    """What the t-th run of the decoder does."""
+    which = "Its" if t == 1 else "Only the last position counts: its"
+    start = (
+        f"Pass {t}: the decoder reads {_tokens(t)}, ({t}, d_model). {which} "
+        "scores, (1, vocab_size), choose the next token: "
+    )
+    if answer == EOS:
+        return (
+            f"{start}{EOS}, which ends the sentence. That took {t} passes of "
+            "the decoder; training needs one for the same tokens."
+        )
+    return (
+        f"{start}“{answer}” (the right answer is assumed). It is fed back: "
+        f"pass {t + 1} reads it."
+    )
+
+
+def _tokens(number: int, kind: str = "") -> str:
+    return f"{number} {kind}token{'' if number == 1 else 's'}"

@@ -1,0 +1,117 @@
+// Python has built every mask; here the choices are read and the page is shown.
+
+// A group of choices of which one holds. Arrow keys move within it.
+function choices(home, name, texts, start, changed) {
+  const group = make("fieldset", { class: "choices" },
+    make("legend", {}, name));
+  const key = `companion-${Math.random().toString(36).slice(2)}`;
+  const inputs = texts.map((text, i) => {
+    const input = make("input",
+      { type: "radio", name: key, value: i, ...OWN_KEYS });
+    input.checked = i === start;
+    input.addEventListener("change", changed);
+    group.append(make("label", {}, input, make("span", {}, word(text))));
+    return input;
+  });
+  home.append(group);
+  return () => inputs.findIndex((input) => input.checked);
+}
+
+function switches(home, name, texts, start, changed) {
+  const group = make("fieldset", { class: "choices switches" },
+    make("legend", {}, name));
+  const inputs = texts.map((text, i) => {
+    const input = make("input", { type: "checkbox", ...OWN_KEYS });
+    input.checked = start[i];
+    input.addEventListener("change", changed);
+    group.append(make("label", {}, input, make("span", {}, word(text))));
+    return input;
+  });
+  home.append(group);
+  return () => inputs.map((input) => input.checked);
+}
+
+// What one library writes for key j of a mask with so many keys seen.
+function write(name, [seen, hidden], sees, j, length) {
+  if (name !== "Lengths") return sees ? seen : hidden;
+  return length === null ? "–" : `${j} ${sees ? seen : hidden} ${length}`;
+}
+
+function word(token) {
+  const chinese = /[\u4e00-\u9fff]/.test(token);
+  return chinese ? make("span", { lang: "zh" }, token) : token;
+}
+
+// A table's head and first column; returns the cells of its rows.
+function lay(table, { queries, keys }) {
+  table.tHead.rows[0].replaceChildren(make("td"),
+    ...keys.map((key) => make("th", { scope: "col" }, word(key))));
+  table.tBodies[0].replaceChildren(...queries.map((query) => {
+    const row = make("tr", {}, make("th", { scope: "row" }, word(query)),
+      ...keys.map(() => make("td")));
+    row.className = query === "<pad>" ? "idle" : "";
+    return row;
+  }));
+  return [...table.tBodies[0].rows].map((row) => [...row.cells].slice(1));
+}
+
+const SIGNS = { "!": "leak", "?": "missing" };
+
+function drawMask(table, page, name, convention) {
+  lay(table, page).forEach((cells, i) => cells.forEach((cell, j) => {
+    const sees = page.mask[i][j] === "1", sign = page.marks[i][j];
+    cell.className = sees ? "seen" : "masked";
+    cell.textContent = write(name, convention, sees, j, page.length);
+    if (!SIGNS[sign]) return;
+    cell.classList.add(SIGNS[sign]);
+    cell.append(make("b", {}, sign,
+      make("span", { class: "unseen" }, SIGNS[sign])));
+  }));
+}
+
+function drawShares(table, page) {
+  const shares = page.mask.map((row) => {
+    const count = row.split("1").length - 1;
+    return [...row].map((sees) => sees === "1" ? 1 / count : 0);
+  });
+  lay(table, page).forEach((cells, i) =>
+    cells.forEach((cell, j) => {
+      tint(cell, shares[i][j]);
+      cell.toggleAttribute("data-leak", page.marks[i][j] === "!");
+    }));
+  return shares;
+}
+
+function mount(root, data) {
+  const controls = root.querySelector(".controls");
+  const places = Object.keys(data.places);
+  const names = Object.keys(data.conventions);
+  const [place, sentence, ...on] = data.start;
+
+  function draw() {
+    const key = `${places[chosenPlace()]} ${data.sentences[chosenSentence()]} `
+      + on_().map(Number).join("");
+    const page = data.pages[key], name = names[chosenConvention()];
+    const convention = data.conventions[name];
+    drawMask(root.querySelector("table.mask"), page, name, convention);
+    const shares = drawShares(root.querySelector("table.weights"), page);
+    root.querySelector(".says").textContent = page.says;
+    root.querySelector("pre").textContent = page.code;
+    note.textContent = name !== "Lengths" ? convention[2]
+      : page.length === null
+        ? "No lengths can say this mask: its rows differ."
+        : `lengths = [${page.length}]. ${convention[2]}`;
+    root.computed = { key, convention: name, shares };
+  }
+
+  const chosenPlace = choices(controls, "Place", Object.values(data.places),
+    places.indexOf(place), draw);
+  const chosenSentence = choices(controls, "Sentence", data.sentences,
+    data.sentences.indexOf(sentence), draw);
+  const on_ = switches(controls, "Masks that are on",
+    ["causal", "padding"], on, draw);
+  const chosenConvention = choices(controls, "Written as", names, 0, draw);
+  const note = make("p", { class: "aside" });
+  root.querySelector("pre").after(note);
+  draw();
+}
