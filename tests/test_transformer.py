@@ -558,8 +558,8 @@ def test_a_tiny_model_learns_to_say_again_what_it_read():
         ({"dropout": -0.1}, r"dropout: expected a probability .*got -0.1"),
         ({"d_ff": 0}, r"d_ff: expected at least 1, got 0"),
         ({"num_layers": -1}, r"num_layers: expected at least 1, got -1"),
-        ({"pad": 17}, r"pad: expected an id below 17.*got 17"),
-        ({"pad": -1}, r"pad: expected at least 0, got -1"),
+        ({"pad": 17}, r"pad: expected an id from 0 to below 17.*got 17"),
+        ({"pad": -1}, r"pad: expected an id from 0 to below 17.*got -1"),
         ({"shared_vocab": True}, r"shared_vocab: .*sizes 17 .*and 19"),
     ],
 )

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from companion.data.checks import check_dropout, check_sizes
+from companion.masks.checks import require_int
+
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
@@ -29,10 +32,16 @@ class TransformerConfig:
     shared_vocab: bool = False
 
     def __post_init__(self):
-        names = ("src_vocab_size", "tgt_vocab_size", "d_model", "num_heads")
-        for name in (*names, "d_ff", "num_layers"):
-            self._require_int(name, 1)
-        self._require_int("pad", 0)
+        check_sizes(
+            src_vocab_size=self.src_vocab_size,
+            tgt_vocab_size=self.tgt_vocab_size,
+            d_model=self.d_model,
+            num_heads=self.num_heads,
+            d_ff=self.d_ff,
+            num_layers=self.num_layers,
+        )
+        check_dropout(self.dropout)
+        require_int(pad=self.pad)
         for name in ("norm_first", "shared_vocab"):
             switch = getattr(self, name)
             if not isinstance(switch, bool):
@@ -41,13 +50,6 @@ class TransformerConfig:
                 )
         self._require_fit()
 
-    def _require_int(self, name: str, least: int) -> None:
-        size = getattr(self, name)
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise TypeError(f"{name}: expected an int, got {size!r}")
-        if size < least:
-            raise ValueError(f"{name}: expected at least {least}, got {size}")
-
     def _require_fit(self) -> None:
         src, tgt = self.src_vocab_size, self.tgt_vocab_size
         if self.d_model % self.num_heads:
@@ -55,15 +57,10 @@ class TransformerConfig:
                 f"num_heads: expected a divisor of d_model = {self.d_model}, "
                 f"got {self.num_heads}"
             )
-        if not 0 <= self.dropout < 1:
+        if not 0 <= self.pad < min(src, tgt):
             raise ValueError(
-                "dropout: expected a probability from 0 to below 1, got "
-                f"{self.dropout}"
-            )
-        if self.pad >= min(src, tgt):
-            raise ValueError(
-                f"pad: expected an id below {min(src, tgt)}, the size of the "
-                f"smaller vocabulary, got {self.pad}"
+                f"pad: expected an id from 0 to below {min(src, tgt)}, the "
+                f"size of the smaller vocabulary, got {self.pad}"
             )
         if self.shared_vocab and src != tgt:
             raise ValueError(
