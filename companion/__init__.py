@@ -1,6 +1,15 @@
 """The tested companion of a Transformer course in which every claim runs."""
 
-CHAPTERS = ("rnn", "seq2seq", "attention")
+CHAPTERS = (
+    "rnn",
+    "seq2seq",
+    "attention",
+    "multihead",
+    "positions",
+    "masks",
+    "blocks",
+    "transformer",
+)
 """The chapters in order; chapter k imports only the modules before it."""
 
 

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from companion.data.checks import check_mask_fits
+from companion.data.checks import check_device, check_mask_fits
 
 
 def softmax(
@@ -79,6 +79,7 @@ def masked_softmax(
     """
     _require_float(scores=scores)
     check_mask_fits(mask, scores.shape)
+    check_device("mask", mask, scores)
     # The lowest finite number and not -inf: softmax makes NaN of a row of -inf,
     # and a NaN that never arises need not be kept out of any gradient.
     lowest = torch.finfo(scores.dtype).min

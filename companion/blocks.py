@@ -12,7 +12,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from companion.data.checks import check_dropout, check_sizes
+from companion.data.checks import (
+    check_dropout,
+    check_sizes,
+    check_states,
+    check_switches,
+)
 from companion.multihead import MultiHeadAttention
 
 
@@ -33,8 +38,14 @@ def layer_norm(
         ValueError: ``gain`` or ``bias`` is not one number a feature; ``eps`` is
             not positive.
     """
-    _require_vectors(x)
-    _require_per_feature(x, gain=gain, bias=bias)
+    check_states("x", x)
+    for name, parameter in (("gain", gain), ("bias", bias)):
+        check_states(name, parameter, x)
+        if parameter.shape != x.shape[-1:]:
+            raise ValueError(
+                f"{name}: expected {x.shape[-1]} numbers, one a feature of x "
+                f"{_shape(x)}, got {_shape(parameter)}"
+            )
     _require_positive(eps)
     # In float16 the square of 256 overflows: statistics need 32 bits at least.
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
@@ -93,13 +104,7 @@ class FeedForward(nn.Module):
             TypeError: ``x`` has another dtype than the weights.
             ValueError: a vector of ``x`` is not d_model wide.
         """
-        _require_vectors(x)
-        width = self.up_proj.in_features
-        if x.shape[-1] != width:
-            raise ValueError(
-                f"x: expected vectors of width {width}, got {_shape(x)}"
-            )
-        _require_dtype("x", x, self.up_proj.weight)
+        check_states("x", x, self.up_proj.weight, self.up_proj.in_features)
         return self.down_proj(self.up_proj(x).relu())
 
 
@@ -121,6 +126,7 @@ class Residual(nn.Module):
         self, d_model: int, *, dropout: float = 0.0, norm_first: bool = False
     ):
         super().__init__()
+        check_switches(norm_first=norm_first)
         self.norm = LayerNorm(d_model)
         self.dropout = nn.Dropout(check_dropout(dropout))
         self.norm_first = norm_first
@@ -137,10 +143,12 @@ class Residual(nn.Module):
         """``x`` after ``sublayer``, which must keep the shape.
 
         Raises:
-            ValueError: ``sublayer`` returns another shape, which a sum would
-                broadcast in silence.
+            TypeError: ``sublayer`` returns no tensor of the dtype of ``x``.
+            ValueError: it returns another shape, which a sum would broadcast
+                in silence, or something on another device.
         """
         said = sublayer(self.seen(x))
+        check_states("sublayer", said, x)
         if said.shape != x.shape:
             raise ValueError(
                 f"sublayer: expected it to return the shape {_shape(x)} that "
@@ -206,30 +214,6 @@ def _shape(x: Tensor) -> str:
     return str(tuple(x.shape))
 
 
-def _require_vectors(x: Tensor) -> None:
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        got = getattr(x, "dtype", type(x).__name__)
-        raise TypeError(f"x: expected a floating-point tensor, got {got}")
-    if x.ndim == 0:
-        raise ValueError("x: expected at least one axis, got a scalar")
-
-
-def _require_per_feature(x: Tensor, **parameters: Tensor) -> None:
-    for name, parameter in parameters.items():
-        if parameter.shape != x.shape[-1:]:
-            raise ValueError(
-                f"{name}: expected {x.shape[-1]} numbers, one a feature of x "
-                f"{_shape(x)}, got {_shape(parameter)}"
-            )
-        _require_dtype(name, parameter, x)
-
-
-def _require_dtype(name: str, x: Tensor, peer: Tensor) -> None:
-    # Autocast mixes dtypes on purpose, and converts where it must.
-    if x.dtype != peer.dtype and not torch.is_autocast_enabled(x.device.type):
-        raise TypeError(f"{name}: expected {peer.dtype}, got {x.dtype}")
-
-
 def _require_positive(eps: float) -> None:
-    if not eps > 0:
+    if not isinstance(eps, int | float) or not eps > 0:
         raise ValueError(f"eps: expected a positive number, got {eps!r}")

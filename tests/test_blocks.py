@@ -296,9 +296,9 @@ def test_a_gain_or_bias_of_another_width_is_named(x, name):
 @pytest.mark.parametrize("eps", [0, -1e-5, float("nan")])
 def test_an_eps_that_is_not_positive_is_named(x, eps):
     one = torch.ones(D_MODEL, dtype=x.dtype)
-    with pytest.raises(ValueError, match="eps: expected a positive number"):
+    with pytest.raises(ValueError, match=r"eps: expected a positive number"):
         layer_norm(x, one, one, eps)
-    with pytest.raises(ValueError, match="eps: expected a positive number"):
+    with pytest.raises(ValueError, match=r"eps: expected a positive number"):
         LayerNorm(D_MODEL, eps=eps)
 
 
@@ -353,3 +353,42 @@ def test_a_sub_layer_that_changes_the_shape_is_not_broadcast(x):
         ValueError, match=r"sublayer: .*\(3, 5, 14\).*\(3, 5, 1\)"
     ):
         Residual(D_MODEL).double()(x, lambda y: y[..., :1])
+
+
+@pytest.mark.bad_input
+def test_what_is_on_another_device_is_named():
+    x, away = torch.ones(3, 5, D_MODEL), torch.ones(D_MODEL, device="meta")
+    one = torch.ones(D_MODEL)
+    cases = {
+        "gain": lambda: layer_norm(x, away, one),
+        "bias": lambda: layer_norm(x, one, away),
+        "x": lambda: FeedForward(D_MODEL, D_FF).to("meta")(x),
+        "sublayer": lambda: Residual(D_MODEL)(x, lambda y: y.to("meta")),
+    }
+    for name, call in cases.items():
+        with pytest.raises(ValueError, match=rf"{name}: expected a tensor on"):
+            call()
+
+
+@pytest.mark.bad_input
+@ORDERS
+def test_a_layer_names_what_is_on_another_device(x, norm_first):
+    layer = encoder_layer(norm_first=norm_first)
+    for call in (layer, layer.weights):
+        with pytest.raises(ValueError, match="expected a tensor on"):
+            call(x.to("meta"))
+
+
+@pytest.mark.bad_input
+def test_what_is_no_tensor_no_number_and_no_switch_is_named(x):
+    one = torch.ones(D_MODEL, dtype=x.dtype)
+    with pytest.raises(TypeError, match=r"bias: expected .* got NoneType"):
+        layer_norm(x, one, None)
+    with pytest.raises(ValueError, match=r"eps: expected a positive .*'a'"):
+        layer_norm(x, one, one, "a")
+    with pytest.raises(TypeError, match=r"dropout: expected a number.*'0.1'"):
+        Residual(D_MODEL, dropout="0.1")
+    with pytest.raises(TypeError, match="norm_first: expected True or False"):
+        EncoderLayer(D_MODEL, NUM_HEADS, D_FF, norm_first="pre")
+    with pytest.raises(TypeError, match=r"sublayer: expected .*got NoneType"):
+        Residual(D_MODEL).double()(x, lambda y: None)

@@ -401,3 +401,13 @@ def test_lengths_that_are_no_lengths_are_refused():
         from_lengths(SRC_TOKENS, SRC)
     with pytest.raises(TypeError, match="max_len: expected an int, got None"):
         from_lengths(torch.tensor([2]), None)
+
+
+@pytest.mark.bad_input
+def test_masks_without_their_names_or_heads_are_refused(masks):
+    for wrong in (None, tuple(masks[:2]), masks.src):
+        with pytest.raises(TypeError, match=r"masks: expected Masks\(src"):
+            to_torch_transformer(wrong, HEAD)
+    for num_heads in (0, -1):
+        with pytest.raises(ValueError, match="num_heads: expected at least 1"):
+            to_torch_attention(masks.tgt, num_heads)

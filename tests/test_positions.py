@@ -380,3 +380,9 @@ def test_sizes_below_one_are_refused_by_name(wrong):
 def test_a_size_that_is_no_whole_number_is_refused(wrong):
     with pytest.raises(TypeError, match=r"length: expected an int"):
         sinusoidal(wrong, D_MODEL)
+
+
+def test_an_embedding_of_shapes_alone_has_nothing_to_check():
+    tokens = torch.zeros(BATCH, SEQ, dtype=torch.long, device="meta")
+    embedding = TokenEmbedding(VOCAB, EVEN).to("meta")
+    assert embedding(tokens).shape == (BATCH, SEQ, EVEN)

@@ -413,3 +413,23 @@ def test_buckets_that_cannot_be_are_refused():
 def test_columns_that_are_no_distances_are_refused():
     with pytest.raises(ValueError, match=r"by_distance: .*9 columns.*got 8"):
         shift(torch.zeros(5, 8))
+
+
+@pytest.mark.bad_input
+def test_a_mask_on_another_device_is_named(qkv, shaw, xl, causal):
+    for scheme in (shaw, xl):
+        with pytest.raises(ValueError, match=r"mask: .* on cpu, .* on meta"):
+            scheme(*qkv, causal.to("meta"))
+
+
+@pytest.mark.bad_input
+def test_what_is_no_tensor_or_empty_is_named(qkv, xl):
+    q, k, v = qkv
+    with pytest.raises(TypeError, match=r"bias: expected .*got NoneType"):
+        biased_attention(q, k, v, None)
+    with pytest.raises(TypeError, match=r"by_distance: expected .*got list"):
+        shift([1])
+    with pytest.raises(ValueError, match=r"by_distance: .*got \(5,\)"):
+        shift(torch.ones(5))
+    with pytest.raises(ValueError, match=r"q: expected .*got \(2, 3, 0, 7\)"):
+        xl(*(x[:, :, :0] for x in qkv))

@@ -667,3 +667,30 @@ def test_shift_right_refuses_what_is_no_batch_of_tokens():
         shift_right(torch.ones(2, 3), 1)
     with pytest.raises(TypeError, match=r"bos: expected an int, got '<bos>'"):
         shift_right(torch.ones(2, 3, dtype=torch.long), "<bos>")
+
+
+@pytest.mark.bad_input
+def test_a_decoder_layer_names_what_is_no_batch_of_vectors():
+    layer, memory = DecoderLayer(D_MODEL, 2, D_FF), torch.ones(1, SRC, D_MODEL)
+    for call in (layer, layer.cross_weights):
+        with pytest.raises(ValueError, match=r"x: .*\(batch, tgt, d_model=26"):
+            call(torch.ones(TGT, D_MODEL), memory)
+        with pytest.raises(TypeError, match="x: expected a tensor, got None"):
+            call(None, memory)
+
+
+@pytest.mark.bad_input
+def test_the_generator_names_what_is_no_state():
+    logits = Transformer(config()).logits
+    with pytest.raises(ValueError, match=r"x: .*width 26, got \(2, 7\)"):
+        logits(torch.ones(2, 7))
+    with pytest.raises(TypeError, match=r"x: expected .*float32, got .*64"):
+        logits(torch.ones(2, D_MODEL, dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"x: .* on cpu, got one on meta"):
+        logits(torch.ones(2, D_MODEL, device="meta"))
+
+
+@pytest.mark.bad_input
+def test_sizes_that_are_no_config_are_refused():
+    with pytest.raises(TypeError, match=r"config: .*Config, got dict"):
+        Transformer({"d_model": D_MODEL})

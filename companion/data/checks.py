@@ -25,6 +25,8 @@ def check_ids(
         raise ValueError(f"{name}: expected {axes} axes, got shape {shape}")
     if 0 in shape:
         raise ValueError(f"{name}: expected at least one id, got shape {shape}")
+    if ids.is_meta:  # It has shapes only.
+        return
     outside = ((ids < 0) | (ids >= vocab_size)).nonzero()
     if len(outside):
         place = tuple(outside[0].tolist())
@@ -35,15 +37,14 @@ def check_ids(
 
 
 def check_device(name: str, x: Tensor, like: Tensor) -> None:
-    """Refuses a tensor that is elsewhere than the parameters it meets.
+    """Refuses a tensor that is elsewhere than the one it meets.
 
     Raises:
         ValueError: as said.
     """
     if getattr(x, "device", like.device) != like.device:
         raise ValueError(
-            f"{name}: expected a tensor on {like.device}, where the "
-            f"parameters are, got one on {x.device}"
+            f"{name}: expected a tensor on {like.device}, got one on {x.device}"
         )
 
 
@@ -93,6 +94,45 @@ def check_mask(mask: Tensor, scores: Tensor) -> None:
     if len(empty):
         row = empty[0].tolist()
         raise ValueError(f"mask: row {row} leaves nothing to look at")
+
+
+def check_states(
+    name: str, x: Tensor, like: Tensor | None = None, width: int | None = None
+) -> None:
+    """Refuses vectors that a layer's weights cannot be applied to.
+
+    Raises:
+        TypeError: ``x`` is not floating point, or not of the dtype of ``like``.
+        ValueError: its last axis is not ``width``, or it is on another device
+            than ``like``.
+    """
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        got = getattr(x, "dtype", type(x).__name__)
+        raise TypeError(f"{name}: expected a floating-point tensor, got {got}")
+    shape = tuple(x.shape)
+    if not shape:
+        raise ValueError(f"{name}: expected at least one axis, got a scalar")
+    if width is not None and shape[-1] != width:
+        raise ValueError(
+            f"{name}: expected vectors of width {width}, got {shape}"
+        )
+    if like is None:
+        return
+    check_device(name, x, like)
+    # Autocast mixes dtypes on purpose, and converts where it must.
+    if x.dtype != like.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise TypeError(f"{name}: expected {like.dtype}, got {x.dtype}")
+
+
+def check_switches(**switches: bool) -> None:
+    """Refuses what is neither True nor False.
+
+    Raises:
+        TypeError: as said.
+    """
+    for name, switch in switches.items():
+        if not isinstance(switch, bool):
+            raise TypeError(f"{name}: expected True or False, got {switch!r}")
 
 
 def check_mask_fits(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
@@ -156,8 +196,11 @@ def check_dropout(dropout: float) -> float:
     """The same number, if it is a probability and keeps something.
 
     Raises:
+        TypeError: it is no number.
         ValueError: it is not from 0 to below 1.
     """
+    if not isinstance(dropout, int | float):
+        raise TypeError(f"dropout: expected a number, got {dropout!r}")
     if not 0 <= dropout < 1:
         raise ValueError(
             f"dropout: expected a probability from 0 to below 1, got {dropout}"

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Integer, Num
 from torch import Tensor
 
+from companion.data.checks import check_sizes
 from companion.masks.build import Masks
 from companion.masks.checks import (
     is_whole,
@@ -65,9 +66,10 @@ def to_torch_attention(
 
     Raises:
         TypeError: ``mask`` is not boolean; ``num_heads`` is no int.
-        ValueError: ``mask`` is not (batch, 1 or num_heads, query, key).
+        ValueError: ``mask`` is not (batch, 1 or num_heads, query, key), or
+            ``num_heads`` below 1.
     """
-    require_int(num_heads=num_heads)
+    check_sizes(num_heads=num_heads)
     require_mask(mask)
     if mask.shape[1] not in (1, num_heads):
         raise ValueError(
@@ -83,6 +85,11 @@ def to_torch_transformer(masks: Masks, num_heads: int) -> dict[str, Tensor]:
     Raises:
         TypeError, ValueError: as ``to_torch_attention``.
     """
+    if not isinstance(masks, Masks):
+        raise TypeError(
+            "masks: expected Masks(src, tgt, cross), as combine_masks makes "
+            f"them, got {what(masks)}"
+        )
     src, tgt, cross = masks
     return {
         "src_key_padding_mask": to_torch_padding(src),

@@ -16,7 +16,7 @@ def check_float(name: str, x: Tensor, *, axes: str, width: int | None) -> None:
     if not isinstance(x, Tensor) or not x.is_floating_point():
         got = getattr(x, "dtype", type(x).__name__)
         raise TypeError(f"{name}: expected a floating-point tensor, got {got}")
-    if x.ndim < 2 or (width is not None and x.shape[-1] != width):
+    if x.ndim < 2 or not x.numel() or x.shape[-1] != (width or x.shape[-1]):
         size = "" if width is None else f" = (..., {width})"
         raise ValueError(
             f"{name}: expected shape (..., {axes}){size}, got {tuple(x.shape)}"
@@ -61,10 +61,9 @@ def check_like(name: str, x: Tensor, peer: str, y: Tensor) -> None:
         TypeError: the number types differ.
         ValueError: the devices differ.
     """
-    if x.dtype != y.dtype:
-        raise TypeError(
-            f"{name}: expected {y.dtype} as {peer} has, got {x.dtype}"
-        )
+    kind = getattr(x, "dtype", type(x).__name__)
+    if kind != y.dtype:
+        raise TypeError(f"{name}: expected {y.dtype} as {peer} has, got {kind}")
     if x.device != y.device:
         raise ValueError(
             f"{name}: expected device {y.device}, where {peer} is, "

@@ -19,6 +19,7 @@ from companion.data.checks import check_sizes
 from companion.positions.absolute import sinusoids
 from companion.positions.bias import biased_weights, offsets
 from companion.positions.checks import (
+    check_float,
     check_like,
     check_queries_and_keys,
     check_values,
@@ -149,6 +150,7 @@ def shift(
     Raises:
         ValueError: there are not ``2 · seq - 1`` columns.
     """
+    check_float("by_distance", by_distance, axes="seq, offset", width=None)
     seq, columns = by_distance.shape[-2:]
     if columns != 2 * seq - 1:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from companion.data.checks import check_dropout, check_sizes
+from companion.data.checks import check_dropout, check_sizes, check_switches
 from companion.masks.checks import require_int
 
 
@@ -42,12 +42,9 @@ class TransformerConfig:
         )
         check_dropout(self.dropout)
         require_int(pad=self.pad)
-        for name in ("norm_first", "shared_vocab"):
-            switch = getattr(self, name)
-            if not isinstance(switch, bool):
-                raise TypeError(
-                    f"{name}: expected True or False, got {switch!r}"
-                )
+        check_switches(
+            norm_first=self.norm_first, shared_vocab=self.shared_vocab
+        )
         self._require_fit()
 
     def _require_fit(self) -> None:

@@ -91,8 +91,9 @@ class DecoderLayer(nn.Module):
         return self.cross_attention.weights(asking, memory_mask, key=memory)
 
     def _looked_back(self, x: Tensor, memory: Tensor, mask: Mask) -> Tensor:
-        batch, _, d_model = x.shape
-        axes = {"batch": batch, "src": None, "d_model": d_model}
+        d_model = self.cross_attention.q_proj.in_features
+        check_vectors("x", x, x, batch=None, tgt=None, d_model=d_model)
+        axes = {"batch": len(x), "src": None, "d_model": d_model}
         check_vectors("memory", memory, x, **axes)
         return self.attention_residual(
             x, lambda y: self.self_attention(y, mask)

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from companion.data.checks import check_states
 from companion.masks import Masks, combine_masks
 from companion.masks.checks import require_int, require_tokens
 from companion.positions import SinusoidalPositions, TokenEmbedding
@@ -37,6 +38,11 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
+        if not isinstance(config, TransformerConfig):
+            raise TypeError(
+                "config: expected a TransformerConfig, got "
+                f"{type(config).__name__}"
+            )
         self.config, width = config, config.d_model
         self.tgt_embedding = TokenEmbedding(config.tgt_vocab_size, width)
         self.src_embedding = (
@@ -97,8 +103,14 @@ class Transformer(nn.Module):
     def logits(
         self, x: Float[Tensor, "*axes d_model"]
     ) -> Float[Tensor, "*axes vocab"]:
-        """The generator: each vector against each row of the target's table."""
-        return F.linear(x, self.tgt_embedding.weight)
+        """The generator: each vector against each row of the target's table.
+
+        Raises:
+            TypeError, ValueError: ``x`` is no output of ``decode``.
+        """
+        table = self.tgt_embedding.weight
+        check_states("x", x, table, self.config.d_model)
+        return F.linear(x, table)
 
     def maps(
         self,
