@@ -34,6 +34,20 @@ PAGES = documents()
 CHAPTERS = [p for p in PAGES if Path(p).name[0].isdigit()]
 
 
+ARROWS = ("ArrowDown", "ArrowUp", "ArrowUp")
+# Kind of figure -> where the focus starts, and what is pressed there.
+KEYS = {
+    "unrolled": ("input[type=range]", ARROWS),
+    "alignment": ("button[tabindex='0']", ARROWS),
+    "scores": ("input[type=range], button[tabindex='0']", ARROWS),
+    "heads": ("button[tabindex='0']", ("ArrowRight", "ArrowLeft")),
+    "clocks": ("input[type=range]", ARROWS),
+    "masks": ("input[type=radio]", ARROWS),
+    "depth": ("input[type=range]", ARROWS),
+    "flow": ("button:has-text('Next')", ("Enter", "Enter")),
+}
+
+
 class Visit:
     """A page in Chromium, and what it asked for and complained of."""
 
@@ -142,14 +156,14 @@ def test_without_scripts_every_figure_is_a_picture(visit, document):
 @pytest.mark.parametrize("document", CHAPTERS)
 def test_the_figure_of_a_chapter_is_driven_by_keyboard(visit, document):
     page = visit(document).page
-    figure = page.locator(
-        "figure.companion-unrolled, figure.companion-alignment, "
-        "figure.companion-scores"
-    ).first
+    kinds = ", ".join(f"figure.companion-{kind}" for kind in KEYS)
+    figure = page.locator(kinds).first
+    classes = figure.get_attribute("class")
+    start, keys = next(v for k, v in KEYS.items() if f"-{k}" in classes)
     shown = "figure => JSON.stringify(figure.computed)"
     seen = {figure.evaluate(shown)}
-    figure.locator("input[type=range], button[tabindex='0']").first.focus()
-    for key in ("ArrowDown", "ArrowUp", "ArrowUp"):
+    figure.locator(start).first.focus()
+    for key in keys:
         page.keyboard.press(key)
         seen.add(figure.evaluate(shown))
     assert None not in seen

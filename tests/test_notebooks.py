@@ -47,6 +47,7 @@ def tagged(cell, tag):
 def texts(cell):
     for output in cell.outputs:
         yield output.get("text", "")
+        yield "\n".join(output.get("traceback", []))
         for mime, data in output.get("data", {}).items():
             if not mime.startswith("image/p"):
                 yield data if isinstance(data, str) else str(data)
@@ -120,6 +121,12 @@ def test_a_chapter_imports_only_modules_up_to_its_own(notebook):
     later = CHAPTERS[CHAPTERS.index(word) + 1 :]
     names = set(re.findall(r"\w+", code(notebook)[0].source))
     assert names.isdisjoint(later)
+
+
+def test_code_fits_the_page(notebook):
+    for cell in code(notebook):
+        longest = max(cell.source.splitlines(), key=len)
+        assert len(longest) <= 82, longest  # What the page shows.
 
 
 def test_what_a_machine_may_change_is_checked_in_the_next_cell(notebook):
