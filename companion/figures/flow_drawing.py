@@ -11,7 +11,7 @@ BOXES = {
     "encoder_feed_forward": ("Feed-forward", "each token alone"),
     "memory": ("Memory", "what the encoder found"),
     "tgt_embedding": ("Embedding + position", "row × √d_model"),
-    "self_attention": ("Masked self-attention", "each token asks the past"),
+    "self_attention": ("Masked self-attention", "asks itself and the past"),
     "cross_attention": ("Cross-attention", "q from here; k, v from the memory"),
     "feed_forward": ("Feed-forward", "each token alone"),
     "logits": ("Scores of the next token", "times the embedding, transposed"),

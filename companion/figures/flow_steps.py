@@ -155,7 +155,7 @@ def _pass(t: int, answer: str) -> str:
     which = "Its" if t == 1 else "Only the last position counts: its"
     start = (
         f"Pass {t}: the decoder reads {_tokens(t)}, ({t}, d_model). {which} "
-        "scores, (1, vocab_size), choose the next token: "
+        "row of the scores, (1, vocab_size), chooses the next token: "
     )
     if answer == EOS:
         return (
