@@ -11,7 +11,13 @@ from right.multihead import Heads
 from told import told
 from torch import nn
 from wrong.blocks import convolved_over_three
-from wrong.multihead import split_by_view_alone, viewed_straight
+from wrong.multihead import (
+    multiplied_afterwards,
+    softmax_over_the_queries,
+    split_by_view_alone,
+    transposed_mask,
+    viewed_straight,
+)
 from wrong.positions import indexed_by_the_batch, turned_by_place
 
 from companion import blocks, multihead, positions
@@ -102,11 +108,11 @@ def test_pytorchs_module_without_weights_needs_a_mask_turned_round_only():
 @pytest.mark.parametrize(
     ("component", "fn", "named", "failures"),
     [
-        ("split_heads", viewed_straight, "A `view` straight", 4),
-        ("multihead", split_by_view_alone, "Attention knows no order", 8),
-        ("add_positions", indexed_by_the_batch, "indexed by the batch", 4),
-        ("rope", turned_by_place, "do the angles come from `positions`", 4),
-        ("feed_forward", convolved_over_three, "a convolution run over", 7),
+        ("split_heads", viewed_straight, "A `view` straight", 3),
+        ("multihead", split_by_view_alone, "Attention knows no order", 6),
+        ("add_positions", indexed_by_the_batch, "indexed by the batch", 3),
+        ("rope", turned_by_place, "do the angles come from `positions`", 3),
+        ("feed_forward", convolved_over_three, "a convolution run over", 3),
     ],
 )
 def test_what_a_mistake_brings_about_is_told_with_it(
@@ -116,6 +122,59 @@ def test_what_a_mistake_brings_about_is_told_with_it(
     assert len(report.failures) == failures
     (group,) = report.grouped()
     assert named in group[0].message
+
+
+@pytest.mark.parametrize(
+    ("component", "fn", "held"),
+    [
+        ("split_heads", viewed_straight, "One head is the whole vector"),
+        ("feed_forward", convolved_over_three, "It is not linear"),
+        (
+            "multihead",
+            transposed_mask,
+            "A mask that hides nothing changes nothing",
+        ),
+    ],
+)
+def test_what_holds_in_spite_of_a_mistake_is_not_said_to_fail(
+    component, fn, held
+):
+    assert held in check(component, fn).held
+
+
+@pytest.mark.parametrize(
+    ("fn", "named"),
+    [
+        (multiplied_afterwards, "multiplies the weights after the softmax"),
+        (softmax_over_the_queries, "before the softmax over the keys"),
+        (transposed_mask, "The mask is transposed"),
+    ],
+)
+def test_a_wrong_mask_has_one_name_under_every_mask(fn, named):
+    (group,) = check("multihead", fn).grouped()
+    contracts = [failure.contract for failure in group]
+    assert named in group[0].message
+    assert "With a causal mask no row sees its future" in contracts
+    assert "No row sees the padding of its own sentence" in contracts
+
+
+def test_what_is_compared_with_no_pytorch_does_not_say_so():
+    names = {
+        component.name: [n for n in contracts_of(component) if "agrees" in n]
+        for component in COMPONENTS.values()
+    }
+    assert names["padding_mask"] == ["It agrees with tokens != pad"]
+    assert names["sinusoidal"] == ["It agrees with the formula"]
+    assert names["split_heads"] == ["It agrees with PyTorch"]
+    assert names["rope"] == []
+
+
+def test_a_large_bias_is_not_taken_for_a_norm():
+    """Alike and of mean square 1, because they hardly move at all."""
+    bias = F.layer_norm(draw(12, seed=3), (12,))
+    right = RIGHT["feed_forward"][0]
+    report = check("feed_forward", lambda x: bias + 1e-4 * right(x))
+    assert "The vectors it returns have sizes of their own" in report.held
 
 
 def test_the_row_whose_gradient_is_nan_is_a_row_and_not_a_sentence():

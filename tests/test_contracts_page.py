@@ -1,5 +1,6 @@
 """What a report looks like: text, and a page that is well formed."""
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -93,6 +94,36 @@ def test_code_in_a_message_cannot_become_part_of_the_page():
     html = page(check("softmax", softmax))
     assert "<script" not in html
     assert "&lt;script&gt;" in html
+
+
+def test_the_picture_shows_the_place_that_the_words_name():
+    (mistake,) = (w for w in WRONG if w.fn.__name__ == "viewed_straight")
+    report = check(mistake.component, mistake.fn)
+    failure, html = report.failures[0], page(report)
+    where = "Batch 0, head 0, position 1, column 0 holds `x[0, 0, 7]`"
+    assert failure.message.startswith(where)
+    # The numbers are 0 … 209, so that each says where it stood.
+    assert failure.got[failure.at] == 7
+    assert failure.expected[failure.at] == 21
+    assert "yours, batch 0, head 0<" in html
+    outlined = re.findall('class="off"[^>]*>([^<]*)<', html)
+    assert outlined[:2] == ["7", "21"]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda w: w.fn.__name__)
+def test_a_place_that_is_pointed_at_is_wrong(wrong):
+    for failure in check(wrong.component, wrong.fn).failures:
+        if failure.at:
+            got, expected = failure.got, failure.expected
+            assert got[failure.at] != expected[failure.at]
+
+
+def test_numbers_of_up_to_four_digits_are_written_out():
+    got = torch.tensor([[100.0, 209.0, 9999.0, 10000.0, -123.0]])
+    html = side_by_side(got, None, ("row", "key"))
+    for number in (">100<", ">209<", ">9999<", ">1e4<", ">−123<"):
+        assert number in html
+    assert ">123<" in side_by_side(got.abs() + 0.4, None, ("row", "key"))
 
 
 def test_what_holds_is_listed():

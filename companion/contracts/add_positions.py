@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from companion.contracts.component import Component
-from companion.contracts.core import Broken, draw, furthest, number, same
+from companion.contracts.core import (
+    Broken,
+    after,
+    draw,
+    furthest,
+    number,
+    same,
+)
 from companion.contracts.guard import Guarded
 
 BATCH, SEQ, WIDTH = 2, 5, 12
@@ -111,9 +118,9 @@ def whatever_stands_there(fn: Guarded) -> None:
 
 
 @ADD_POSITIONS.contract
+@after(every_sentence)
 def from_the_start(fn: Guarded) -> None:
     """A position gets the same vector, however long the sentence is."""
-    every_sentence(fn)
     whole = added(fn, torch.zeros(BATCH, 11, WIDTH))
     for seq in (1, 3, 7):
         why = f"With {seq} positions instead of 11 the first ones change."
@@ -122,9 +129,9 @@ def from_the_start(fn: Guarded) -> None:
 
 
 @ADD_POSITIONS.contract
+@after(every_sentence)
 def any_batch(fn: Guarded) -> None:
     """It takes any number of sentences, more than positions too."""
-    every_sentence(fn)
     x = arguments(5, 13)
     why = "A sentence alone gets other positions than in a batch of 13."
     same(fn, fn(x), torch.cat([fn(one) for one in x.split(1)]), why)

@@ -148,6 +148,12 @@ def layers_build_on_each_other(fn: Guarded) -> None:
         pairs = zip(fn(size * x, mask), fn(changed, mask), strict=True)
         gaps = [(odds(a) - odds(b)).abs().nan_to_num(0).max() for a, b in pairs]
         moved = moved.maximum(torch.stack(gaps))
+    if moved[0] > 1e-3:
+        raise Broken(
+            "Layer 0 looks at vectors in which the last position is mixed in "
+            "already: is a layer asked for its map after it has run? Ask it "
+            "with what it reads, and then let it run."
+        )
     # What moves in layer 0 is rounding.
     still = (moved[1:] < (10 * moved[0]).clamp(2e-6, 1e-4)).nonzero()
     if len(still):

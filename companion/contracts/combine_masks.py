@@ -68,8 +68,14 @@ def read(fn: Guarded, result: object, args: tuple) -> tuple[Tensor, ...]:
         what = f"{len(result)} things" if many else f"a {type(result).__name__}"
         what = "None" if result is None else what
         raise Broken(f"It returned {what}: expected {fn.component.returns}.")
-    masks = [boolean(fn, mask, args) for mask in result]
     shapes = [tuple(mask.shape) for mask in expected(*args).values()]
+    masks = [
+        # (query, key) falls on the right axes; what it lacks is the padding.
+        mask[None, None] if mask.shape == shape[-2:] else mask
+        for mask, shape in zip(
+            [boolean(fn, mask, args) for mask in result], shapes, strict=True
+        )
+    ]
     return tuple(
         spread(fn, mask, shape, f"`{name}` has", why_misshapen(masks, args, i))
         for i, (name, mask, shape) in enumerate(
@@ -166,7 +172,8 @@ def judge(fn: Guarded, which: str, wrong, place: str) -> None:
         right = expected(*args)[which]
         found = wrong(got, right).nonzero()
         if len(found):
-            batch, _, query, key = found[0].tolist()
+            at = tuple(found[0].tolist())
+            batch, _, query, key = at
             known = mistaken(which, src != pad, tgt != pad)
             known[PAD_UNUSED] = expected(src, tgt, 0)[which]
             hints = (h for h, mask in known.items() if torch.equal(mask, got))
@@ -174,7 +181,7 @@ def judge(fn: Guarded, which: str, wrong, place: str) -> None:
             where = f"query {query} of sentence {batch} {place} key {key}."
             message = f"In `{which}`, {where} {hint}".rstrip()
             cause = f"{which}: {hint}" if hint else ""
-            raise Broken(message, got, right, cause=cause)
+            raise Broken(message, got, right, cause=cause, at=at)
 
 
 @COMBINE_MASKS.telling

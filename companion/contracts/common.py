@@ -40,7 +40,7 @@ def right_shape(fn: Guarded) -> None:
 
 
 def agreement(fn: Guarded) -> None:
-    """It agrees with PyTorch."""
+    """It agrees with the oracle; a component may give it a name."""
     known = suspicion(fn)
     if known:
         hint, args, got = known
@@ -225,5 +225,8 @@ def contracts_of(component: Component) -> dict[str, Callable]:
         *component.own,
         *([gradient] if slopes else []),
     )
-    named = {title(contract): contract for contract in order}
+    named = {
+        component.agrees if contract is agreement else title(contract): contract
+        for contract in order
+    }
     return {component.promise: right_shape, **named}

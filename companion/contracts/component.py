@@ -36,6 +36,7 @@ class Component:
         dtype: The number type of the result, if not that of the first argument.
         oracle: An independent implementation, PyTorch's own.
         peer: What the oracle is called.
+        agrees: The name of the contract that compares with the oracle.
         suspects: Hint -> the mistake it hints at, as a function.
         lookalikes: Hint -> from the arguments, the shape of something else
             that a learner may have returned.
@@ -55,6 +56,7 @@ class Component:
     dtype: torch.dtype | None = None
     oracle: Callable | None = None
     peer: str = ""
+    agrees: str = "It agrees with PyTorch"
     suspects: dict[str, Callable] = field(default_factory=dict)
     lookalikes: dict[str, Callable] = field(default_factory=dict)
     promise: str = "It returns a tensor of the right shape"

@@ -1,5 +1,6 @@
 """What contracts raise, draw and compare with."""
 
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -18,6 +19,8 @@ class Broken(Exception):
         expected: What it should have been.
         axes: Words for the last axes of both, if not the component's.
         cause: What other contracts may break of too; said only once.
+        at: The index that the message names, if it is not where the two
+            differ most.
     """
 
     def __init__(
@@ -27,10 +30,33 @@ class Broken(Exception):
         expected: Tensor | None = None,
         axes: tuple[str, ...] = (),
         cause: str = "",
+        at: tuple[int, ...] = (),
     ):
         super().__init__(message)
         self.message, self.cause = message, cause or message
         self.got, self.expected, self.axes = got, expected, axes
+        self.at = at
+
+
+def after(*earlier: Callable) -> Callable:
+    """Has a contract tell what breaks ``earlier`` ones, if both break.
+
+    What it would say of its own may then point at what is in order.
+    """
+
+    def told(contract: Callable) -> Callable:
+        @functools.wraps(contract)
+        def tried(fn) -> None:
+            try:
+                contract(fn)
+            except Broken:
+                for other in earlier:
+                    other(fn)
+                raise
+
+        return tried
+
+    return told
 
 
 def draw(*shape: int, seed: int) -> Tensor:

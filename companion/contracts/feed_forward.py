@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from companion.contracts.component import Component
-from companion.contracts.core import Broken, draw, furthest, same
+from companion.contracts.core import Broken, after, draw, furthest, same
 from companion.contracts.guard import Guarded
 from companion.contracts.influence import (
     SHARE,
@@ -53,9 +53,9 @@ def positions_apart(fn: Guarded) -> None:
 
 
 @FEED_FORWARD.contract
+@after(positions_apart)
 def sentences_apart(fn: Guarded) -> None:
     """No sentence sees another."""
-    positions_apart(fn)
     x = arguments(5)
     before, x = fn(x), x.clone()
     x[0] += draw(SEQ, WIDTH, seed=7)
@@ -70,18 +70,18 @@ def sentences_apart(fn: Guarded) -> None:
 
 
 @FEED_FORWARD.contract
+@after(positions_apart)
 def same_everywhere(fn: Guarded) -> None:
     """Every position goes through the same weights."""
-    positions_apart(fn)
     x, order = arguments(11), torch.tensor([3, 0, 4, 2, 1])
     why = "What a position gets depends on where it stands."
     same(fn, fn(x[:, order]), fn(x)[:, order], why)
 
 
 @FEED_FORWARD.contract
+@after(positions_apart)
 def bends(fn: Guarded) -> None:
     """It is not linear."""
-    positions_apart(fn)
     x, y = arguments(13), arguments(17)
     for size in (1.0, 3.0, 10.0):
         bend = fn(size * (x + y)) - fn(size * x) - fn(size * y) + fn(0 * x)
@@ -94,9 +94,9 @@ def bends(fn: Guarded) -> None:
 
 
 @FEED_FORWARD.contract
+@after(positions_apart)
 def both_signs(fn: Guarded) -> None:
     """The output takes both signs."""
-    positions_apart(fn)
     got = fn(draw(2, 101, WIDTH, seed=19))
     one_sided = (got >= 0).all() or (got <= 0).all()
     if one_sided:
@@ -108,9 +108,27 @@ def both_signs(fn: Guarded) -> None:
 
 
 @FEED_FORWARD.contract
+@after(positions_apart)
+def own_size(fn: Guarded) -> None:
+    """The vectors it returns have sizes of their own."""
+    got = fn(draw(2, 101, WIDTH, seed=31)).detach()
+    sizes, means = got.square().mean(-1), got.mean(-1)
+    # A large bias may make sizes alike, but then the vectors are alike too.
+    differ = got.flatten(0, 1).std(0).square().mean() > 0.01
+    if differ and (sizes - 1).abs().max() < 0.01:
+        centred = means.abs().max() < 0.01
+        what = "mean 0 and variance 1" if centred else "mean square 1"
+        raise Broken(
+            f"Every vector that it returns has {what}: is the layer's norm "
+            "inside? Residual and norm belong to the layer around it.",
+            got,
+        )
+
+
+@FEED_FORWARD.contract
+@after(positions_apart)
 def every_feature(fn: Guarded) -> None:
     """Every feature of the input counts, in both directions."""
-    positions_apart(fn)
     x, gaps = arguments(23).abs(), torch.zeros(2, WIDTH)
     for feature in range(WIDTH):
         for row, sign in enumerate((1, -1)):
@@ -129,10 +147,9 @@ def every_feature(fn: Guarded) -> None:
 
 
 @FEED_FORWARD.contract
+@after(positions_apart, sentences_apart)
 def any_size(fn: Guarded) -> None:
     """It takes any batch and any length, 1 included."""
-    positions_apart(fn)
-    sentences_apart(fn)
     x = arguments(29, 3, 11)
     whole = fn(x)
     for batch, seq in ((3, 1), (1, 11), (1, 1), (2, 5)):

@@ -100,7 +100,10 @@ LANGUAGE_MODEL = Component(
     },
 )
 
-NO_MASK = "Every row sees all tokens: is the causal mask missing?"
+NO_MASK = (
+    "Every row sees all tokens: is the causal mask missing, if only in one "
+    "layer?"
+)
 NEXT = (
     "The mask is off by one: a row sees the very token that it is to predict."
 )
@@ -120,10 +123,8 @@ NO_ORDER = (
 def who(seen: Tensor) -> dict[str, Tensor]:
     """Hint -> who moves with whom after the mistake."""
     past = causal(len(seen))
-    following = torch.ones_like(past).tril(1)
     return {
         NO_MASK: past | True,
-        NEXT: following,
         TURNED: past.mT,
         SHIFTED: past.tril(-1),
         NO_CONTEXT: past & past.mT,
@@ -132,6 +133,10 @@ def who(seen: Tensor) -> dict[str, Tensor]:
 
 def why(seen: Tensor, otherwise: str) -> str:
     """The mistake after which rows move as ``seen``."""
+    # Off by one in each layer, a row sees as far ahead as there are layers.
+    ahead = (torch.ones_like(seen).tril(k) for k in range(1, len(seen) - 1))
+    if any(torch.equal(seen, mask) for mask in ahead):
+        return NEXT
     hints = (h for h, other in who(seen).items() if torch.equal(other, seen))
     return next(hints, otherwise)
 

@@ -70,22 +70,29 @@ class Drawing:
             return "NaN"
         if abs(x) == torch.inf:
             return "∞" if x > 0 else "−∞"
-        if abs(x) >= 100:
+        if abs(x) >= 9999.5:
             return f"{x:.0e}".replace("-", "−").replace("e+0", "e")
+        # Four digits at most, as far as they are before the point.
+        digits = self.digits if abs(x) < 100 else 0
         # Adding 0 makes 0 of the -0 that rounding may leave.
-        return f"{round(x, self.digits) + 0.0:.{self.digits}f}".replace(
-            "-", "−"
-        )
+        return f"{round(x, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 def side_by_side(
-    got: Tensor, expected: Tensor | None, axes: tuple[str, ...]
+    got: Tensor,
+    expected: Tensor | None,
+    axes: tuple[str, ...],
+    at: tuple[int, ...] = (),
 ) -> str:
-    """``got``, and ``expected`` if it is known, where they differ most."""
+    """``got``, and ``expected`` if it is known, where they differ most.
+
+    Or around the index ``at``, which a message names.
+    """
     if got.ndim < 2:
         got = got.reshape(1, -1)
         expected = None if expected is None else expected.reshape(1, -1)
     wrong, worst = differences(got, expected)
+    worst = at or worst
     cut, corner = window(worst or (0,) * got.ndim, got.shape)
     shown = [x[cut].double() for x in (got, expected) if x is not None]
     drawing = Drawing(

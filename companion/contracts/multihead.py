@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from companion.contracts.component import Component
-from companion.contracts.core import Broken, finite, furthest, same
+from companion.contracts.core import Broken, after, finite, furthest, same
 from companion.contracts.guard import Guarded
 from companion.contracts.influence import reach, require_moved, require_silent
 from companion.contracts.masks import (
@@ -24,6 +24,7 @@ from companion.contracts.multihead_cases import (
     SEQ,
     allowed,
     arguments,
+    deaf_alike,
     lonely,
     looks_like,
     padding,
@@ -52,6 +53,10 @@ MULTIHEAD = Component(
 )
 
 IGNORED = "The mask is not used: without it nothing changes."
+AFTERWARDS = (
+    "The mask multiplies the weights after the softmax, whose sum still counts "
+    "the hidden keys: put -∞ into the hidden scores before it."
+)
 COUNTED = (
     "Does the mask reach the scores, as -∞, before the softmax over the keys?"
 )
@@ -61,10 +66,23 @@ def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
     """The mistake that makes rows move as ``seen`` under ``mask``."""
     if furthest(fn.raw(x, torch.ones_like(mask)), fn.raw(x, mask)) is None:
         return IGNORED
+    if counts_afterwards(fn, x):
+        return AFTERWARDS
     for hint, mistake in MISTAKEN.items():
-        if looks_like(seen, mistake(allowed(mask))):
+        other = mistake(allowed(mask))
+        if looks_like(seen, other) and deaf_alike(fn.raw(x, mask), other):
             return hint
     return COUNTED
+
+
+def counts_afterwards(fn: Guarded, x: Tensor) -> bool:
+    """Whether each True adds the same, whatever else is True.
+
+    Under a mask that comes before the softmax it takes its share from others.
+    """
+    past, none = causal(SEQ), torch.zeros(SEQ, SEQ, dtype=torch.bool)
+    halves = fn.raw(x, past) + fn.raw(x, ~past)
+    return furthest(halves, fn.raw(x, ~none) + fn.raw(x, none)) is None
 
 
 def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
@@ -110,25 +128,26 @@ def everybody(fn: Guarded) -> None:
 
 
 @MULTIHEAD.telling
+# Where positions are mixed up, no mask can be judged.
+@after(order)
 def future(fn: Guarded) -> None:
     """With a causal mask no row sees its future."""
-    order(fn)  # Where positions are mixed up, no mask can be judged.
     how = "which is in its future"
     require_masked(fn, arguments(7), causal(SEQ), how)
 
 
 @MULTIHEAD.telling
+@after(order)
 def pads(fn: Guarded) -> None:
     """No row sees the padding of its own sentence."""
-    order(fn)
     how = "which the mask hides"
     require_masked(fn, arguments(11), padding(2, 4), how)
 
 
 @MULTIHEAD.contract
+@after(future)
 def all_true(fn: Guarded) -> None:
     """A mask that hides nothing changes nothing."""
-    future(fn)
     x = arguments(43)
     mask = torch.ones(SEQ, SEQ, dtype=torch.bool)
     why = "Every entry of the mask is True: all may attend."
@@ -136,9 +155,9 @@ def all_true(fn: Guarded) -> None:
 
 
 @MULTIHEAD.contract
+@after(order)
 def twice(fn: Guarded) -> None:
     """Saying everything twice changes no row."""
-    order(fn)
     x = arguments(19)
     why = (
         "The positions stand there twice, so each weight halves and counts "
@@ -148,10 +167,9 @@ def twice(fn: Guarded) -> None:
 
 
 @MULTIHEAD.contract
+@after(pads, twice)
 def as_if_absent(fn: Guarded) -> None:
     """Hidden positions might as well not be there."""
-    pads(fn)
-    twice(fn)
     x = arguments(23)
     got = fn(x, padding(3, 3))[:, :3]
     why = (
@@ -176,9 +194,9 @@ def content(fn: Guarded) -> None:
 
 
 @MULTIHEAD.contract
+@after(pads)
 def broadcasts(fn: Guarded) -> None:
     """A mask may be (seq, seq), (batch, 1, 1, seq) or (batch, 1, seq, seq)."""
-    pads(fn)
     x = arguments(41)
     for shape in ((SEQ, SEQ), (BATCH, 1, 1, SEQ), (1, 1, SEQ, SEQ)):
         mask = some_mask(*shape)
@@ -188,9 +206,9 @@ def broadcasts(fn: Guarded) -> None:
 
 
 @MULTIHEAD.contract
+@after(everybody)
 def any_size(fn: Guarded) -> None:
     """It takes sentences of any length, one at a time too."""
-    everybody(fn)
     for seq in (1, 3, 11):
         x = arguments(47, seq)
         alone = torch.cat([fn(x[:1]), fn(x[1:])])

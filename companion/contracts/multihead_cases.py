@@ -7,7 +7,7 @@ divide.
 import torch
 from torch import Tensor
 
-from companion.contracts.core import draw
+from companion.contracts.core import TOLERANCE, draw
 from companion.contracts.masks import causal
 
 BATCH, SEQ, WIDTH = 2, 5, 12
@@ -61,3 +61,19 @@ def looks_like(seen: Tensor, may: Tensor) -> bool:
     keys = may.sum(-1, keepdim=True)
     known = (may | ~EYE | (keys == 1)) & (keys > 0)
     return torch.equal(seen[known], may[known])
+
+
+def deaf_alike(rows: Tensor, may: Tensor) -> bool:
+    """Whether rows that may see nobody are the same in each sentence.
+
+    Zeros, NaN or equal weights over all: none of them has a say.
+    """
+    deaf = ~may.any(-1)
+    pairs = zip(rows.detach(), deaf, strict=True)
+    return all(
+        torch.allclose(
+            row[none], row[none][:1], TOLERANCE, TOLERANCE, equal_nan=True
+        )
+        for row, none in pairs
+        if none.any()
+    )

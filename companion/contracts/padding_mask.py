@@ -15,6 +15,10 @@ from companion.contracts.guard import Guarded
 from companion.contracts.masks import causal
 
 BATCH, SEQ = 2, 5
+WRITTEN_OUT = (
+    "It is written out for {} heads, and fits no other number of them: an axis "
+    "of size 1 broadcasts to any."
+)
 
 
 def ended() -> Tensor:
@@ -61,7 +65,10 @@ def spread(
     """
     got = tuple(mask.shape)
     sizes = zip(got, shape, strict=True) if len(got) == 4 else [(0, 1)]
-    if not all(size in (1, wanted) for size, wanted in sizes):
+    wrong = [i for i, (n, wanted) in enumerate(sizes) if n not in (1, wanted)]
+    if wrong:
+        if wrong == [1] and got[3] > 1:
+            why = WRITTEN_OUT.format(got[1])
         raise Broken(
             f"{name} shape {got}: expected one that broadcasts to "
             f"(batch, head, query, key), here to {shape}. {why}".rstrip()
@@ -87,6 +94,7 @@ PADDING_MASK = Component(
     read=read,
     oracle=oracle,
     peer="`tokens != pad`, seen by every query,",
+    agrees="It agrees with tokens != pad",
     cases=lambda: {
         "with padding behind": (ended(), 0),
         "with padding before, and another pad": (opened(), 3),
@@ -163,14 +171,15 @@ PADDING_MASK = Component(
 def require_none(fn: Guarded, wrong: Tensor, sees: str, args: tuple) -> None:
     """Raises Broken at the first True of ``wrong``, which is like the mask."""
     if wrong.any():
-        batch, _, query, key = wrong.nonzero()[0].tolist()
+        at = tuple(wrong.nonzero()[0].tolist())
+        batch, _, query, key = at
         known = suspicion(fn)
         why = known[0] if known else ""
         where = f"In sentence {batch}, query {query} {sees} key {key}, "
         tokens, pad = args
         token = f"token {tokens[batch, key]} where pad is {pad}."
         message = f"{where}{token} {why}".rstrip()
-        raise Broken(message, fn(*args), oracle(*args), cause=why)
+        raise Broken(message, fn(*args), oracle(*args), cause=why, at=at)
 
 
 @PADDING_MASK.telling
@@ -212,9 +221,10 @@ def any_pad(fn: Guarded) -> None:
         got, expected = fn(tokens, pad), oracle(tokens, pad)
         wrong = got != expected
         if wrong.any():
-            where = place(tuple(wrong.nonzero()[0].tolist()), ("query", "key"))
+            at = tuple(wrong.nonzero()[0].tolist())
+            where = place(at, ("query", "key"))
             why = f"The ids are 0 … 9, and pad is {pad}: {where} is wrong."
-            raise Broken(why, got, expected)
+            raise Broken(why, got, expected, at=at)
 
 
 @PADDING_MASK.contract

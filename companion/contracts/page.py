@@ -73,7 +73,8 @@ def broken(failures: list) -> str:
     ]
     if failure.got is not None:
         got, expected = failure.got, failure.expected
-        parts.append(side_by_side(got, expected, failure.axes))
+        drawn = side_by_side(got, expected, failure.axes, failure.at)
+        parts.append(drawn)
     return "\n".join(parts)
 
 

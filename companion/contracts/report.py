@@ -22,6 +22,8 @@ class Failure:
         expected: What it should have been, if that is known.
         axes: Words for the last axes of both.
         cause: Failures with one cause are told together.
+        at: The index that the message names, if that is not where both
+            differ most.
     """
 
     contract: str
@@ -30,6 +32,7 @@ class Failure:
     expected: Tensor | None = None
     axes: tuple[str, ...] = ()
     cause: str = ""
+    at: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -112,4 +115,12 @@ def failure(component: Component, contract: str, broken: Broken) -> Failure:
         for x in (broken.got, broken.expected)
     )
     axes = broken.axes or component.axes
-    return Failure(contract, broken.message, got, expected, axes, broken.cause)
+    return Failure(
+        contract,
+        broken.message,
+        got,
+        expected,
+        axes,
+        broken.cause,
+        broken.at,
+    )

@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 
 from companion.contracts.component import Component
-from companion.contracts.core import Broken, draw, furthest, number, same
+from companion.contracts.core import (
+    Broken,
+    after,
+    draw,
+    furthest,
+    number,
+    same,
+)
 from companion.contracts.guard import Guarded
 
 SEQ, WIDTH = 5, 8
@@ -65,19 +72,18 @@ def linear(fn: Guarded) -> None:
 
 
 @ROPE.telling
+@after(by_position, linear)
 def nothing_at_zero(fn: Guarded) -> None:
     """Position 0 turns nothing."""
-    by_position(fn)
-    linear(fn)
     x, positions = arguments(5)
     why = "The angle of position 0 is 0: cos 0 = 1 and sin 0 = 0."
     same(fn, fn(x, 0 * positions), x, why)
 
 
 @ROPE.telling
+@after(linear)
 def keeps_length(fn: Guarded) -> None:
     """No vector changes its length."""
-    linear(fn)
     x, positions = arguments(7)
     got, expected = fn(x, positions).norm(dim=-1), x.norm(dim=-1)
     index = furthest(got, expected)
@@ -94,9 +100,9 @@ def keeps_length(fn: Guarded) -> None:
 
 
 @ROPE.contract
+@after(keeps_length)
 def offset_only(fn: Guarded) -> None:
     """A dot product depends on how far two positions are apart."""
-    keeps_length(fn)
     (q, positions), (k, _) = arguments(17), arguments(19)
     near = fn(q, positions) @ fn(k, positions).mT
     far = fn(q, positions + 23) @ fn(k, positions + 23).mT
@@ -136,10 +142,9 @@ SPEEDS = {
 
 
 @ROPE.contract
+@after(nothing_at_zero, offset_only)
 def speeds(fn: Guarded) -> None:
     """The pairs turn by 10000^(−2i/d) a step."""
-    nothing_at_zero(fn)
-    offset_only(fn)
     for width in (WIDTH, 4):
         i = torch.arange(width // 2)
         got = angles(matrix(fn, 1, width))
@@ -181,9 +186,9 @@ def angles_of(speed: Tensor) -> Tensor:
 
 
 @ROPE.contract
+@after(by_position)
 def any_leading_axes(fn: Guarded) -> None:
     """It takes any number of axes before (seq, head_dim)."""
-    by_position(fn)
     for lead in ((), (2,), (2, 3, 2)):
         x, positions = draw(*lead, SEQ, WIDTH, seed=23), arguments(23)[1]
         why = (

@@ -19,6 +19,7 @@ SINUSOIDAL = Component(
     dtype=torch.float32,
     oracle=oracle,
     peer="the formula",
+    agrees="It agrees with the formula",
     cases=cases,
     suspects=SUSPECTS,
     lookalikes={

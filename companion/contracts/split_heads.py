@@ -8,7 +8,7 @@ from torch import Tensor
 
 from companion.contracts.common import suspicion
 from companion.contracts.component import Component
-from companion.contracts.core import Broken, draw, place, same
+from companion.contracts.core import Broken, after, draw, place, same
 from companion.contracts.guard import Guarded
 
 BATCH, SEQ, HEADS, HEAD_DIM = 2, 5, 3, 7
@@ -62,6 +62,10 @@ SPLIT_HEADS = Component(
         "are axes of their own only after the view.": (
             lambda x, h: x.mT.reshape(shape(x, h))
         ),
+        "The transpose swaps the wrong axes, head and head_dim: after the view "
+        "it is seq and head that change places, `.transpose(1, 2)`.": (
+            lambda x, h: x.unflatten(-1, (h, -1)).mT.reshape(shape(x, h))
+        ),
         "The axes are read as (seq, batch, d_model): here the batch is "
         "first.": (
             lambda x, h: (
@@ -106,7 +110,8 @@ def lands(fn: Guarded) -> None:
         stands, belongs = origin(got[index]), origin(expected[index])
         where = place(index, fn.component.axes).capitalize()
         message = f"{where} holds {stands}, and not {belongs}. {why}".rstrip()
-        raise Broken(message, got, expected, ("position", "column"), why)
+        axes = ("position", "column")
+        raise Broken(message, got, expected, axes, why, index)
 
 
 def origin(number: Tensor) -> str:
@@ -120,18 +125,18 @@ def origin(number: Tensor) -> str:
 
 
 @SPLIT_HEADS.contract
+@after(lands)
 def one_head(fn: Guarded) -> None:
     """One head is the whole vector."""
-    lands(fn)
     x = arguments(13)
     why = "With one head there is nothing to split."
     same(fn, fn(x, 1), x.unsqueeze(1), why)
 
 
 @SPLIT_HEADS.contract
+@after(lands)
 def any_size(fn: Guarded) -> None:
     """It takes any batch, any length and any number of heads that divides."""
-    lands(fn)
     for batch, seq, heads in ((1, 1, 3), (1, 11, 7), (3, 2, 21), (7, 7, 1)):
         x = arguments(17, batch, seq)
         why = (

@@ -169,6 +169,18 @@ def own_input_lost(x):
     return feed_by_functions(torch.ones_like(x)) + 0 * x
 
 
+@wrong("feed_forward", "^Every vector .* has mean 0 and variance 1: .* norm")
+def residual_and_norm_inside(x):
+    return F.layer_norm(x + feed_by_functions(x), x.shape[-1:])
+
+
+@wrong(
+    "feed_forward", "^Every vector that it returns has mean square 1: is the"
+)
+def root_mean_square_inside(x):
+    return F.rms_norm(x + feed_by_functions(x), x.shape[-1:])
+
+
 @wrong("feed_forward", "^It returned shape .*It is still d_ff wide")
 def only_widened(x):
     return torch.cat([x, x], -1).relu()

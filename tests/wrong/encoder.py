@@ -340,3 +340,15 @@ def nan_for_nobody(inner, x, mask):
     nobody = ~mask.any(-1, keepdim=True)
     zero = torch.zeros(mask.shape).masked_fill(nobody, torch.nan)
     return [w + zero for w in inner.maps(x, mask)]
+
+
+@maps("^Layer 0 looks at vectors in which the last position is mixed in alre")
+def of_what_each_layer_has_made(inner, x, mask):
+    found = []
+    for attend, norm1, up, down, norm2 in inner.layers:
+        x = norm1(x + attend(x, mask))
+        x = norm2(x + down(up(x).relu()))
+        q, k = attend.split(attend.q(x)), attend.split(attend.k(x))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        found.append(masked_by_lowest(scores, mask))
+    return found

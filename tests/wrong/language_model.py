@@ -52,6 +52,11 @@ class OffByOne(Masked):
         return torch.ones(length, length).tril(1).bool()
 
 
+@model(KNOWS + ".*off by one: a row sees the very token", num_layers=2)
+class OffByOneInEachLayer(OffByOne):
+    pass
+
+
 @model(KNOWS + ".*is the mask upside down")
 class Turned(Masked):
     def mask(self, length):

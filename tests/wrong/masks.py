@@ -176,6 +176,11 @@ def without_heads(tokens, pad):
     return (tokens != pad)[:, None, :].expand(-1, tokens.shape[-1], -1)
 
 
+@wrong("padding_mask", r"shape \(2, 8, 1, 5\).* written out for 8 heads, and")
+def for_eight_heads(tokens, pad):
+    return padding_by_comparison(tokens, pad).expand(-1, 8, -1, -1)
+
+
 @wrong("padding_mask", "^It returned float32: expected bool. 0 and -∞ are for")
 def added_to_scores(tokens, pad):
     return torch.zeros(tokens.shape).masked_fill(tokens == pad, -1e9)
@@ -229,6 +234,24 @@ def padding_missing(src, tgt, pad):
     return causal_by_comparison(tgt.shape[-1])
 
 
+@changed(1, "^In `tgt`, query 3 of sentence 0 sees the padding .* is missing")
+def padding_forgotten_with_its_axes(src, tgt, pad):
+    return causal(tgt.shape[-1])
+
+
+@changed(
+    1, r"^`tgt` has shape \(2, 4, 4\).* batch elements are taken for heads"
+)
+def target_without_heads(src, tgt, pad):
+    return (tgt != pad)[:, None] & causal(tgt.shape[-1])
+
+
+@changed(1, r"^`tgt` has shape \(2, 8, 4, 4\).* written out for 8 heads")
+def target_for_eight_heads(src, tgt, pad):
+    real = padding_by_comparison(tgt, pad) & causal(tgt.shape[-1])
+    return real.expand(-1, 8, -1, -1)
+
+
 @changed(1, "^In `tgt`, query 0 .* The two masks are joined by `|`")
 def joined_by_or(src, tgt, pad):
     return padding_by_comparison(tgt, pad) | causal(tgt.shape[-1])
@@ -278,6 +301,11 @@ def source_rows(src, tgt, pad):
 @changed(2, r"^`cross` has shape \(2, 1, 1, 4\).* not the target's")
 def cross_from_the_target(src, tgt, pad):
     return padding_by_comparison(tgt, pad)
+
+
+@changed(0, r"^`src` has shape \(2, 5, 1, 1\).* here to \(2, 1, 5, 5\).$")
+def source_with_two_last_axes(src, tgt, pad):
+    return (src != pad)[:, :, None, None]
 
 
 @changed(2, "^In `cross`, query 0 of .* It is made from the target")

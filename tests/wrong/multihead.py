@@ -38,6 +38,13 @@ def transposed_too_early(x, num_heads):
     return columns.reshape(batch, num_heads, seq, d_model // num_heads)
 
 
+@wrong("split_heads", "^Batch 0, head 0, position 0, .*swaps the wrong axes")
+def transposed_within_the_heads(x, num_heads):
+    batch, seq, d_model = x.shape
+    pieces = x.view(batch, seq, num_heads, -1).transpose(2, 3)
+    return pieces.reshape(batch, num_heads, seq, d_model // num_heads)
+
+
 @wrong("split_heads", "The axes are read as .seq, batch, d_model.")
 def sequence_first(x, num_heads):
     batch, seq, d_model = x.shape
@@ -187,7 +194,7 @@ def sequence_first_module(x, mask=None):
     return inner(x, x, x, attn_mask=mask, need_weights=False)[0]
 
 
-@wrong("multihead", SEES + "Does the mask reach the scores")
+@wrong("multihead", SEES + "The mask multiplies the weights after the softmax")
 def multiplied_afterwards(x, mask=None):
     return attending(lambda s, m: s.softmax(-1) * m)(x, mask)
 
