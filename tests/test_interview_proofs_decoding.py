@@ -1,0 +1,254 @@
+"""What the model answers of chapter 10 claim, computed.
+
+Where a claim has its cell in the chapter, the bank points there. Every number
+of a numeric question, right or typically wrong, is computed here.
+"""
+
+import math
+
+import pytest
+import torch
+from answers import answers
+from torch import nn
+
+from companion import decoding, transformer
+
+BOS, EOS = 1, 2
+
+
+def table(rows):
+    """A step function over five tokens: probabilities by the prefix."""
+
+    def step_fn(tokens):
+        said = [tuple(row.tolist()[1:]) for row in tokens]
+        return torch.tensor([rows[prefix] for prefix in said]).log()
+
+    return step_fn
+
+
+# Token 3 looks better, and all that follows it is poor.
+FORK = table(
+    {
+        (): [0.0, 0.0, 0.0, 0.6, 0.4],
+        (3,): [0.0, 0.0, 0.4, 0.3, 0.3],
+        (4,): [0.0, 0.0, 0.9, 0.05, 0.05],
+        (3, 3): [0.0, 0.0, 1.0, 0.0, 0.0],
+        (3, 4): [0.0, 0.0, 1.0, 0.0, 0.0],
+        (4, 3): [0.0, 0.0, 1.0, 0.0, 0.0],
+        (4, 4): [0.0, 0.0, 1.0, 0.0, 0.0],
+    }
+)
+
+
+def test_a_beam_of_two_finds_what_greedy_misses():
+    assert decoding.greedy_decode(FORK, BOS, EOS, 3) == [3, EOS]
+    assert decoding.beam_search(FORK, BOS, EOS, 1, 3, 0.0) == [3, EOS]
+    assert decoding.beam_search(FORK, BOS, EOS, 2, 3, 0.0) == [4, EOS]
+    assert 0.4 * 0.9 > 0.6 * 0.4
+
+
+def small_model():
+    torch.manual_seed(0)
+    config = transformer.TransformerConfig.tiny(11, 13)
+    return transformer.Transformer(config).eval()
+
+
+def test_one_pass_trains_n_tokens_and_n_passes_write_them():
+    model, passes = small_model(), []
+    model.decoder.register_forward_hook(lambda *_: passes.append(1))
+    src = torch.tensor([[BOS, 5, 7, 3, EOS]])
+    model(src, torch.tensor([[BOS, 4, 6, 8, 9, 3, 7]]))
+    assert len(passes) == 1
+    passes.clear()
+    step_fn = decoding.next_token(model, src)
+    said = decoding.greedy_decode(step_fn, BOS, EOS, 7)
+    assert len(passes) == len(said)
+
+
+def test_a_cache_gives_the_logits_of_the_full_pass():
+    model = small_model()
+    src = torch.tensor([[BOS, 5, 7, 3, EOS], [BOS, 9, EOS, 0, 0]])
+    tokens = torch.tensor([[BOS, 4, 6, 8], [BOS, 3, 3, 12]])
+    cached = decoding.cached_decode(model, src, tokens)
+    torch.testing.assert_close(cached, model(src, tokens))
+
+
+def test_teacher_forcing_repairs_each_error_and_free_running_keeps_it():
+    """A model that copies the word before, plus one, and errs once."""
+    right = list(range(3, 13))
+
+    def says(word, place):
+        return word + (2 if place == 4 else 1)
+
+    forced = [right[0]]
+    forced += [says(right[i - 1], i) for i in range(1, len(right))]
+    free = [right[0]]
+    for i in range(1, len(right)):
+        free.append(says(free[-1], i))
+    wrong = [
+        sum(a != b for a, b in zip(x, right, strict=True))
+        for x in (forced, free)
+    ]
+    assert wrong == [1, 6]
+
+
+def test_bleu_is_of_a_corpus_and_of_tokens():
+    lines = ["the cat sat on the mat .", "a dog ran away again ."]
+    said = [line.split() for line in lines]
+    meant = [said[0], [*said[1][:3], "off", "and", *said[1][3:]]]
+    whole = decoding.bleu(said, meant)
+    each = [decoding.bleu([s], [m]) for s, m in zip(said, meant, strict=True)]
+    assert abs(whole - sum(each) / 2) > 5
+    # The same words, with the full stop left on its word.
+    glued = [" ".join(s).replace(" .", ".").split() for s in (*said, *meant)]
+    assert abs(decoding.bleu(glued[:2], glued[2:]) - whole) > 1
+    # "the" earns no more than the reference has of it.
+    assert decoding.bleu([["the"] * 7], [meant[0]]) == 0
+
+
+def test_a_length_penalty_lets_the_longer_hypothesis_win():
+    def score(total, n, alpha=0.6):
+        return total / ((5 + n) / 6) ** alpha
+
+    assert score(-2.3, 6) > score(-2.0, 3)
+    answers(
+        "decoding-a-length-penalty",
+        score(-2.3, 6),
+        -2.3,
+        -2.3 * (11 / 6) ** 0.6,
+        -2.3 / 6,
+    )
+
+
+def test_top_p_keeps_the_token_that_crosses_the_line():
+    p = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05])
+    kept = decoding.sampling_filter(p.log(), None, 0.8, 1.0).softmax(-1)
+    answers(
+        "decoding-top-p",
+        kept[0].item(),
+        (p[0] / p[:2].sum()).item(),
+        p[0].item(),
+        (p[0] / 0.8).item(),
+    )
+
+
+def test_a_low_temperature_widens_the_gap():
+    logits = torch.tensor([2.0, 0.0])
+    cold = decoding.sampling_filter(logits, None, None, 0.5).softmax(-1)
+    plain = logits.softmax(-1)[0].item()
+    answers(
+        "decoding-temperature",
+        cold[0].item(),
+        (0.5 * logits).softmax(-1)[0].item(),
+        plain,
+        plain / 2,
+    )
+
+
+def positions_passed(model, src, n, cache):
+    """How many target positions go through the first decoder layer."""
+    seen = []
+    layer = model.decoder.layers[0].feed_forward
+    handle = layer.register_forward_pre_hook(
+        lambda _, args: seen.append(args[0].shape[1])
+    )
+    if cache:
+        decoding.cached_decode(model, src, torch.full((1, n), 5))
+    else:
+        for i in range(1, n + 1):
+            model(src, torch.full((1, i), 5))
+    handle.remove()
+    return sum(seen)
+
+
+def test_without_a_cache_the_positions_add_up_to_a_triangle():
+    model, src = small_model(), torch.tensor([[BOS, 5, EOS]])
+    for n in (3, 7):
+        whole = positions_passed(model, src, n, cache=False)
+        assert whole == n * (n + 1) // 2
+    with_cache = positions_passed(model, src, 64, cache=True)
+    answers(
+        "decoding-work-without-a-cache",
+        positions_passed(model, src, 64, cache=False) / with_cache,
+        64 * 64 / with_cache,
+        1.0,
+        64 * 65 / 2,
+    )
+
+
+def test_a_cache_takes_two_vectors_a_layer_and_token():
+    config = transformer.TransformerConfig.base()
+    vectors = 2 * config.num_layers * 1000
+    size = vectors * config.d_model * 4 / 1e6
+    answers(
+        "decoding-size-of-a-cache",
+        size,
+        size / 2,
+        size / config.num_layers,
+        size * config.num_heads,
+    )
+
+
+def test_the_brevity_penalty_is_an_exponential():
+    reference = [str(i) for i in range(10)]
+    score = decoding.bleu([reference[:8]], [reference])
+    answers(
+        "decoding-brevity",
+        score,
+        100 * 8 / 10,
+        100.0,
+        100 * math.exp(1 - 8 / 10),
+    )
+
+
+def test_a_wider_search_finds_the_empty_sentence():
+    """Each token is likely, the end is not; and still the end wins a sum."""
+    vocabulary, right, n = 50, 0.7, 12
+    other = (1 - right - 0.05) / (vocabulary - 4)
+
+    def step_fn(tokens):
+        p = torch.full((len(tokens), vocabulary), other)
+        p[:, :2] = 0.0
+        p[:, EOS], p[:, 3] = 0.05, right
+        done = torch.tensor([len(row) > n for row in tokens])
+        p[done] = 0.0
+        p[done, EOS] = 1.0
+        return p.log()
+
+    assert right**n < 0.05
+    narrow = decoding.beam_search(step_fn, BOS, EOS, 1, n + 1, 0.0)
+    wide = decoding.beam_search(step_fn, BOS, EOS, 20, n + 1, 0.0)
+    assert narrow == [3] * n + [EOS]
+    assert wide == [EOS]
+
+
+def test_a_step_of_one_token_stands_at_its_own_position():
+    model = small_model()
+    src = torch.tensor([[BOS, 5, 7, EOS]])
+    tokens = torch.tensor([[BOS, 4, 4, 4]])
+    full = model(src, tokens)
+    # Every token at position 0: the first logits are right, and no others.
+    alone = torch.cat([model(src, tokens[:, i : i + 1]) for i in range(4)], 1)
+    torch.testing.assert_close(alone[:, :1], full[:, :1])
+    assert (alone[:, 1:] - full[:, 1:]).abs().amax(-1).min() > 1e-3
+    cached = decoding.cached_decode(model, src, tokens)
+    torch.testing.assert_close(cached, full)
+
+
+def test_a_step_reads_every_weight_for_one_position():
+    layer = nn.Linear(64, 128, bias=False)
+    for positions in (1, 100):
+        operations = 2 * positions * layer.weight.numel()
+        assert operations / layer.weight.numel() == 2 * positions
+
+
+def test_accept_or_resample_leaves_the_target_distribution():
+    p = torch.tensor([0.5, 0.3, 0.2])
+    q = torch.tensor([0.2, 0.7, 0.1])
+    accepted = q * (p / q).clamp(max=1)
+    rejected = 1 - accepted.sum()
+    rest = (p - q).clamp(min=0)
+    assert rest.sum().item() == pytest.approx(rejected.item())
+    torch.testing.assert_close(accepted + rejected * rest / rest.sum(), p)
+    assert (accepted + rejected * p - p).abs().max() > 0.05
+    assert (accepted / accepted.sum() - p).abs().max() > 0.05

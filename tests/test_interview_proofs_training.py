@@ -1,0 +1,214 @@
+"""What the model answers of chapter 09 claim, computed.
+
+Where a claim has its cell in the chapter, the bank points there. Every number
+of a numeric question, right or typically wrong, is computed here.
+"""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from answers import answers, parameters
+from torch import nn
+
+from companion import training, transformer
+
+
+def test_a_healthy_model_starts_near_ln_v_and_learns_one_batch_by_heart():
+    torch.manual_seed(0)
+    config = transformer.TransformerConfig.tiny(23, 29)
+    model = transformer.Transformer(config)
+    src, tgt = torch.randint(3, 23, (5, 7)), torch.randint(3, 29, (5, 8))
+    steps = training.fit(model, [(src, tgt)] * 150, rate=lambda step: 3e-3)
+    assert steps[0].loss == pytest.approx(math.log(29), abs=1.5)
+    assert steps[-1].loss < 0.1
+
+
+def test_the_mean_over_tokens_is_not_the_mean_of_means():
+    tokens, means = torch.tensor([30.0, 10.0]), torch.tensor([2.0, 4.0])
+    over_tokens = (tokens * means).sum() / tokens.sum()
+    answers(
+        "training-accumulated",
+        over_tokens.item(),
+        means.mean().item(),
+        means.sum().item(),
+    )
+
+
+def test_clipping_keeps_the_direction():
+    weight = nn.Parameter(torch.zeros(2))
+    weight.grad = torch.tensor([30.0, 40.0])
+    whole = weight.grad.clone()
+    nn.utils.clip_grad_norm_([weight], 1.0)
+    torch.testing.assert_close(weight.grad, whole / 50)
+    answers(
+        "training-clipped",
+        weight.grad[1].item(),
+        whole.clamp(-1, 1)[1].item(),
+        (whole / whole.sum())[1].item(),
+        whole[1].item(),
+    )
+
+
+def test_a_model_fits_random_answers_which_nobody_can_generalise():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(17, 128), nn.ReLU(), nn.Linear(128, 2))
+    seen, unseen = torch.randn(64, 17), torch.randn(512, 17)
+    coin, other_coin = torch.randint(2, (64,)), torch.randint(2, (512,))
+    adam = training.adam(model.parameters(), lr=0.01)
+    held_out = []
+    for _ in range(200):
+        loss = F.cross_entropy(model(seen), coin)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        held_out.append(F.cross_entropy(model(unseen), other_coin).item())
+    assert loss.item() < 0.01
+    assert held_out[-1] > 2 * min(held_out)
+
+
+def test_the_schedule_of_the_paper_rises_then_falls_with_the_root():
+    def rate(step):
+        return training.noam(step, 512, 4000)
+
+    assert rate(2000) == pytest.approx(rate(4000) / 2)
+    assert rate(16000) == pytest.approx(rate(4000) / 2)
+    answers(
+        "training-peak-of-the-schedule",
+        1e4 * rate(4000),
+        1e4 * 4000**-0.5,
+        1e4 * 4000**-0.5 / 512,
+        1e4 * max(512**-0.5 * 1, rate(1)),
+    )
+
+
+def test_adams_first_step_has_the_size_of_the_rate():
+    weight = nn.Parameter(torch.zeros(1))
+    adam = training.adam([weight], lr=0.001)
+    weight.grad = torch.tensor([50.0])
+    adam.step()
+    first = (1 - 0.9) * 50 / math.sqrt((1 - 0.98) * 50**2)
+    corrected_below = (1 - 0.9) * 50 / math.sqrt(50**2)
+    answers(
+        "training-adams-first-step",
+        1000 * abs(weight.item()),
+        1000 * 0.001 * 50,
+        first,
+        corrected_below,
+    )
+
+
+def best_gap(smoothing):
+    """The gap at the optimum of PyTorch's loss over 10 classes."""
+    logits = torch.zeros(10, requires_grad=True)
+    descent = torch.optim.LBFGS([logits], max_iter=200)
+
+    def loss():
+        descent.zero_grad()
+        value = F.cross_entropy(
+            logits[None], torch.tensor([3]), label_smoothing=smoothing
+        )
+        value.backward()
+        return value
+
+    descent.step(loss)
+    found = logits.detach()
+    return (found[3] - found[4]).item()
+
+
+def test_a_smoothed_target_asks_for_a_finite_gap():
+    answers(
+        "training-smoothed-gap",
+        best_gap(0.1),
+        math.log(0.9 / (0.1 / 8)),
+        math.log(0.9 / 0.1),
+        math.log(0.9 / (0.1 / 9)),
+    )
+
+
+def test_the_best_smoothed_answer_costs_more_than_a_sure_one():
+    target = torch.tensor([3])
+    at_the_optimum = torch.full((1, 10), 0.01).index_fill(1, target, 0.91).log()
+    sure = 20 * F.one_hot(target, 10).float()
+    plain = [F.cross_entropy(x, target) for x in (at_the_optimum, sure)]
+    smooth = [
+        F.cross_entropy(x, target, label_smoothing=0.1)
+        for x in (at_the_optimum, sure)
+    ]
+    assert plain[0] > 1000 * plain[1]
+    assert smooth[0] < smooth[1]
+    assert at_the_optimum.argmax() == sure.argmax() == 3
+
+
+def test_a_scaled_gradient_must_be_unscaled_before_it_is_clipped():
+    weight = nn.Parameter(torch.zeros(2))
+    gradient = torch.tensor([30.0, 40.0])
+    weight.grad = 1024 * gradient
+    nn.utils.clip_grad_norm_([weight], 1.0)
+    late = (weight.grad / 1024).norm()
+    weight.grad = 1024 * gradient / 1024
+    nn.utils.clip_grad_norm_([weight], 1.0)
+    assert late.item() == pytest.approx(1 / 1024)
+    assert weight.grad.norm().item() == pytest.approx(1.0)
+
+
+def test_bf16_has_the_range_of_fp32_and_fewer_digits_than_fp16():
+    full, half, brain = map(
+        torch.finfo, (torch.float32, torch.float16, torch.bfloat16)
+    )
+    assert brain.tiny == full.tiny
+    assert brain.max > 0.99 * full.max > half.max
+    assert half.eps == 2**-10
+    assert brain.eps == 2**-7
+    small = torch.tensor(2.0**-25)
+    assert small.half() == 0
+    assert small.bfloat16() == small
+    assert (small * 1024).half().float() / 1024 == small
+    # Where weights were kept in bf16, a small update would vanish.
+    assert torch.tensor(1.0).bfloat16() + 0.001 == 1
+
+
+def test_nats_bits_and_perplexity_are_one_number():
+    nats = 1.47
+    answers(
+        "training-bits-per-character",
+        nats / math.log(2),
+        math.exp(nats),
+        nats * math.log(2),
+        nats,
+    )
+
+
+def test_dropout_after_the_sum_would_zero_the_stream():
+    torch.manual_seed(0)
+    x, said = torch.randn(101, 512), torch.randn(101, 512)
+    before = x + F.dropout(said, 0.1)
+    after = F.dropout(x + said, 0.1)
+    assert (before == 0).sum() == 0
+    assert (after == 0).float().mean().item() == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_parameter_in_training_takes_sixteen_bytes():
+    model = nn.Linear(7, 5)
+    adam = training.adam(model.parameters(), lr=0.001)
+    model(torch.ones(7)).sum().backward()
+    adam.step()
+    moments = [
+        state[name]
+        for state in adam.state.values()
+        for name in ("exp_avg", "exp_avg_sq")
+    ]
+    held = [*model.parameters(), *(p.grad for p in model.parameters())]
+    size = sum(t.numel() * t.element_size() for t in (*held, *moments))
+    assert size == 16 * parameters(model)
+    with torch.device("meta"):
+        config = transformer.TransformerConfig.base()
+        millions = parameters(transformer.Transformer(config)) / 1e6
+    answers(
+        "training-memory-of-adam",
+        16 * millions,
+        4 * millions,
+        8 * millions,
+        12 * millions,
+    )
