@@ -1,0 +1,70 @@
+"""Where the corpora lie on this machine."""
+
+import os
+import sys
+from hashlib import sha256
+from pathlib import Path
+from zipfile import ZipFile
+
+from platformdirs import user_cache_path
+
+from companion.data.download import checksum, fetch
+from companion.data.pinned import FILES, INSIDE, NOTICES
+from companion.data.store import write_whole
+
+
+def locate(name: str) -> Path:
+    """The file of that name, such as ``tatoeba-cmn-eng/cmn.txt``.
+
+    It lies in the folder that the environment's ``COMPANION_DATA`` names. If
+    that is not set, it lies in the cache folder of the platform, downloaded
+    the first time. Either way its checksum is right.
+
+    Raises:
+        FileNotFoundError: the folder that ``COMPANION_DATA`` names lacks it.
+        ValueError: its checksum is wrong.
+        ConnectionError, OSError: as ``download.fetch``.
+    """
+    folder = os.environ.get("COMPANION_DATA")
+    if folder:
+        return _local(Path(folder) / name, (FILES | INSIDE)[name].sha256)
+    cache = user_cache_path("companion")
+    _tell(cache / Path(name).parts[0])
+    if name in INSIDE:
+        return _unpacked(cache, name)
+    file = FILES[name]
+    return fetch(file.url, cache / name, sha256=file.sha256, size=file.size)
+
+
+def _local(path: Path, wanted: str) -> Path:
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{path}: expected this file, because COMPANION_DATA is set; "
+            "without it, the file is downloaded"
+        )
+    _compare(path, checksum(path), wanted)
+    return path
+
+
+def _compare(path: Path, got: str, wanted: str) -> None:
+    if got != wanted:
+        raise ValueError(f"{path}: expected SHA-256 {wanted}, got {got}")
+
+
+def _tell(folder: Path) -> None:
+    """Says once what the licence of a corpus asks for, and leaves it there."""
+    path = folder / "NOTICE.txt"
+    if not path.exists():
+        print(NOTICES[folder.name], file=sys.stderr)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, f"{NOTICES[folder.name]}\n".encode())
+
+
+def _unpacked(cache: Path, name: str) -> Path:
+    path, file = cache / name, INSIDE[name]
+    if not (path.exists() and checksum(path) == file.sha256):
+        with ZipFile(locate(file.url)) as archive:
+            text = archive.read(path.name)
+        _compare(path, sha256(text).hexdigest(), file.sha256)
+        write_whole(path, text)
+    return path
