@@ -14,11 +14,16 @@ from companion.contracts.add_positions import ADD_POSITIONS
 from companion.contracts.alignment import ALIGNMENT
 from companion.contracts.attention import ATTENTION
 from companion.contracts.attention_maps import ATTENTION_MAPS
+from companion.contracts.beam_search import BEAM_SEARCH
+from companion.contracts.bleu import BLEU
+from companion.contracts.cached_decode import CACHED_DECODE
 from companion.contracts.causal_mask import CAUSAL_MASK
 from companion.contracts.combine_masks import COMBINE_MASKS
 from companion.contracts.encoder import ENCODER
 from companion.contracts.feed_forward import FEED_FORWARD
+from companion.contracts.greedy_decode import GREEDY_DECODE
 from companion.contracts.guard import Guarded
+from companion.contracts.label_smoothing import LABEL_SMOOTHING
 from companion.contracts.language_model import LANGUAGE_MODEL
 from companion.contracts.layer_norm import LAYER_NORM
 from companion.contracts.masked_softmax import MASKED_SOFTMAX
@@ -29,6 +34,9 @@ from companion.contracts.report import Failure, Report, report_on
 from companion.contracts.rnn import RNN
 from companion.contracts.rope import ROPE
 from companion.contracts.runner import outcomes, undisturbed
+from companion.contracts.sampling_filter import SAMPLING_FILTER
+from companion.contracts.schedule import SCHEDULE
+from companion.contracts.shift_right import SHIFT_RIGHT
 from companion.contracts.sinusoidal import SINUSOIDAL
 from companion.contracts.softmax import SOFTMAX
 from companion.contracts.split_heads import SPLIT_HEADS
@@ -57,6 +65,14 @@ COMPONENTS = {
         LANGUAGE_MODEL,
         TRANSLATION_MODEL,
         PARAMETER_COUNT,
+        LABEL_SMOOTHING,
+        SCHEDULE,
+        SHIFT_RIGHT,
+        GREEDY_DECODE,
+        BEAM_SEARCH,
+        SAMPLING_FILTER,
+        BLEU,
+        CACHED_DECODE,
     )
 }
 """Name -> what can be checked."""

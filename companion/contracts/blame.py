@@ -20,6 +20,8 @@ EXPLAINED = {
     "use `torch.finfo(scores.dtype).min` or `-torch.inf`.",
     r"with a bool tensor is not supported": "The mask is boolean: turn it "
     "round with `~mask`.",
+    r"Expected target size": "`cross_entropy` wants the classes second: give "
+    "it `logits.transpose(1, 2)`.",
     r"must match the size|cannot be multiplied|Expected size for": "Print "
     "the shapes on both sides: is an axis missing, or are two swapped?",
     r"expected scalar type|same dtype": "Two number types meet: make new "

@@ -109,6 +109,8 @@ def drops_out(fn: Guarded, args: tuple) -> bool:
             name = getattr(func, "__name__", "")
             # What PyTorch's own module calls inside is not heard.
             named = "dropout" in name or "multi_head_attention" in name
+            # With this one blocks.Dropout draws its mask.
+            named |= name == "random_"
             self.heard |= named or kwargs.get("dropout_p", 0) > 0
             return func(*args, **kwargs)
 

@@ -85,7 +85,7 @@ def furthest(
 
 def place(index: tuple[int, ...], axes: tuple[str, ...]) -> str:
     """An index in words: ``batch 0, row 2, key 3``."""
-    axes = axes[-len(index) :]
+    axes = axes[-len(index) :] if index else ()
     lead = index[: len(index) - len(axes)]
     names = ("batch", "head") if len(lead) < 3 else ()
     words = [f"{n} {i}" for n, i in zip(names, lead, strict=False)]
@@ -114,8 +114,9 @@ def same(
     """Raises Broken with ``why`` and the place if the tensors differ."""
     index = furthest(got, expected, tolerance)
     if index is not None:
+        where = place(index, fn.component.axes)
         raise Broken(
-            f"{why} At {place(index, fn.component.axes)} yours is "
+            f"{why} {f'At {where} yours' if where else 'Yours'} is "
             f"{number(got[index])}, expected {number(expected[index])}.",
             got,
             expected,
@@ -135,7 +136,7 @@ def finite(
     if wrong.any():
         index = tuple(wrong.nonzero()[0].tolist())
         raise Broken(
-            f"{place(index, fn.component.axes).capitalize()} is "
+            f"{place(index, fn.component.axes).capitalize() or 'It'} is "
             f"{number(got[index])}. {why}",
             got,
             expected,

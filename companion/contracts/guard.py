@@ -79,8 +79,8 @@ class Guarded:
         """Whatever is returned for these very arguments."""
         try:
             return self.fn(*args)
-        except Stop:
-            raise
+        except (Stop, Broken):
+            raise  # Broken: what a contract handed over finds itself misused.
         except BaseException as error:
             message = self.explain(error, args)
             cause = f"{type(error).__name__} {raised_at(error)}".rstrip()
@@ -115,6 +115,7 @@ class Guarded:
         words = []
         for name, a in zip(self.component.parameters, args, strict=False):
             value = str(tuple(a.shape)) if isinstance(a, Tensor) else repr(a)
+            value = type(a).__name__ if callable(a) else value
             half = is_float(a) and a.dtype != torch.float32
             words.append(f"{name} {value}" + (f" {kind(a)}" if half else ""))
         return ", ".join(words)
@@ -214,7 +215,9 @@ def copied(x: Any) -> Any:
     """``x``, whose tensors share no memory with the original."""
     if isinstance(x, Tensor):
         return x.clone()
-    return tuple(map(copied, x)) if isinstance(x, tuple | list) else x
+    if isinstance(x, list):
+        return [copied(y) for y in x]
+    return tuple(map(copied, x)) if isinstance(x, tuple) else x
 
 
 def fits(got: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:

@@ -62,6 +62,7 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
         raise RuntimeError("a function that is being checked called check()")
     gpus = torch.cuda.device_count() if torch.cuda.is_initialized() else 0
     dtype, python = torch.get_default_dtype(), random.getstate()
+    threads = torch.get_num_threads()
     numpy = np.random.get_state()
     with (
         ALONE,
@@ -72,9 +73,12 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
     ):
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float32)
+        # For tensors this small a second thread takes longer to wake up.
+        torch.set_num_threads(1)
         try:
             yield
         finally:
+            torch.set_num_threads(threads)
             torch.set_default_dtype(dtype)
             random.setstate(python)
             np.random.set_state(numpy)

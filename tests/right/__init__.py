@@ -36,5 +36,7 @@ for name in (
     "language_model",
     "translation_model",
     "parameter_count",
+    "training",
+    "decoding",
 ):
     import_module(f"right.{name}")

@@ -61,6 +61,8 @@ def noisy(fn):
         noise = torch.rand(x.shape, generator=generator)
         if x.dtype == torch.bool:
             return x ^ (noise > 0.5)
+        if not is_float(x):
+            return x + (noise > 0.5)
         return x + 0.01 * noise.to(x.dtype)
 
     return lambda *args: each(fn(*args), change)
