@@ -7,6 +7,7 @@ from companion.figures.live_first import (
 )
 from companion.figures.live_model import try_norms, try_sizes
 from companion.figures.live_parts import try_heads, try_masks, try_positions
+from companion.figures.live_trained import try_schedule, try_translation
 from companion.figures.live_widget import Live
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "try_masks",
     "try_norms",
     "try_positions",
+    "try_schedule",
     "try_sizes",
+    "try_translation",
     "type_a_sentence",
 ]
