@@ -1,0 +1,110 @@
+"""The likeliest sentence, or nearly: greedy and beam search.
+
+A model is a function here: ``step_fn(tokens)`` takes rows of ids that begin
+with bos, and returns for each row the logits of the token that comes next.
+What is found begins after bos, and ends with eos unless ``max_len`` cut it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from companion.decoding.checks import check_number, check_search, next_logits
+
+StepFunction = Callable[
+    [Int[Tensor, "rows length"]], Float[Tensor, "rows vocab"]
+]
+
+
+class Hypothesis(NamedTuple):
+    """The beginning of a sentence, or all of it."""
+
+    total: float
+    """The log-probabilities of its tokens, added up."""
+    tokens: list[int]
+    """Its ids, without bos."""
+
+
+def greedy_decode(
+    step_fn: StepFunction, bos: int, eos: int, max_len: int
+) -> list[int]:
+    """The best token, then the best one after it, until that is eos.
+
+    Raises:
+        TypeError: ``bos``, ``eos`` or ``max_len`` is no int, or ``step_fn``
+            returns no floating-point tensor.
+        ValueError: an id is negative, ``max_len`` below 1, or ``step_fn``
+            returns no score, or not one row for each row.
+    """
+    check_search(bos=bos, eos=eos, max_len=max_len)
+    said = []
+    while len(said) < max_len and said[-1:] != [eos]:
+        logits = next_logits(step_fn, [[bos, *said]])
+        said.append(int(logits[0].argmax()))
+    return said
+
+
+def beam_search(
+    step_fn: StepFunction,
+    bos: int,
+    eos: int,
+    beam: int,
+    max_len: int,
+    alpha: int | float,
+) -> list[int]:
+    """The best of ``beam`` sentences that are written side by side.
+
+    A step keeps the best continuations by their plain sums; one that ends
+    leaves the beam, and its place goes with it. What counts in the end is the
+    sum divided by ``length_penalty``. Section 7 of Wu et al. (2016), without
+    their coverage penalty. With a beam of 1 this is ``greedy_decode``.
+
+    Raises:
+        TypeError: as ``greedy_decode``, also for ``beam``; ``alpha`` is no
+            number.
+        ValueError: as ``greedy_decode``; ``beam`` is below 1, or ``alpha``
+            negative.
+    """
+    check_search(bos=bos, eos=eos, beam=beam, max_len=max_len)
+    check_number("alpha", alpha, above=None)
+    live, finished = [Hypothesis(0.0, [])], []
+    while live and len(live[0].tokens) < max_len:
+        kept = _continued(step_fn, bos, live, beam - len(finished))
+        finished += [h for h in kept if h.tokens[-1] == eos]
+        live = [h for h in kept if h.tokens[-1] != eos]
+
+    def score(h: Hypothesis) -> float:
+        return h.total / length_penalty(len(h.tokens), alpha)
+
+    return max(finished + live, key=score).tokens
+
+
+def length_penalty(length: int, alpha: int | float) -> float:
+    """``((5 + length) / 6) ** alpha``: what a sum of logs is divided by.
+
+    Each token makes a sum more negative, so that sums alone prefer to stop
+    early. 0 changes nothing. Equation 14 of Wu et al. (2016); ``length``
+    counts eos.
+    """
+    return ((5 + length) / 6) ** alpha
+
+
+def _continued(
+    step_fn: StepFunction, bos: int, live: list[Hypothesis], width: int
+) -> list[Hypothesis]:
+    """The ``width`` best ways to say one token more, the best one first."""
+    logits = next_logits(step_fn, [[bos, *h.tokens] for h in live])
+    # Sums of many logs need 32 bits, whatever the model computes in.
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    totals = wide.log_softmax(-1)
+    totals += totals.new_tensor([h.total for h in live]).unsqueeze(-1)
+    best = totals.flatten().topk(min(width, totals.numel()))
+    kept = []
+    for total, place in zip(*map(Tensor.tolist, best), strict=True):
+        row, token = divmod(place, logits.shape[-1])
+        if total > -torch.inf:  # A token that step_fn forbids.
+            kept.append(Hypothesis(total, [*live[row].tokens, token]))
+    return kept

@@ -1,0 +1,130 @@
+"""Many sentences at once, from source ids to target ids."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from companion.data.checks import (
+    check_ids,
+    check_sizes,
+    check_switches,
+    words_first,
+)
+from companion.data.vocabulary import Vocabulary
+from companion.decoding.beams import search_beams
+from companion.decoding.checks import check_number
+from companion.decoding.fast import CachedDecoder
+from companion.decoding.modes import evaluating
+from companion.decoding.plain import RecomputingDecoder
+from companion.decoding.search import StepFunction
+from companion.transformer import Transformer
+
+BOS, EOS = Vocabulary.bos, Vocabulary.eos
+
+
+def translate(
+    model: Transformer,
+    src: Int[Tensor, "batch src"],
+    *,
+    max_len: int,
+    beam: int = 1,
+    alpha: int | float = 0.6,
+    cache: bool = True,
+) -> list[list[int]]:
+    """What the model says to each source: ids after bos, with eos if reached.
+
+    With a beam of 1 ``greedy_decode``, else ``beam_search``, of all sentences
+    side by side. Padding is never said. Without ``cache`` every step computes
+    all positions again, to the same effect. Dropout is off, whatever the mode
+    of the model.
+
+    Raises:
+        TypeError: ``model`` is no ``Transformer``, ``src`` no tensor of
+            integers, ``max_len`` or ``beam`` no int, ``alpha`` no number,
+            ``cache`` no bool.
+        ValueError: ``src`` has a sentence without tokens, padding before
+            them, or an unknown id; ``max_len`` or ``beam`` is below 1;
+            ``alpha`` is negative.
+    """
+    check_source(model, src)
+    check_sizes(max_len=max_len, beam=beam)
+    check_number("alpha", alpha, above=None)
+    check_switches(cache=cache)
+    # Tensors that no gradient will ever need: less to do for each of them.
+    with evaluating(model), torch.inference_mode():
+        kind = CachedDecoder if cache else RecomputingDecoder
+        decoder = kind(model, src, beam)
+        settings = {"pad": model.config.pad, "max_len": max_len}
+        if beam == 1:
+            return _search_greedily(decoder, src, **settings)
+        return search_beams(decoder, src, beam=beam, alpha=alpha, **settings)
+
+
+def next_token(model: Transformer, src: Int[Tensor, "1 src"]) -> StepFunction:
+    """A ``step_fn`` that reads one source and says what comes after each row.
+
+    The encoder runs once, the decoder over all of each row. Padding is never
+    said.
+
+    Raises:
+        TypeError, ValueError: as ``translate``; ``src`` has not one sentence.
+    """
+    check_source(model, src)
+    if len(src) != 1:
+        raise ValueError(f"src: expected one sentence, got {len(src)}")
+
+    @torch.no_grad()
+    def step(
+        tokens: Int[Tensor, "rows length"],
+    ) -> Float[Tensor, "rows vocab"]:
+        with evaluating(model):
+            many = src.expand(len(tokens), -1)
+            logits = model(many, tokens.to(src.device))[:, -1]
+        logits[:, model.config.pad] = -torch.inf
+        return logits
+
+    return step
+
+
+def check_source(model: Transformer, src: Tensor) -> None:
+    """Refuses what no model can translate.
+
+    Raises:
+        TypeError, ValueError: as ``translate``.
+    """
+    if not isinstance(model, Transformer):
+        raise TypeError(
+            f"model: expected a Transformer, got {type(model).__name__}"
+        )
+    check_ids("src", src, model.config.src_vocab_size, axes=2)
+    words_first("src", src != model.config.pad)
+
+
+def _search_greedily(
+    decoder: CachedDecoder | RecomputingDecoder,
+    src: Tensor,
+    *,
+    pad: int,
+    max_len: int,
+) -> list[list[int]]:
+    said = [[] for _ in src]
+    rows = list(range(len(src)))  # The sentence that each row writes.
+    tokens = torch.full_like(src[:, 0], BOS)
+    for _ in range(max_len):
+        logits = decoder.step(tokens)
+        logits[:, pad] = -torch.inf
+        tokens = logits.argmax(-1)
+        for sentence, token in zip(rows, tokens.tolist(), strict=True):
+            if said[sentence][-1:] != [EOS]:
+                said[sentence].append(token)
+        going = [i for i, row in enumerate(rows) if said[row][-1] != EOS]
+        if not going:
+            break
+        # Who has finished is computed along until they are half of all:
+        # to throw out one row costs as much as a step.
+        if 2 * len(going) <= len(rows):
+            rows = [rows[i] for i in going]
+            kept = torch.tensor(going, device=src.device)
+            decoder.keep(kept, kept)
+            tokens = tokens[kept]
+    return said
