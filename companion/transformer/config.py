@@ -7,27 +7,54 @@ from companion.masks.checks import require_int
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
-    """What a ``Transformer`` is made of; the defaults are the paper's base.
+class StackConfig:
+    """What a stack of layers is made of; the defaults are the paper's base.
 
-    Table 3 of Vaswani et al. (2017), first row. ``shared_vocab`` gives source
-    and target one vocabulary and one table of embeddings (section 3.4).
+    Table 3 of Vaswani et al. (2017), first row.
 
     Raises:
         TypeError: a size is not an int, or a switch not a bool.
         ValueError: a size is below 1, ``num_heads`` does not divide
-            ``d_model``, ``dropout`` is not a probability below 1, ``pad`` is
-            not in both vocabularies, or a shared vocabulary has two sizes.
+            ``d_model``, or ``dropout`` is not a probability below 1.
     """
 
-    src_vocab_size: int
-    tgt_vocab_size: int
     d_model: int = 512
     num_heads: int = 8
     d_ff: int = 2048
     num_layers: int = 6
     dropout: float = 0.1
     norm_first: bool = False
+
+    def __post_init__(self):
+        check_sizes(
+            d_model=self.d_model,
+            num_heads=self.num_heads,
+            d_ff=self.d_ff,
+            num_layers=self.num_layers,
+        )
+        check_dropout(self.dropout)
+        check_switches(norm_first=self.norm_first)
+        if self.d_model % self.num_heads:
+            raise ValueError(
+                f"num_heads: expected a divisor of d_model = {self.d_model}, "
+                f"got {self.num_heads}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerConfig(StackConfig):
+    """What a ``Transformer`` is made of; the defaults are the paper's base.
+
+    ``shared_vocab`` gives source and target one vocabulary and one table of
+    embeddings (section 3.4 of Vaswani et al., 2017).
+
+    Raises:
+        TypeError, ValueError: as ``StackConfig``; and ``pad`` is not in both
+            vocabularies, or a shared vocabulary has two sizes.
+    """
+
+    src_vocab_size: int
+    tgt_vocab_size: int
     pad: int = 0
     shared_vocab: bool = False
 
@@ -35,25 +62,14 @@ class TransformerConfig:
         check_sizes(
             src_vocab_size=self.src_vocab_size,
             tgt_vocab_size=self.tgt_vocab_size,
-            d_model=self.d_model,
-            num_heads=self.num_heads,
-            d_ff=self.d_ff,
-            num_layers=self.num_layers,
         )
-        check_dropout(self.dropout)
+        super().__post_init__()
         require_int(pad=self.pad)
-        check_switches(
-            norm_first=self.norm_first, shared_vocab=self.shared_vocab
-        )
+        check_switches(shared_vocab=self.shared_vocab)
         self._require_fit()
 
     def _require_fit(self) -> None:
         src, tgt = self.src_vocab_size, self.tgt_vocab_size
-        if self.d_model % self.num_heads:
-            raise ValueError(
-                f"num_heads: expected a divisor of d_model = {self.d_model}, "
-                f"got {self.num_heads}"
-            )
         if not 0 <= self.pad < min(src, tgt):
             raise ValueError(
                 f"pad: expected an id from 0 to below {min(src, tgt)}, the "
@@ -91,3 +107,28 @@ class TransformerConfig:
             num_layers=2,
             dropout=0.0,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelConfig(StackConfig):
+    """What a ``LanguageModel`` is made of. ``pad``: the id to hide, or None.
+
+    Raises:
+        TypeError, ValueError: as ``StackConfig``; and ``pad`` is not in the
+            vocabulary.
+    """
+
+    vocab_size: int
+    pad: int | None = 0
+
+    def __post_init__(self):
+        check_sizes(vocab_size=self.vocab_size)
+        super().__post_init__()
+        if self.pad is None:
+            return
+        require_int(pad=self.pad)
+        if not 0 <= self.pad < self.vocab_size:
+            raise ValueError(
+                f"pad: expected an id from 0 to below {self.vocab_size}, the "
+                f"size of the vocabulary, or None, got {self.pad}"
+            )

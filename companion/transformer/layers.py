@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from companion.blocks import EncoderLayer, FeedForward, LayerNorm, Residual
 from companion.data.checks import check_vectors
 from companion.multihead import MultiHeadAttention
-from companion.transformer.config import TransformerConfig
+from companion.transformer.config import StackConfig
 
 Mask = Bool[Tensor, "..."] | None
 
@@ -107,7 +107,7 @@ class Encoder(nn.Module):
     would have normalised the sum. Post-LN has none, as in the paper.
     """
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: StackConfig):
         super().__init__()
         self.layers = _stack(EncoderLayer, config)
         self.norm = _final_norm(config)
@@ -141,7 +141,7 @@ class Decoder(nn.Module):
     The final norm is as in ``Encoder``.
     """
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: StackConfig):
         super().__init__()
         self.layers = _stack(DecoderLayer, config)
         self.norm = _final_norm(config)
@@ -181,7 +181,7 @@ class Decoder(nn.Module):
         return own, cross
 
 
-def _stack(layer: type[nn.Module], config: TransformerConfig) -> nn.ModuleList:
+def _stack(layer: type[nn.Module], config: StackConfig) -> nn.ModuleList:
     return nn.ModuleList(
         layer(
             config.d_model,
@@ -194,5 +194,5 @@ def _stack(layer: type[nn.Module], config: TransformerConfig) -> nn.ModuleList:
     )
 
 
-def _final_norm(config: TransformerConfig) -> nn.Module:
+def _final_norm(config: StackConfig) -> nn.Module:
     return LayerNorm(config.d_model) if config.norm_first else nn.Identity()

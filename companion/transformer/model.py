@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from companion.blocks import Dropout
 from companion.data.checks import check_states
 from companion.masks import Masks, combine_masks
 from companion.masks.checks import require_int, require_tokens
@@ -51,9 +52,9 @@ class Transformer(nn.Module):
             else TokenEmbedding(config.src_vocab_size, width)
         )
         self.positions = SinusoidalPositions(width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder, self.decoder = Encoder(config), Decoder(config)
-        self.apply(_start)
+        self.apply(start_weights)
 
     def forward(
         self,
@@ -167,7 +168,7 @@ def shift_right(
     return torch.cat([first, tokens[:, :-1]], dim=1)
 
 
-def _start(module: nn.Module) -> None:
+def start_weights(module: nn.Module) -> None:
     """Xavier for every linear map: what comes out is about as large as went in.
 
     PyTorch's default for a linear map lets the feed-forward networks whisper.

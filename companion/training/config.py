@@ -1,0 +1,225 @@
+"""What a training run is made of, checked before anything is read."""
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from types import UnionType
+from typing import get_args
+
+from companion.data.checks import check_sizes, check_switches
+from companion.training.loss import check_smoothing
+from companion.training.presets import PRESETS
+from companion.training.schedule import linear, noam
+from companion.transformer import StackConfig
+
+# What there is to learn, and from which side to which; the first is meant
+# where a configuration names none.
+DIRECTIONS = {
+    "phrasebook": ("zh-en", "en-zh"),
+    "copy": (None,),
+    "reverse": (None,),
+    "tatoeba": ("zh-en", "en-zh"),
+    "multi30k": ("en-de", "de-en"),
+    "shakespeare": (None,),
+}
+SCRIPTS = (None, "simplified", "traditional")
+SCHEDULES = ("noam", "linear")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """A training run; the defaults learn the phrasebook in seconds.
+
+    ``direction`` None is the first one that ``data`` has. ``script`` keeps the
+    sentences of Tatoeba in one Chinese script, None all. ``vocab_size`` counts
+    the sub-words of real corpora, one vocabulary for both languages if
+    ``shared_vocab``. A step sees ``accumulate`` batches of about
+    ``batch_tokens`` tokens, padding included, and leaves out sentences of more
+    than ``max_len`` tokens, bos and eos included. ``peak`` is the largest
+    learning rate; with the schedule "noam" it may be None, for the paper's own.
+    ``clip`` None clips nothing. Every ``save_every`` steps there is a
+    checkpoint, of which the last ``keep`` stay.
+
+    Raises:
+        TypeError: a value is of another type than its field.
+        ValueError: a value is outside its range; the message names the field.
+    """
+
+    data: str = "phrasebook"
+    direction: str | None = None
+    script: str | None = None
+    vocab_size: int = 8000
+    shared_vocab: bool = False
+    max_len: int = 128
+    d_model: int = 64
+    num_heads: int = 4
+    d_ff: int = 128
+    num_layers: int = 1
+    dropout: float = 0.0
+    norm_first: bool = False
+    steps: int = 400
+    batch_tokens: int = 1024
+    accumulate: int = 1
+    schedule: str = "linear"
+    peak: float | None = 5e-3
+    warmup: int = 50
+    smoothing: float = 0.0
+    clip: float | None = 1.0
+    seed: int = 0
+    save_every: int = 100
+    validate_every: int = 100
+    keep: int = 10
+    bf16: bool = False
+    compile: bool = False
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            _check_type(field.name, field.type, getattr(self, field.name))
+        _check_choice("data", self.data, DIRECTIONS)
+        _check_choice("schedule", self.schedule, SCHEDULES)
+        if self.direction is not None:
+            _check_choice("direction", self.direction, DIRECTIONS[self.data])
+        check_sizes(
+            **{
+                field.name: getattr(self, field.name)
+                for field in dataclasses.fields(self)
+                if field.type is int and field.name not in ("seed", "warmup")
+            }
+        )
+        self.stack()
+        check_smoothing(self.smoothing)
+        _check_positive(peak=self.peak, clip=self.clip)
+        self._check_fit()
+        self._check_schedule()
+
+    def _check_fit(self) -> None:
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(
+                f"seed: expected 0 to {2**32 - 1}, got {self.seed}"
+            )
+        if self.batch_tokens < self.max_len:
+            raise ValueError(
+                f"batch_tokens: expected at least max_len = {self.max_len}, "
+                f"so that a sentence fits in, got {self.batch_tokens}"
+            )
+        _check_choice("script", self.script, SCRIPTS)
+        if self.script and self.data != "tatoeba":
+            raise ValueError(
+                f"script: expected None for the data {self.data!r}, got "
+                f"{self.script!r}"
+            )
+        if self.shared_vocab and self.data in ("phrasebook", "shakespeare"):
+            raise ValueError(
+                f"shared_vocab: expected False for the data {self.data!r}, "
+                "whose sides have no token in common, got True"
+            )
+
+    def _check_schedule(self) -> None:
+        least = 1 if self.schedule == "noam" else 0
+        most = math.inf if self.schedule == "noam" else self.steps
+        if not least <= self.warmup <= most:
+            raise ValueError(
+                f"warmup: expected {least} to {most} steps for the schedule "
+                f"{self.schedule!r}, got {self.warmup}"
+            )
+        if self.schedule == "linear" and self.peak is None:
+            raise ValueError(
+                "peak: expected a learning rate for the schedule 'linear', "
+                "got None"
+            )
+
+    def stack(self) -> StackConfig:
+        """The sizes of the model, without those of its vocabularies."""
+        shared = dataclasses.fields(StackConfig)
+        return StackConfig(**{f.name: getattr(self, f.name) for f in shared})
+
+    def sides(self) -> tuple[str, str] | None:
+        """The languages it reads and writes, or None where there are none."""
+        direction = self.direction or DIRECTIONS[self.data][0]
+        return direction and tuple(direction.split("-"))
+
+    def rate(self) -> Callable[[int], float]:
+        """The learning rate at step 1, 2, …"""
+        if self.schedule == "linear":
+            peak, warmup = self.peak, self.warmup
+            return partial(linear, steps=self.steps, peak=peak, warmup=warmup)
+        top = noam(self.warmup, self.d_model, self.warmup)
+        scale = 1.0 if self.peak is None else self.peak / top
+        return lambda step: scale * noam(step, self.d_model, self.warmup)
+
+    @classmethod
+    def preset(cls, name: str, **changes) -> "TrainConfig":
+        """The configuration of that name, with some ``changes``.
+
+        Raises:
+            TypeError, ValueError: there is no such preset or field, or a value
+                does not fit.
+        """
+        _check_choice("preset", name, PRESETS)
+        return cls.of({**PRESETS[name], **changes})
+
+    @classmethod
+    def from_toml(cls, path: Path | str, **changes) -> "TrainConfig":
+        """The configuration in a TOML file of one table, with ``changes``.
+
+        Raises:
+            OSError: the file cannot be read.
+            TypeError, ValueError: it is no TOML, or names no field, or a value
+                does not fit; the message names the file.
+        """
+        try:
+            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            return cls.of({**table, **changes})
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{path}: {error}") from None
+
+    @classmethod
+    def of(cls, values: dict) -> "TrainConfig":
+        """The configuration with these values; the others are the defaults.
+
+        Raises:
+            TypeError, ValueError: a value does not fit, or has no field.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in values:
+            if name not in known:
+                near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
+                raise ValueError(
+                    f"unknown key {name!r}; the nearest known one is {near!r}"
+                )
+        return cls(**values)
+
+
+def _check_type(name: str, kind: type | UnionType, value: object) -> None:
+    """Refuses True for 1, 1.5 for 1, and the like; 1 for 1.0 is welcome."""
+    if kind is bool:
+        check_switches(**{name: value})
+        return
+    kinds = get_args(kind) or (kind,)
+    welcome = (*kinds, int) if float in kinds else kinds
+    if not isinstance(value, welcome) or isinstance(value, bool):
+        wanted = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
+        raise TypeError(
+            f"{name}: expected {wanted.replace('NoneType', 'None')}, "
+            f"got {value!r}"
+        )
+
+
+def _check_choice(name: str, value: str | None, choices) -> None:
+    if value not in choices:
+        words = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name}: expected one of {words}, got {value!r}")
+
+
+def _check_positive(**numbers: float | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and not 0 < number < math.inf:
+            raise ValueError(
+                f"{name}: expected a positive number, got {number}"
+            )

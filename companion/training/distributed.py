@@ -1,0 +1,109 @@
+"""Several processes that train one model, by PyTorch's own engine.
+
+``torchrun --nproc-per-node=2 -m companion train`` starts them. Each has the
+whole model and takes its share of the rows of each batch; their gradients are
+those of one process that took all rows.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from companion import device
+from companion.training.steps import Objective
+
+
+class Here(NamedTuple):
+    """Which of ``processes`` this one is, from 0 up, and where it computes."""
+
+    process: int
+    processes: int
+    device: torch.device
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the one that writes and speaks."""
+        return self.process == 0
+
+    def wait(self) -> None:
+        """Returns once all processes have come here."""
+        if self.processes > 1:
+            dist.barrier()
+
+    def gather(self, value: object) -> list:
+        """The values of all processes, in their order."""
+        if self.processes == 1:
+            return [value]
+        values = [None] * self.processes
+        dist.all_gather_object(values, value)
+        return values
+
+
+@contextmanager
+def processes() -> Iterator[Here]:
+    """The processes that torchrun started, or this one alone.
+
+    They can meet once only, so a program that trains several models opens this
+    around all of them.
+    """
+    number = int(os.environ.get("WORLD_SIZE", "1"))
+    where = device()
+    if number == 1:
+        yield Here(0, 1, where)
+        return
+    if where.type != "cpu":
+        where = torch.device(where.type, int(os.environ["LOCAL_RANK"]))
+        torch.accelerator.set_device_index(where.index)
+    ours = not dist.is_initialized()
+    if ours:
+        dist.init_process_group(dist.get_default_backend_for_device(where))
+    try:
+        yield Here(dist.get_rank(), number, where)
+    finally:
+        if ours:
+            dist.destroy_process_group()
+
+
+class Shared(nn.Module):
+    """An ``Objective`` whose batches are shared out among the processes.
+
+    It is given whole batches, the same in each process, and gives their whole
+    loss, so that it can stand wherever an ``Objective`` does.
+    """
+
+    def __init__(self, objective: Objective, here: Here):
+        super().__init__()
+        self.engine = DistributedDataParallel(objective)
+        self.here = here
+
+    def forward(
+        self, *batch: Int[Tensor, "batch seq"]
+    ) -> tuple[Float[Tensor, ""], int]:
+        """The loss of the whole batch, summed, and its number of tokens.
+
+        Raises:
+            TypeError, ValueError: as ``Objective``.
+        """
+        number = self.here.processes
+        mine = [part[self.here.process :: number] for part in batch]
+        # A process without a row takes the first, and counts it for nothing:
+        # the engine waits until all of them have computed gradients.
+        weight = number if len(mine[0]) else 0
+        loss, _ = self.engine(*(mine if weight else [p[:1] for p in batch]))
+        # The engine takes the mean over processes, where their sum is wanted.
+        scaled = loss * weight
+        total = scaled.detach() / number
+        dist.all_reduce(total)
+        # In value the whole loss, in gradient that of this process's share.
+        return scaled + (total - scaled).detach(), self.count(*batch)
+
+    def count(self, *batch: Int[Tensor, "batch seq"]) -> Int[Tensor, ""]:
+        """The number of tokens to be said in the whole batch."""
+        return self.engine.module.count(*batch)

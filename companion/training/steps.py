@@ -1,0 +1,211 @@
+"""One step of training, and many of them.
+
+A batch is ``(src, tgt)`` for a ``Transformer`` and ``(tokens,)`` for a
+language model: ids (batch, seq), each row from bos to eos, then padding. What
+the decoder reads is the last of them without its last column; what it must say
+is the same without its first.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from companion.masks import combine_masks
+from companion.training.loss import check_smoothing
+from companion.training.optimizer import adam
+from companion.training.scoring import summed_loss
+
+Batch = tuple[Tensor, ...]
+
+
+class Step(NamedTuple):
+    """What one update tells: ``loss`` in nats a token, and its norm.
+
+    ``gradient`` is the norm of all gradients together before clipping, and
+    ``tokens`` counts what the loss was a mean over.
+    """
+
+    step: int
+    loss: float
+    rate: float
+    gradient: float
+    tokens: int
+
+
+class Objective(nn.Module):
+    """What training makes small: the summed loss of a batch's real tokens.
+
+    A module, so that it can be wrapped or compiled as a whole. Padding is left
+    out before the generator, not after it: what nobody asks for is then not
+    computed.
+
+    Raises:
+        TypeError, ValueError: ``smoothing`` is not from 0 to below 1.
+    """
+
+    def __init__(self, model: nn.Module, *, smoothing: float = 0.0):
+        super().__init__()
+        check_smoothing(smoothing)
+        self.model, self.smoothing = model, smoothing
+
+    def forward(self, *batch: Tensor) -> tuple[Float[Tensor, ""], int]:
+        """The loss, summed, and the number of tokens that it is the sum of.
+
+        Raises:
+            TypeError, ValueError: the model refuses the batch.
+        """
+        answer = batch[-1][:, 1:]
+        real = self._real(answer)
+        logits = self.model.logits(self._states(*batch)[real]).float()
+        # ``label_smoothing`` without its division. It uses the logits up.
+        total = summed_loss(logits, answer[real].long(), self.smoothing)
+        return total, len(logits)
+
+    def count(self, *batch: Tensor) -> Int[Tensor, ""]:
+        """The number of tokens that the model must say in this batch."""
+        return self._real(batch[-1][:, 1:]).sum()
+
+    def _real(self, answer: Tensor) -> Tensor:
+        pad = self.model.config.pad
+        if pad is None:
+            return torch.ones_like(answer, dtype=torch.bool)
+        return answer != pad
+
+    def _states(self, *batch: Tensor) -> Tensor:
+        reads = batch[-1][:, :-1]
+        if len(batch) == 1:
+            return self.model.states(reads)
+        masks = combine_masks(batch[0], reads, self.model.config.pad)
+        memory = self.model.encode(batch[0], masks.src)
+        return self.model.decode(reads, memory, masks.tgt, masks.cross)
+
+
+def update(
+    objective: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batches: Sequence[Batch],
+    *,
+    step: int,
+    rate: float,
+    clip: float | None = 1.0,
+    scaler: torch.amp.GradScaler | None = None,
+    autocast: torch.dtype | None = None,
+) -> Step:
+    """One step of the optimizer, for several batches as if they were one.
+
+    Each loss is divided by the real tokens of *all* batches, which
+    ``objective.count`` tells before any gradient is made, so that gradients add
+    up to those of the one large batch. ``clip`` limits their norm, after
+    ``scaler`` has unscaled them. ``autocast`` is the number type that matrix
+    products may use.
+
+    Raises:
+        FloatingPointError: the loss or its gradient is not finite; no weight
+            has changed. With a ``scaler`` an infinite gradient is skipped.
+        ValueError: no token of ``batches`` is real.
+    """
+    tokens = int(sum(objective.count(*batch) for batch in batches))
+    if not tokens:
+        raise ValueError("batches: expected a token that is no padding")
+    optimizer.zero_grad()
+    how = tokens, scaler, autocast
+    parts = [_backward(objective, batch, *how) for batch in batches]
+    gradient = _clip(optimizer, clip, scaler)
+    # One look at the device, which may be a GPU that has to be waited for.
+    loss, gradient = torch.stack([sum(parts), gradient]).tolist()
+    now = Step(step, loss, rate, gradient, tokens)
+    _require_finite(now, overflows=scaler is not None)
+    _move(optimizer, rate, scaler)
+    return now
+
+
+def fit(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    *,
+    rate: Callable[[int], float],
+    smoothing: float = 0.0,
+    clip: float | None = 1.0,
+    dtype: torch.dtype | None = None,
+) -> list[Step]:
+    """Trains ``model``, one step a batch, with the paper's Adam.
+
+    ``rate`` says how large step 1, 2, … is. With ``dtype`` torch.float16 the
+    loss is scaled, and with torch.bfloat16 it need not be.
+
+    Raises:
+        FloatingPointError, TypeError, ValueError: as ``update``.
+    """
+    model.train()
+    device = next(model.parameters()).device
+    objective = Objective(model, smoothing=smoothing)
+    optimizer = adam(model.parameters(), lr=rate(1))
+    half = dtype == torch.float16
+    scaler = torch.amp.GradScaler(device.type) if half else None
+    how = {"clip": clip, "scaler": scaler, "autocast": dtype}
+    history = []
+    for step, batch in enumerate(batches, 1):
+        one = [tuple(part.to(device) for part in batch)]
+        now = {"step": step, "rate": rate(step)}
+        history.append(update(objective, optimizer, one, **now, **how))
+    return history
+
+
+def _backward(
+    objective: nn.Module,
+    batch: Batch,
+    tokens: int,
+    scaler: torch.amp.GradScaler | None,
+    autocast: torch.dtype | None,
+) -> Tensor:
+    """Adds the gradients of one batch, and returns its share of the loss."""
+    device = batch[0].device.type
+    with torch.autocast(device, autocast, enabled=autocast is not None):
+        total, _ = objective(*batch)
+    loss = total / tokens
+    (loss if scaler is None else scaler.scale(loss)).backward()
+    return loss.detach()
+
+
+def _clip(
+    optimizer: torch.optim.Optimizer,
+    clip: float | None,
+    scaler: torch.amp.GradScaler | None,
+) -> Tensor:
+    """Unscales, then clips, and returns the norm between the two."""
+    if scaler is not None:
+        scaler.unscale_(optimizer)
+    groups = optimizer.param_groups
+    parameters = [p for group in groups for p in group["params"]]
+    return nn.utils.clip_grad_norm_(
+        parameters, math.inf if clip is None else clip
+    )
+
+
+def _require_finite(step: Step, *, overflows: bool) -> None:
+    """Stops a run that is lost; fp16 may overflow, and skips that step."""
+    fine = step.loss if overflows else step.loss + step.gradient
+    if not math.isfinite(fine):
+        raise FloatingPointError(
+            f"step {step.step}: expected a finite loss and gradient, got loss "
+            f"{step.loss} and gradient norm {step.gradient} at learning rate "
+            f"{step.rate:.3g}"
+        )
+
+
+def _move(
+    optimizer: torch.optim.Optimizer,
+    rate: float,
+    scaler: torch.amp.GradScaler | None,
+) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    if scaler is None:
+        optimizer.step()
+    else:
+        scaler.step(optimizer)
+        scaler.update()

@@ -1,0 +1,544 @@
+"""The trainer: what a run is made of, what it leaves, and how it goes on."""
+
+import dataclasses
+import errno
+import json
+import os
+import random
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from standin import stand_in
+from torch import nn
+
+from companion.data.codecs import Characters, Subwords, Words
+from companion.training import (
+    TrainConfig,
+    corpus,
+    load_trained,
+    make_task,
+    noam,
+    read_log,
+    train,
+)
+from companion.training.checkpoint import average, every, save
+from companion.training.config import DIRECTIONS
+from companion.training.presets import PRESETS
+from companion.training.steps import Objective
+from companion.training.trained import build
+from companion.transformer import LanguageModel, Transformer
+
+TINY = TrainConfig(
+    data="copy",
+    max_len=13,
+    batch_tokens=601,
+    d_model=6,
+    num_heads=2,
+    d_ff=5,
+    dropout=0.2,
+    steps=7,
+    warmup=3,
+    save_every=2,
+    validate_every=3,
+    keep=3,
+)
+
+
+def changed(**changes):
+    return dataclasses.replace(TINY, **changes)
+
+
+def parameters(trained):
+    return [p.detach() for p in trained.model.parameters()]
+
+
+def equal(left, right):
+    pairs = zip(parameters(left), parameters(right), strict=True)
+    return all(torch.equal(p, q) for p, q in pairs)
+
+
+def stopped_at(monkeypatch, step, error):
+    """A run in which ``error`` comes at some step, in place of its update."""
+    from companion.training import trainer
+
+    update = trainer.update
+
+    def stop(*args, **kwargs):
+        if kwargs["step"] == step:
+            raise error
+        return update(*args, **kwargs)
+
+    monkeypatch.setattr(trainer, "update", stop)
+
+
+@pytest.fixture
+def corpora(tmp_path, monkeypatch):
+    """Small stand-ins for the real corpora."""
+    return stand_in(tmp_path / "corpora", monkeypatch)
+
+
+def test_a_run_takes_the_steps_that_a_plain_loop_takes(tmp_path):
+    """The oracle: PyTorch's Adam and cross-entropy, all written out."""
+    config = changed(dropout=0.0, smoothing=0.1, clip=0.5, accumulate=2)
+    task = make_task(config)
+    torch.manual_seed(config.seed)
+    model = build(config, task.src_codec, task.tgt_codec)
+    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    losses = []
+    for step in range(1, config.steps + 1):
+        pairs = [task.batches.at(n) for n in (2 * step - 2, 2 * step - 1)]
+        sums = [
+            F.cross_entropy(
+                model(src, tgt[:, :-1]).flatten(0, 1),
+                tgt[:, 1:].flatten(),
+                ignore_index=0,
+                label_smoothing=0.1,
+                reduction="sum",
+            )
+            for src, tgt in pairs
+        ]
+        tokens = sum((tgt[:, 1:] != 0).sum() for _, tgt in pairs)
+        adam.zero_grad()
+        loss = sum(sums) / tokens
+        loss.backward()
+        losses.append(loss.item())
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        adam.param_groups[0]["lr"] = config.rate()(step)
+        adam.step()
+    trained = train(config, tmp_path, progress=False)
+    # Not parameter by parameter: the bias of the keys changes nothing, so its
+    # gradient is rounding error, of which Adam makes whole steps.
+    src, tgt = pairs[0]
+    logits = trained.model(src, tgt[:, :-1])
+    torch.testing.assert_close(logits, model(src, tgt[:, :-1]))
+    rows = read_log(tmp_path)
+    for row, loss in zip(rows, losses, strict=True):
+        assert row["loss"] == pytest.approx(loss, rel=1e-5)
+    assert rows[-1]["tokens"] == tokens
+
+
+@pytest.mark.parametrize("data", list(DIRECTIONS))
+def test_each_kind_of_data_goes_on_as_if_never_stopped(
+    data, tmp_path, monkeypatch, corpora
+):
+    sizes = {"vocab_size": 340, "batch_tokens": 200, "max_len": 50}
+    config = changed(data=data, **sizes)
+    whole = train(config, tmp_path / "whole", progress=False)
+    with monkeypatch.context() as patch:
+        stopped_at(patch, 6, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            train(config, tmp_path / "cut", progress=False)
+    assert len(read_log(tmp_path / "cut")) == 5
+    resumed = train(config, tmp_path / "cut", progress=False)
+    assert equal(resumed, whole)
+    assert [row["step"] for row in read_log(tmp_path / "cut")] == [*range(1, 8)]
+    kind = LanguageModel if data == "shakespeare" else Transformer
+    assert isinstance(load_trained(tmp_path / "cut").model, kind)
+
+
+def test_codecs_are_those_of_the_data(corpora):
+    kinds = {
+        "phrasebook": (Characters, Words),
+        "copy": (Characters, Characters),
+        "reverse": (Characters, Characters),
+        "tatoeba": (Subwords, Subwords),
+        "multi30k": (Subwords, Subwords),
+        "shakespeare": (type(None), Characters),
+    }
+    for data, (src, tgt) in kinds.items():
+        task = make_task(changed(data=data, vocab_size=340, batch_tokens=300))
+        assert isinstance(task.src_codec, src)
+        assert isinstance(task.tgt_codec, tgt)
+    back = make_task(changed(data="phrasebook", direction="en-zh"))
+    assert isinstance(back.src_codec, Words)
+    assert isinstance(back.tgt_codec, Characters)
+
+
+def test_a_script_can_be_asked_for(corpora):
+    config = changed(data="tatoeba", script="simplified", vocab_size=340)
+    chosen = corpus(config).train
+    both = corpus(dataclasses.replace(config, script=None)).train
+    assert 100 < len(chosen) < len(both)
+    assert {*chosen} <= {*both}
+
+
+def test_one_vocabulary_serves_both_languages_if_shared(corpora):
+    config = changed(data="multi30k", vocab_size=340, shared_vocab=True)
+    task = make_task(dataclasses.replace(config, max_len=61))
+    assert task.src_codec is task.tgt_codec
+    model = build(config, task.src_codec, task.tgt_codec)
+    assert model.src_embedding is model.tgt_embedding
+
+
+def test_no_text_is_in_two_parts():
+    for data in ("copy", "reverse", "phrasebook"):
+        parts = corpus(changed(data=data))
+        train_part, test_part = {*parts.train}, {*parts.test}
+        assert len(train_part) > 1000
+        assert len(test_part) > 400
+        assert not train_part & test_part
+        assert not train_part & {*parts.valid}
+
+
+def test_reverse_says_it_backwards_and_copy_does_not():
+    for data, order in (("copy", 1), ("reverse", -1)):
+        for said, meant in corpus(changed(data=data)).test[:13]:
+            assert meant == said[::order]
+
+
+def test_a_language_model_reads_windows_without_padding(corpora):
+    config = changed(data="shakespeare", batch_tokens=61, max_len=13)
+    task = make_task(config)
+    (tokens,) = task.batches.at(0)
+    assert tokens.shape == (5, 13)
+    assert build(config, None, task.tgt_codec).config.pad is None
+
+
+def test_what_a_run_leaves_is_as_documented(tmp_path):
+    trained = train(TINY, tmp_path, progress=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "checkpoints",
+        "config.json",
+        "log.csv",
+        "source.codec",
+        "target.codec",
+    ]
+    steps = [path.name for path in every(tmp_path / "checkpoints")]
+    assert steps == [f"step-0000000{step}" for step in (4, 6, 7)]
+    loaded = load_trained(tmp_path)
+    assert equal(loaded, trained)
+    assert loaded.config == trained.config == TINY
+    assert loaded.tgt_codec.decode(loaded.src_codec.encode("face")) == "face"
+    assert not loaded.model.training
+    assert not trained.model.training
+
+
+def test_an_averaged_model_is_the_mean_of_the_last_checkpoints(tmp_path):
+    train(TINY, tmp_path, progress=False)
+    model = load_trained(tmp_path, average=2).model
+    mean = average(every(tmp_path / "checkpoints")[-2:])
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, mean[name])
+
+
+def test_the_log_has_a_row_a_step(tmp_path):
+    trained = train(changed(dropout=0.0), tmp_path, progress=False)
+    rows = read_log(tmp_path)
+    assert [row["step"] for row in rows] == [*range(1, 8)]
+    rate = TINY.rate()
+    for row in rows:
+        assert row["rate"] == pytest.approx(rate(int(row["step"])), rel=1e-5)
+        assert row["tokens"] > 0
+        assert row["speed"] > 0
+        assert row["gradient"] > 0
+    measured = [row["step"] for row in rows if row["validation"] is not None]
+    assert measured == [3, 6, 7]
+    # By hand, over the validation part as one batch.
+    total = tokens = 0
+    for src, tgt in make_task(TINY).validation:
+        logits = trained.model(src, tgt[:, :-1]).flatten(0, 1)
+        answer = tgt[:, 1:].flatten()
+        total += F.cross_entropy(
+            logits, answer, ignore_index=0, reduction="sum"
+        ).item()
+        tokens += int((answer != 0).sum())
+    assert rows[-1]["validation"] == pytest.approx(total / tokens, rel=1e-4)
+
+
+def test_a_finished_run_takes_no_more_steps(tmp_path, monkeypatch):
+    trained = train(TINY, tmp_path, progress=False)
+    stopped_at(monkeypatch, 8, AssertionError("a step too many"))
+    assert equal(train(TINY, tmp_path, progress=False), trained)
+
+
+def test_the_seed_decides_and_the_callers_random_numbers_do_not(tmp_path):
+    torch.manual_seed(1)
+    random.seed(1)
+    expected = torch.rand(2).tolist(), random.random()
+    first = train(TINY, tmp_path / "a", progress=False)
+    torch.manual_seed(1)
+    random.seed(1)
+    again = train(TINY, tmp_path / "b", progress=False)
+    assert (torch.rand(2).tolist(), random.random()) == expected
+    other = train(changed(seed=1), tmp_path / "c", progress=False)
+    assert equal(first, again)
+    assert not equal(first, other)
+
+
+def test_bf16_rounds_the_products_and_keeps_the_weights_exact(tmp_path):
+    plain = train(TINY, tmp_path / "a", progress=False)
+    half = train(changed(bf16=True), tmp_path / "b", progress=False)
+    assert all(p.dtype == torch.float32 for p in parameters(half))
+    assert not equal(plain, half)
+    for key in ("loss", "validation"):
+        losses = [read_log(tmp_path / x)[-1][key] for x in "ab"]
+        assert losses[0] == pytest.approx(losses[1], rel=0.02)
+        assert losses[0] != losses[1]
+
+
+def test_compile_compiles_the_objective_once(tmp_path, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(Objective, "compile", lambda it: compiled.append(it))
+    train(TINY, tmp_path / "a", progress=False)
+    assert compiled == []
+    train(changed(compile=True), tmp_path / "b", progress=False)
+    assert [type(it) for it in compiled] == [Objective]
+
+
+def test_the_bar_shows_loss_rate_and_speed_in_a_terminal_only(
+    tmp_path, monkeypatch, capsys
+):
+    train(TINY, tmp_path / "a")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    train(TINY, tmp_path / "b")
+    shown = capsys.readouterr().err
+    for word in ("loss ", "rate ", "tokens/s", "7/7"):
+        assert word in shown
+    train(TINY, tmp_path / "c", progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_noam_peaks_where_the_configuration_says():
+    own = changed(schedule="noam", peak=None, warmup=11).rate()
+    scaled = changed(schedule="noam", peak=0.25, warmup=11).rate()
+    assert own(3) == noam(3, TINY.d_model, 11)
+    assert scaled(11) == pytest.approx(0.25)
+    for step in (1, 5, 11, 44):
+        assert scaled(step) / own(step) == pytest.approx(0.25 / own(11))
+    assert scaled(44) == pytest.approx(0.125)
+
+
+def test_presets_are_configurations_and_can_be_changed():
+    assert TrainConfig.preset("tiny") == TrainConfig()
+    base = TrainConfig.preset("base", seed=5)
+    assert (base.d_model, base.num_layers, base.seed) == (512, 6, 5)
+    # The paper's peak, 7e-4 at step 4000.
+    assert base.rate()(4000) == pytest.approx(6.99e-4, rel=1e-3)
+    for name in PRESETS:
+        TrainConfig.preset(name)
+
+
+def test_a_toml_file_and_the_flags_after_it(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text('data = "reverse"\nsteps = 11\npeak = 0.25\n')
+    config = TrainConfig.from_toml(path, steps=13, warmup=2)
+    assert config == TrainConfig(data="reverse", steps=13, peak=0.25, warmup=2)
+
+
+@pytest.mark.bad_input  # The shape hook wants a float.
+def test_a_whole_number_is_welcome_where_a_fraction_is():
+    assert changed(peak=1, clip=2) == changed(peak=1.0, clip=2.0)
+
+
+def test_a_nan_stops_with_step_rate_and_last_good_checkpoint(
+    tmp_path, monkeypatch
+):
+    forward = Objective.forward
+    calls = []
+
+    def poisoned(self, *batch):
+        calls.append(1)
+        loss, count = forward(self, *batch)
+        return loss * (float("nan") if len(calls) == 4 else 1), count
+
+    config = changed(validate_every=7, save_every=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(Objective, "forward", poisoned)
+        with pytest.raises(
+            FloatingPointError,
+            match=r"step 4: .*nan.*learning rate 0\.004; the last good "
+            r"checkpoint is .*step-00000002",
+        ):
+            train(config, tmp_path / "cut", progress=False)
+    # Nothing is lost: without the poison it ends as it would have.
+    resumed = train(config, tmp_path / "cut", progress=False)
+    assert equal(resumed, train(config, tmp_path / "whole", progress=False))
+
+
+@pytest.mark.bad_input
+def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path, monkeypatch):
+    fsync, calls = os.fsync, []
+
+    def full(handle):
+        calls.append(1)
+        # Four files as it begins, five calls for a checkpoint.
+        if len(calls) > 4 + 5 + 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return fsync(handle)
+
+    folder = tmp_path / "cut"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(
+            OSError,
+            match=r"No space left.*last good checkpoint is .*step-00000002",
+        ) as told:
+            train(TINY, folder, progress=False)
+    assert told.value.errno == errno.ENOSPC
+    names = [path.name for path in (folder / "checkpoints").iterdir()]
+    assert names == ["step-00000002"]
+    whole = train(TINY, tmp_path / "whole", progress=False)
+    assert equal(train(TINY, folder, progress=False), whole)
+
+
+@pytest.mark.bad_input
+def test_another_configuration_is_refused_and_the_field_named(tmp_path):
+    train(TINY, tmp_path, progress=False)
+    with pytest.raises(
+        ValueError,
+        match=r"another configuration: expected peak = 0.5, got 0.005",
+    ):
+        train(changed(peak=0.5), tmp_path, progress=False)
+    # A checkpoint that was put there from another run.
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "d_ff": 7}))
+    with pytest.raises(ValueError, match=r"step-00000007.*d_ff = 7, got 5"):
+        train(changed(d_ff=7), tmp_path, progress=False)
+
+
+@pytest.mark.bad_input
+def test_another_number_of_processes_or_other_data_are_refused(tmp_path):
+    train(TINY, tmp_path, progress=False)
+    state = every(tmp_path / "checkpoints")[-1] / "state.json"
+    said = json.loads(state.read_text())
+    for name in ("processes", "batches_an_epoch"):
+        facts = {**said["facts"], name: 1234}
+        state.write_text(json.dumps({**said, "facts": facts}))
+        with pytest.raises(ValueError, match=rf"{name} = \d+, .*got 1234"):
+            train(TINY, tmp_path, progress=False)
+
+
+@pytest.mark.bad_input
+def test_a_checkpoint_cut_short_stops_the_run_and_nothing_goes(tmp_path):
+    train(TINY, tmp_path, progress=False)
+    found = every(tmp_path / "checkpoints")
+    file = found[-1] / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:1000])
+    for read in (lambda: train(TINY, tmp_path), lambda: load_trained(tmp_path)):
+        with pytest.raises(
+            ValueError,
+            match=r"00000007.model.safetensors: cut short.*got 1000; .*"
+            r"00000006 is whole: to go on from there, move",
+        ):
+            read()
+    assert every(tmp_path / "checkpoints") == found
+    found[-1].rename(tmp_path / "away")
+    train(TINY, tmp_path, progress=False)
+    assert file.read_bytes() != b""
+    assert every(tmp_path / "checkpoints") == found
+
+
+@pytest.mark.bad_input
+def test_a_run_is_not_begun_twice_nor_read_where_none_is(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no run has left a checkpoint"):
+        load_trained(tmp_path)
+    train(TINY, tmp_path, progress=False)
+    with pytest.raises(FileExistsError, match="a run already; resume it"):
+        train(TINY, tmp_path, resume=False, progress=False)
+    for number in (0, 4):
+        with pytest.raises(ValueError, match="average: expected 1 to 3"):
+            load_trained(tmp_path, average=number)
+
+
+@pytest.mark.bad_input
+def test_a_checkpoint_is_not_written_over(tmp_path):
+    model = nn.Linear(2, 3)
+    adam = torch.optim.Adam(model.parameters())
+    save(tmp_path, 1, model, adam)
+    with pytest.raises(FileExistsError, match="is there already"):
+        save(tmp_path, 1, model, adam)
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"data": "wmt"}, ValueError, "data: expected one of 'phrasebook'"),
+        ({"data": 3}, TypeError, "data: expected str, got 3"),
+        (
+            {"data": "tatoeba", "direction": "de-en"},
+            ValueError,
+            "direction: expected one of 'zh-en', 'en-zh', got 'de-en'",
+        ),
+        ({"script": "latin"}, ValueError, "script: expected one of None"),
+        (
+            {"script": "simplified"},
+            ValueError,
+            "script: expected None for the data 'copy', got 'simplified'",
+        ),
+        ({"direction": 7}, TypeError, "direction: expected str or None, got 7"),
+        ({"steps": 0}, ValueError, "steps: expected at least 1, got 0"),
+        ({"steps": 2.0}, TypeError, r"steps: expected int, got 2\.0"),
+        ({"steps": True}, TypeError, "steps: expected int, got True"),
+        ({"keep": 0}, ValueError, "keep: expected at least 1"),
+        ({"save_every": 0}, ValueError, "save_every: expected at least 1"),
+        ({"accumulate": -1}, ValueError, "accumulate: expected at least 1"),
+        ({"num_heads": 4}, ValueError, "num_heads: expected a divisor"),
+        ({"d_model": "6"}, TypeError, "d_model: expected int, got '6'"),
+        ({"dropout": 1.0}, ValueError, "dropout: expected a probability"),
+        ({"smoothing": 1}, ValueError, "smoothing: expected a share"),
+        ({"norm_first": 1}, TypeError, "norm_first: expected True or False"),
+        ({"bf16": "yes"}, TypeError, "bf16: expected True or False"),
+        ({"schedule": "cosine"}, ValueError, "schedule: expected one of 'noam"),
+        ({"peak": None}, ValueError, "peak: expected a learning rate"),
+        ({"peak": 0.0}, ValueError, "peak: expected a positive number"),
+        ({"peak": "1"}, TypeError, "peak: expected float or None, got '1'"),
+        ({"clip": -1.0}, ValueError, "clip: expected a positive number"),
+        ({"clip": float("nan")}, ValueError, "clip: expected a positive"),
+        ({"seed": -1}, ValueError, "seed: expected 0 to"),
+        ({"warmup": 8}, ValueError, "warmup: expected 0 to 7 steps"),
+        (
+            {"warmup": 0, "schedule": "noam"},
+            ValueError,
+            "warmup: expected 1 to inf steps",
+        ),
+        ({"batch_tokens": 12}, ValueError, "batch_tokens: expected at least"),
+        (
+            {"data": "phrasebook", "shared_vocab": True},
+            ValueError,
+            "shared_vocab: expected False for the data 'phrasebook'",
+        ),
+    ],
+)
+def test_a_field_that_does_not_fit_is_named(changes, error, says):
+    with pytest.raises(error, match=says):
+        changed(**changes)
+
+
+@pytest.mark.bad_input
+def test_an_unknown_key_is_named_with_the_nearest_one(tmp_path):
+    path = tmp_path / "run.toml"
+    cases = {
+        "warm_up = 3": r"run.toml: unknown key 'warm_up'.*is 'warmup'",
+        "steps = 'many'": r"run.toml: steps: expected int, got 'many'",
+        "steps = ": "run.toml: ",
+    }
+    for text, says in cases.items():
+        path.write_text(text)
+        with pytest.raises((TypeError, ValueError), match=says):
+            TrainConfig.from_toml(path)
+    with pytest.raises(FileNotFoundError, match=r"none\.toml"):
+        TrainConfig.from_toml(tmp_path / "none.toml")
+    with pytest.raises(ValueError, match=r"preset: expected one of 'tiny'"):
+        TrainConfig.preset("huge")
+    with pytest.raises(ValueError, match=r"'sead'; the nearest .* 'seed'"):
+        TrainConfig.preset("tiny", sead=3)
+
+
+@pytest.mark.bad_input
+def test_data_that_are_no_pairs_or_too_long_are_named():
+    with pytest.raises(ValueError, match="data: expected pairs of texts"):
+        corpus(changed(data="shakespeare"))
+    with pytest.raises(ValueError, match="longest: expected a number"):
+        make_task(changed(max_len=4))
+
+
+@pytest.mark.bad_input
+def test_a_folder_with_another_config_json_is_named(tmp_path):
+    for text in ("{", '{"color": 3}', '{"steps": "many"}', "[]"):
+        (tmp_path / "config.json").write_text(text)
+        with pytest.raises(ValueError, match=r"config\.json: "):
+            train(TINY, tmp_path, progress=False)
