@@ -1,0 +1,209 @@
+"""Recipes: train, measure, and write down what was reached.
+
+``python -m benchmarks.recipes NAME`` trains the configuration of that name in
+``benchmarks/recipes/``, once for each seed, and writes a file with the numbers,
+the device, the time, the memory and the versions. ``--table`` shows all files.
+A run that was stopped goes on where it was.
+"""
+
+import argparse
+import dataclasses
+import datetime
+import json
+import platform
+import re
+import resource
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+import companion
+from benchmarks.recipes_score import bleu, exact_match, validation_loss
+from benchmarks.recipes_table import table
+from companion.training import TrainConfig, load_trained, read_log, train
+from companion.training.checkpoint import every
+from companion.training.trained import CHECKPOINTS
+
+HERE = Path(__file__).parent
+TOML, RESULTS = HERE / "recipes", HERE / "results"
+LIBRARIES = ("torch", "sentencepiece", "sacrebleu")
+
+
+class Recipe(NamedTuple):
+    """How a model is measured, and what its number stands beside."""
+
+    measure: Callable
+    unit: str
+    digits: int = 1
+    beam: int = 1
+    average: int = 1
+    alpha: float = 0.6
+    beside: str = ""
+
+
+RECIPES = {
+    "phrasebook": Recipe(exact_match, "exact match, %"),
+    "copy": Recipe(exact_match, "exact match, %"),
+    "reverse": Recipe(exact_match, "exact match, %"),
+    "tatoeba": Recipe(bleu, "BLEU", beam=4, average=5),
+    "multi30k": Recipe(
+        bleu,
+        "tokenised BLEU",
+        2,
+        beam=5,
+        average=10,
+        beside="published 41.02 (Wu et al. 2021, Tiny)",
+    ),
+    "shakespeare": Recipe(
+        validation_loss,
+        "validation loss, nats a character",
+        4,
+        beside="published 1.4697 (nanoGPT: the best of its run, with learned "
+        "positions, GELU, AdamW and a cosine; here the end of the run)",
+    ),
+}
+
+
+def run(
+    name: str, seeds: int, steps: int | None, runs: Path, results: Path
+) -> Path:
+    """Trains and measures a recipe, and returns the file it wrote.
+
+    Raises:
+        ValueError: there is no recipe of that name, or ``seeds`` is below 1.
+        OSError, FloatingPointError: as ``companion.training.train``.
+    """
+    if name not in RECIPES:
+        raise ValueError(
+            f"name: expected one of {', '.join(RECIPES)}, got {name!r}"
+        )
+    if seeds < 1:
+        raise ValueError(f"seeds: expected at least 1, got {seeds}")
+    recipe, told = RECIPES[name], []
+    changes = {} if steps is None else {"steps": steps}
+    planned = TrainConfig.from_toml(TOML / f"{name}.toml")
+    for seed in range(seeds):
+        config = dataclasses.replace(planned, seed=seed, **changes)
+        folder = runs / f"{name}-{config.steps}" / f"seed-{seed}"
+        told.append(_one(recipe, config, folder))
+        score = f"{told[-1]['score']:.{recipe.digits}f}"
+        print(f"{name}, seed {seed}: {recipe.unit} {score}", flush=True)
+    result = _result(name, config, told) | {"planned_steps": planned.steps}
+    results.mkdir(parents=True, exist_ok=True)
+    short = "" if config.steps == planned.steps else f"-{config.steps}-steps"
+    path = results / f"recipe-{name}-{_slug(result['device'])}{short}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def _result(name: str, config: TrainConfig, told: list[dict]) -> dict:
+    recipe = RECIPES[name]
+    return {
+        "recipe": name,
+        "measure": recipe.unit,
+        "beside": recipe.beside,
+        "digits": recipe.digits,
+        "beam": recipe.beam,
+        **_machine(),
+        "runs": told,
+        "config": dataclasses.asdict(config),
+    }
+
+
+def _one(recipe: Recipe, config: TrainConfig, folder: Path) -> dict:
+    """Trains with one seed: what it reached, and what that took."""
+    began = time.process_time()
+    goes_on = folder.exists()
+    train(config, folder)
+    spent = time.process_time() - began
+    log = read_log(folder)
+    # A shortened run may have left fewer checkpoints.
+    averaged = min(recipe.average, len(every(folder / CHECKPOINTS)))
+    trained = load_trained(folder, average=averaged)
+    trained.model.to(companion.device())
+    score = recipe.measure(trained, beam=recipe.beam, alpha=recipe.alpha)
+    checked = [row["validation"] for row in log if row["validation"]]
+    return {
+        "seed": config.seed,
+        "score": score.value,
+        "over": score.over,
+        "averaged": averaged,
+        "last_validation_loss": checked[-1],
+        "best_validation_loss": min(checked),
+        # The sum of all steps, so that it is right if the run was resumed.
+        "seconds": sum(r["tokens"] / r["speed"] for r in log if r["speed"]),
+        "cpu_seconds": None if goes_on else spent,
+        "tokens": sum(row["tokens"] for row in log),
+        "memory_mib": _memory(),
+    }
+
+
+def _memory() -> float:
+    """The most that was ever in use: of the GPU, or else of the process."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated() / 2**20
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def _machine() -> dict:
+    return {
+        "kind": companion.device().type,
+        "device": _device_name(),
+        "threads": torch.get_num_threads(),
+        "date": datetime.date.today().isoformat(),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in LIBRARIES},
+        },
+    }
+
+
+def _device_name() -> str:
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [x.partition(": ")[2] for x in lines if x.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Reads the command line.
+
+    Raises:
+        SystemExit: it does not fit.
+    """
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.recipes")
+    parser.add_argument("name", nargs="?", choices=RECIPES)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, help="fewer than the recipe has")
+    parser.add_argument("--runs", type=Path, default=Path("runs/recipes"))
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.name:
+        run(
+            options.name,
+            options.seeds,
+            options.steps,
+            options.runs,
+            options.results,
+        )
+    elif not options.table:
+        parser.error("expected the name of a recipe, or --table")
+    if options.table or options.name:
+        print(table(RECIPES, options.results))
+
+
+if __name__ == "__main__":
+    main()

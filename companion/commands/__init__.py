@@ -1,0 +1,65 @@
+"""The command line: ``python -m companion train`` and ``… translate``.
+
+train      reads the options of a run, trains, and draws its curve
+translate  lets a trained model speak, and shows where it looked
+curve      the picture of a run
+alignment  attention as text, as SVG and as a page
+"""
+
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from importlib import import_module
+
+COMMANDS = {
+    "train": "train a model, or go on with a run that was stopped",
+    "translate": "translate a sentence with a trained model",
+}
+WRONG, STOPPED = 2, 130
+"""Exit codes: something does not fit; Ctrl-C, as shells say it."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs one command, and returns the code that the process ends with.
+
+    What the user can mend is told in one line, without a traceback.
+
+    Raises:
+        SystemExit: ``arguments`` are not those of a command, or ask for help.
+    """
+    try:
+        return _run(list(arguments))
+    except (ValueError, TypeError, OSError, FloatingPointError) as error:
+        process = f"process {rank()}: " if rank() else ""
+        print(f"{process}error: {error}", file=sys.stderr)
+        return WRONG
+    except KeyboardInterrupt:
+        return STOPPED
+
+
+def rank() -> int:
+    """Which process of a run this is; ``torchrun`` says so, 0 is the first."""
+    return int(os.environ.get("RANK", 0))
+
+
+def _run(arguments: list[str]) -> int:
+    parser = ArgumentParser(
+        prog="python -m companion",
+        description="Train a Transformer on this machine and try it.",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, line in COMMANDS.items():
+        one = commands.add_parser(
+            name, help=line, description=line, allow_abbrev=False
+        )
+        # Only the command that is asked for is imported: it brings PyTorch.
+        if arguments[:1] == [name]:
+            module = import_module(f"companion.commands.{name}")
+            module.add_options(one)
+            one.set_defaults(run=module.run)
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
+    return options.run(options)

@@ -1,0 +1,144 @@
+"""``python -m companion train``: from options to a trained folder."""
+
+import dataclasses
+import os
+from argparse import (
+    SUPPRESS,
+    ArgumentParser,
+    BooleanOptionalAction,
+    Namespace,
+    _ArgumentGroup,
+)
+from collections.abc import Callable
+from pathlib import Path
+from types import UnionType
+from typing import get_args
+
+import torch
+
+from companion.commands import STOPPED, rank
+from companion.commands.curve import draw
+from companion.training import TrainConfig, read_log, train
+from companion.training.checkpoint import every
+
+RUNS = Path("runs")
+"""Where a run lies if no folder is named."""
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """A flag for each field of ``TrainConfig``, and where all of it goes."""
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--preset", default="tiny", help="tiny (default), small or base"
+    )
+    source.add_argument(
+        "--config", metavar="TOML", help="a file of the fields below"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help=f"where the run lies (default: {RUNS}/DATA); what is there "
+        "already is gone on with",
+    )
+    fields = parser.add_argument_group(
+        "fields", "Each wins over the preset or the file."
+    )
+    for field in dataclasses.fields(TrainConfig):
+        _add_field(fields, field)
+
+
+def run(options: Namespace) -> int:
+    """Trains as ``options`` say, draws the curve, and says what there is.
+
+    Raises:
+        OSError, ValueError, TypeError, FloatingPointError: as ``train``.
+    """
+    config = chosen(options)
+    _choose_threads(config)
+    folder = options.folder or RUNS / config.data
+    _say(f"{config.data}, {config.steps} steps, in {folder}")
+    try:
+        train(config, folder)
+    except KeyboardInterrupt:
+        _say(_stopped(folder))
+        return STOPPED
+    if not rank():
+        _finish(config, folder)
+    return 0
+
+
+def chosen(options: Namespace) -> TrainConfig:
+    """The configuration that the options name: flags win over the file.
+
+    Raises:
+        OSError, TypeError, ValueError: as ``TrainConfig.from_toml``.
+    """
+    names = {field.name for field in dataclasses.fields(TrainConfig)}
+    flags = {k: v for k, v in vars(options).items() if k in names}
+    if options.config:
+        return TrainConfig.from_toml(options.config, **flags)
+    return TrainConfig.preset(options.preset, **flags)
+
+
+def _add_field(group: _ArgumentGroup, field: dataclasses.Field) -> None:
+    flag, how = "--" + field.name.replace("_", "-"), {"default": SUPPRESS}
+    if field.type is bool:
+        how["action"] = BooleanOptionalAction
+    else:
+        how["type"] = _reader(field.type)
+        how["metavar"] = "X"
+    group.add_argument(flag, **how, help=f"tiny: {field.default}")
+
+
+def _choose_threads(config: TrainConfig) -> None:
+    """One thread for a small model, unless the user has chosen."""
+    # At d_model 64 two threads wait for each other longer than they compute.
+    if config.d_model <= 128 and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+
+
+def _reader(kind: type | UnionType) -> Callable:
+    """What reads a flag; ``none`` is None where the field may be that."""
+    kinds = get_args(kind) or (kind,)
+
+    def read(text: str):
+        if type(None) in kinds and text.lower() == "none":
+            return None
+        return kinds[0](text)
+
+    # argparse names it in its errors.
+    read.__name__ = kinds[0].__name__
+    return read
+
+
+def _finish(config: TrainConfig, folder: Path) -> None:
+    log = read_log(folder)
+    picture = draw(log, folder / "curve.svg")
+    checked = [row for row in log if row["validation"] is not None]
+    told = [f"step {log[-1]['step']:.0f}", f"loss {log[-1]['loss']:.3f}"]
+    told += [f"validation {row['validation']:.3f}" for row in checked[-1:]]
+    _say(f"Done: {', '.join(told)}. The curve: {picture}")
+    if config.data != "shakespeare":
+        _say(
+            "Next: python -m companion translate "
+            f'"{_example(config)}" --folder {folder}'
+        )
+
+
+def _example(config: TrainConfig) -> str:
+    if config.sides() is None:
+        return "abc"
+    return {"zh": "我爱小猫", "en": "I love little cats"}.get(
+        config.sides()[0], "eine kleine katze schläft ."
+    )
+
+
+def _stopped(folder: Path) -> str:
+    found = every(folder / "checkpoints")
+    where = found[-1].name if found else "no checkpoint yet"
+    return f"\nStopped: {where} in {folder}. The same command goes on."
+
+
+def _say(line: str) -> None:
+    if not rank():
+        print(line, flush=True)

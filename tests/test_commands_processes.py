@@ -1,0 +1,73 @@
+"""The command line as a process: stopped by hand, and by torchrun in two."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from companion.training import read_log
+
+ROOT = Path(__file__).parents[1]
+SMALL = "--d-model 8 --d-ff 11 --num-heads 2 --warmup 3 --batch-tokens 256"
+PATIENCE = 120
+
+
+@pytest.fixture
+def environment(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def started(environment, folder, *more, by=("-m", "companion")):
+    return subprocess.Popen(
+        [sys.executable, *by, "train", "--folder", folder, *SMALL.split()]
+        + [str(argument) for argument in more],
+        cwd=ROOT,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_control_c_says_where_it_stopped_and_how_to_go_on(
+    tmp_path, environment
+):
+    options = ("--steps", 100_000, "--save-every", 2)
+    process = started(environment, tmp_path, *options)
+    deadline = time.monotonic() + PATIENCE
+    while not list(tmp_path.glob("checkpoints/step-*")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert err == ""
+    assert "Stopped: step-0" in out
+    assert "The same command goes on." in out
+
+
+def test_of_two_processes_one_speaks(tmp_path, environment):
+    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node=2")
+    process = started(
+        environment,
+        tmp_path,
+        "--steps",
+        5,
+        by=(*torchrun, "-m", "companion"),
+    )
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert [line.split()[0] for line in out.splitlines()] == [
+        "phrasebook,",
+        "Done:",
+        "Next:",
+    ]
+    assert [row["step"] for row in read_log(tmp_path)] == [1, 2, 3, 4, 5]
+    assert (tmp_path / "curve.svg").exists()

@@ -1,0 +1,285 @@
+"""Recipes: what they train, how they are measured, and what is written."""
+
+import json
+
+import pytest
+from standin import stand_in
+
+from benchmarks import recipes, recipes_score
+from benchmarks.recipes_score import bleu, exact_match, validation_loss
+from benchmarks.recipes_table import table
+from companion import decoding
+from companion.training import (
+    TrainConfig,
+    corpus,
+    load_trained,
+    read_log,
+    train,
+)
+
+SMALL = """vocab_size = 300
+d_model = 8
+num_heads = 2
+d_ff = 11
+batch_tokens = 512
+steps = 7
+warmup = 3
+save_every = 1
+"""
+SETTINGS = {"beam": 1, "alpha": 0.6}
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Recipes of seven steps on corpora of the same format."""
+    stand_in(tmp_path / "data", monkeypatch)
+    folder = tmp_path / "toml"
+    folder.mkdir()
+    for name in recipes.RECIPES:
+        text = f'data = "{name}"\n{SMALL}'
+        if name == "tatoeba":  # Chinese has many characters.
+            text = text.replace("= 300", "= 600")
+        (folder / f"{name}.toml").write_text(text)
+    monkeypatch.setattr(recipes, "TOML", folder)
+    return folder
+
+
+@pytest.fixture
+def trained(small, tmp_path):
+    """Trains the small recipe of a name."""
+
+    def made(name):
+        config = TrainConfig.from_toml(small / f"{name}.toml")
+        return train(config, tmp_path / "trained" / name)
+
+    return made
+
+
+@pytest.fixture
+def speaker(monkeypatch):
+    """A model that says whatever ``answer`` makes of a source's text."""
+
+    def speaks(trained, answer):
+        def translate(model, src, *, max_len, beam, alpha):
+            assert model is trained.model
+            texts = (trained.src_codec.decode(row) for row in src)
+            codec = trained.tgt_codec
+            return [[*codec.encode(answer(t)), codec.eos] for t in texts]
+
+        monkeypatch.setattr(recipes_score.decoding, "translate", translate)
+
+    return speaks
+
+
+# What is trained.
+
+
+def test_each_recipe_has_a_file_that_trains_what_it_is_called():
+    files = {path.stem: path for path in recipes.TOML.glob("*.toml")}
+    assert set(files) == set(recipes.RECIPES)
+    for name, path in files.items():
+        assert TrainConfig.from_toml(path).data == name
+
+
+def test_the_recipe_of_multi30k_is_the_tiny_one():
+    config = TrainConfig.from_toml(recipes.TOML / "multi30k.toml")
+    recipe = recipes.RECIPES["multi30k"]
+    assert (config.num_layers, config.d_model, config.d_ff) == (4, 128, 256)
+    assert (config.num_heads, config.dropout) == (4, 0.3)
+    assert (config.vocab_size, config.sides()) == (10_000, ("en", "de"))
+    assert (recipe.beam, recipe.average, config.keep) == (5, 10, 10)
+    assert "41.02" in recipe.beside
+
+
+def test_what_is_averaged_is_kept():
+    for name, recipe in recipes.RECIPES.items():
+        config = TrainConfig.from_toml(recipes.TOML / f"{name}.toml")
+        saved = config.steps // config.save_every
+        assert recipe.average <= min(config.keep, saved), name
+
+
+# How it is measured.
+
+
+def test_exact_match_is_the_share_that_is_the_reference(trained, speaker):
+    copier = trained("copy")
+    speaker(copier, lambda text: text if len(text) % 2 else text + "a")
+    test = corpus(copier.config).test
+    odd = sum(len(text) % 2 for text, _ in test)
+    assert 0 < odd < len(test)
+    score = exact_match(copier, **SETTINGS)
+    assert score.value == pytest.approx(100 * odd / len(test))
+    assert score.over == f"{len(test)} unseen sentences"
+
+
+@pytest.mark.parametrize(
+    ("name", "how"), [("multi30k", "tok:none"), ("tatoeba", "tok:13a")]
+)
+def test_bleu_is_that_of_each_answer_with_its_own_reference(
+    trained, speaker, name, how
+):
+    model = trained(name)
+    test = dict(corpus(model.config).test)
+    speaker(model, test.get)
+    score = bleu(model, **SETTINGS)
+    assert score.value == pytest.approx(100)
+    assert how in score.over
+
+    def worse(text):
+        return test[text].replace(" in ", " at ").replace(" im ", " am ")
+
+    speaker(model, worse)
+    value = bleu(model, **SETTINGS).value
+    assert value < 99
+    if name == "multi30k":
+        mine = decoding.bleu(
+            [worse(text).split() for text in test],
+            [text.split() for text in test.values()],
+        )
+        assert value == pytest.approx(mine)
+
+
+def test_a_model_speaks_for_itself(trained):
+    # Next to nothing was learnt, and a beam is not what greedy is.
+    score = bleu(trained("multi30k"), beam=2, alpha=0.6)
+    assert 0 <= score.value < 50
+
+
+@pytest.mark.parametrize("name", ["shakespeare", "phrasebook"])
+def test_the_validation_loss_is_what_the_trainer_logged(
+    trained, tmp_path, name
+):
+    model = trained(name)
+    logged = read_log(tmp_path / "trained" / name)[-1]["validation"]
+    assert validation_loss(model).value == pytest.approx(logged, rel=1e-4)
+
+
+# What is written.
+
+
+def launch(tmp_path, name, seeds=1, steps=None):
+    runs, results = tmp_path / "runs", tmp_path / "results"
+    path = recipes.run(name, seeds, steps, runs, results)
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_a_result_says_what_was_reached_on_what_and_how(small, tmp_path):
+    result = launch(tmp_path, "multi30k", seeds=2)
+    assert result["recipe"] == "multi30k"
+    assert result["config"]["steps"] == result["planned_steps"] == 7
+    assert set(result["versions"]) >= {"python", "torch", "sacrebleu"}
+    assert result["device"]
+    assert result["threads"] >= 1
+    first, second = result["runs"]
+    assert (first["seed"], second["seed"]) == (0, 1)
+    assert first["last_validation_loss"] != second["last_validation_loss"]
+    assert first["averaged"] == 7  # As many as there are, of 10.
+    for run in result["runs"]:
+        assert run["seconds"] > 0
+        assert run["cpu_seconds"] > 0
+        assert run["memory_mib"] > 50
+        assert run["tokens"] > 0
+    assert load_trained(tmp_path / "runs/multi30k-7/seed-1").config.seed == 1
+
+
+def test_a_run_that_was_stopped_is_gone_on_with(small, tmp_path):
+    first = launch(tmp_path, "copy")["runs"][0]
+    second = launch(tmp_path, "copy")["runs"][0]
+    assert second.pop("cpu_seconds") is None
+    assert first.pop("cpu_seconds") > 0
+    assert second.pop("memory_mib") >= first.pop("memory_mib")
+    assert first == second
+
+
+def test_the_table_has_a_row_for_each_result_and_for_what_is_missing(
+    small, tmp_path
+):
+    launch(tmp_path, "copy", seeds=2)
+    launch(tmp_path, "copy", steps=5)
+    launch(tmp_path, "shakespeare")
+    told = table(recipes.RECIPES, tmp_path / "results").splitlines()
+    assert len({line.count("|") for line in told}) == 1
+    cells = [[c.strip() for c in line.split("|")[1:-1]] for line in told[2:]]
+    found = [(row[0], row[3], row[4]) for row in cells]
+    assert found == [
+        ("phrasebook", "", ""),
+        ("copy", "0", "5 of 7"),
+        ("copy", "0, 1", "7"),
+        ("reverse", "", ""),
+        ("tatoeba", "", ""),
+        ("multi30k", "", ""),
+        ("shakespeare", "0", "7"),
+    ]
+    reached = [row[2] for row in cells]
+    assert [words == "not measured" for words in reached] == [
+        *(True, False, False, True, True, True, False)
+    ]
+    assert "1.4697" in cells[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cpu", "time"),
+    [
+        ("cuda", 30.0, "100 min"),
+        ("cpu", 30.0, "31 s of CPU"),
+        ("cpu", None, "100 min"),
+    ],
+)
+def test_a_band_is_from_the_worst_to_the_best(tmp_path, kind, cpu, time):
+    result = {
+        "recipe": "copy",
+        "measure": "exact match, %",
+        "beside": "",
+        "digits": 1,
+        "planned_steps": 7,
+        "kind": kind,
+        "device": "a machine",
+        "threads": 1,
+        "date": "2026-01-01",
+        "config": {"steps": 7},
+        "runs": [
+            {
+                "seed": seed,
+                "score": score,
+                "seconds": 60.0 * score,
+                "cpu_seconds": cpu and cpu + seed / 2,
+                "memory_mib": 5.0 + seed,
+            }
+            for seed, score in enumerate([9.96, 100.0, 10.04])
+        ],
+    }
+    (tmp_path / "recipe-copy-a.json").write_text(json.dumps(result))
+    assert table(["copy"], tmp_path).splitlines()[-1] == (
+        f"| copy | exact match, % | 10.0 … 100.0 | 0, 1, 2 | 7 | {time} | "
+        "7 MiB | a machine, 1 thread(s), 2026-01-01 |"
+    )
+
+
+def test_the_command_writes_a_result_and_shows_the_table(
+    small, tmp_path, capsys
+):
+    where = ["--runs", f"{tmp_path}/runs", "--results", f"{tmp_path}/results"]
+    recipes.main(["reverse", "--seeds", "1", "--steps", "3", *where])
+    first = capsys.readouterr().out
+    assert "reverse, seed 0: exact match, % 0.0" in first
+    recipes.main(["--table", *where])
+    assert capsys.readouterr().out in first
+
+
+# Bad input.
+
+
+@pytest.mark.bad_input
+def test_what_cannot_be_run_is_named(small, tmp_path):
+    with pytest.raises(ValueError, match=r"name: expected one of .*'poem'"):
+        launch(tmp_path, "poem")
+    with pytest.raises(ValueError, match="seeds: expected at least 1, got 0"):
+        launch(tmp_path, "copy", seeds=0)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.bad_input
+def test_a_command_without_a_recipe_says_what_there_is(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        recipes.main([])
+    assert "expected the name of a recipe" in capsys.readouterr().err
