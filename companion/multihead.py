@@ -124,15 +124,13 @@ class MultiHeadAttention(nn.Module):
         v = self._values(key, value)
         p = self.dropout if self.training else 0.0
         if mask is None:
-            gathered = F.scaled_dot_product_attention(q, k, v, dropout_p=p)
+            gathered = _attend(q, k, v, dropout_p=p)
             return self.out_proj(merge_heads(gathered))
         mask = mask[(None,) * (4 - mask.ndim)]  # PyTorch wants all four axes.
         # A row that may see nobody sees everybody, and is emptied afterwards:
         # in this way no NaN arises, in any backend and in any gradient.
         blind = ~mask.any(-1, keepdim=True)
-        gathered = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask | blind, dropout_p=p
-        )
+        gathered = _attend(q, k, v, attn_mask=mask | blind, dropout_p=p)
         return self.out_proj(merge_heads(gathered.masked_fill(blind, 0.0)))
 
     def weights(
@@ -180,6 +178,17 @@ class MultiHeadAttention(nn.Module):
         if kind != like.dtype and torch.is_autocast_enabled(like.device.type):
             like = x
         check_vectors(name, x, like, **axes)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, **how) -> Tensor:
+    """PyTorch's fused attention, on a CPU with numbers of 32 bits."""
+    if not (q.is_cpu and torch.is_autocast_enabled("cpu")):
+        return F.scaled_dot_product_attention(q, k, v, **how)
+    # Its backward pass multiplies small blocks, and on a CPU a small product in
+    # bfloat16 costs more to set up than to do: ten times the time of float32.
+    with torch.autocast("cpu", enabled=False):
+        wide = (x.float() for x in (q, k, v))
+        return F.scaled_dot_product_attention(*wide, **how).to(q.dtype)
 
 
 def _projection(width_in: int, width_out: int, bias: bool) -> nn.Linear:

@@ -1,0 +1,103 @@
+"""The clock, the machine, and what both are worth."""
+
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import torch
+
+PACKAGES = ("torch", "transformers", "x-transformers")
+
+
+class Spread(NamedTuple):
+    """Seconds, over some rounds: the middle, the least and the most."""
+
+    median: float
+    least: float
+    most: float
+
+
+def clock(device: str) -> float:
+    """Seconds: of CPU time on a CPU, of wall time once a GPU is done.
+
+    CPU time, because what else runs on the machine disturbs it least.
+    """
+    if device == "cpu":
+        return time.process_time()
+    torch.accelerator.synchronize()
+    return time.perf_counter()
+
+
+def interleaved(
+    runs: dict[str, Callable[[int], object]], *, rounds: int, device: str
+) -> dict[str, Spread]:
+    """How long each takes, in turns: A B C, A B C, and so on.
+
+    Whatever slows the machine down for a while then slows all of them. The
+    first round is not counted. A run is told the number of its round.
+    """
+    taken = {name: [] for name in runs}
+    for number in range(rounds + 1):
+        for name, run in runs.items():
+            start = clock(device)
+            run(number)
+            taken[name].append(clock(device) - start)
+    return {
+        name: Spread(median(some[1:]), min(some[1:]), max(some[1:]))
+        for name, some in taken.items()
+    }
+
+
+def once(run: Callable[[int], object], *, device: str) -> Spread:
+    """How long it takes, for what takes too long to be repeated."""
+    start = clock(device)
+    run(0)
+    seconds = clock(device) - start
+    return Spread(seconds, seconds, seconds)
+
+
+def matmul_rate(device: str, dtype: torch.dtype, *, size: int) -> float:
+    """The most multiply-adds times two that this machine does in a second."""
+    a = torch.randn(size, size, device=device, dtype=dtype)
+    times = interleaved({"mm": lambda _: a @ a}, rounds=7, device=device)
+    return 2 * size**3 / times["mm"].least
+
+
+def facts(device: str) -> dict[str, str]:
+    """What a number means nothing without."""
+    chip = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = (
+            line.partition(":")[2].strip()
+            for line in info.read_text(encoding="utf-8").splitlines()
+            if line.startswith("model name")
+        )
+        chip = next(names, chip)
+    if device != "cpu":
+        chip = torch.cuda.get_device_name()
+    return {
+        "date": date.today().isoformat(),
+        "machine": chip,
+        "device": device,
+        "threads": str(torch.get_num_threads()),
+        "clock": "CPU time" if device == "cpu" else "wall time",
+        "commit": _commit(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in PACKAGES},
+    }
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except FileNotFoundError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"

@@ -1,0 +1,180 @@
+"""Training steps: the same sizes, the same batches, each library's own way."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks.machine import Spread, interleaved, matmul_rate
+from benchmarks.peers import PEERS, SIZES, TOY, Size, batches, ours
+from companion.training import Objective, adam, update
+
+ROUNDS = {"toy": 1, "small": 15, "medium": 9, "base": 5}
+BASELINE = "nn.Transformer"
+REROUTED = "companion, fp32 matmuls rerouted (not plain fp32)"
+
+
+def race(*, small: bool, device: str) -> list[dict]:
+    """A row for each size and library; ratios are to ``nn.Transformer``."""
+    rows = []
+    for size in (TOY,) if small else SIZES:
+        rounds = ROUNDS[size.name]
+        runs = contestants(size, device, compiled=device != "cpu")
+        rows += _rows(size, interleaved(runs, rounds=rounds, device=device))
+    return rows
+
+
+def limit(*, small: bool, device: str) -> list[dict]:
+    """The share of the machine's own matrix products that a step reaches."""
+    side = 64 if small else 1024 if device == "cpu" else 8192
+    rates = {
+        "fp32": matmul_rate(device, torch.float32, size=side),
+        "bf16": matmul_rate(device, torch.bfloat16, size=side),
+    }
+    rows = []
+    for size in (TOY,) if small else SIZES:
+        steps = {
+            "fp32": _own(size, device, None),
+            "bf16": _own(size, device, torch.bfloat16),
+        }
+        rounds = 1 if small else 5
+        times = interleaved(steps, rounds=rounds, device=device)
+        work = flops(size, device)
+        rows += [
+            _share(size, kind, work, times[kind].median, rates[kind])
+            for kind in times
+        ]
+    return rows
+
+
+def _share(
+    size: Size, kind: str, work: float, seconds: float, rate: float
+) -> dict:
+    return {
+        "size": size.name,
+        "numbers": kind,
+        "GFLOP a step": work / 1e9,
+        "GFLOP/s": work / seconds / 1e9,
+        "GFLOP/s of a matmul": rate / 1e9,
+        "share": work / seconds / rate,
+    }
+
+
+def contestants(
+    size: Size, device: str, *, compiled: bool
+) -> dict[str, Callable[[int], None]]:
+    """One step of each, by name; the number says which batch it gets."""
+    runs = {"companion": _own(size, device, None)}
+    runs |= {name: _peer(kind, size, device) for name, kind in PEERS.items()}
+    runs["companion, bf16"] = _own(size, device, torch.bfloat16)
+    if compiled:
+        half = torch.bfloat16
+        runs["companion, compiled"] = _own(size, device, None, compiled=True)
+        runs["companion, bf16, compiled"] = _own(
+            size, device, half, compiled=True
+        )
+    if device == "cpu":
+        runs[REROUTED] = _rerouted(_own(size, device, None))
+    return runs
+
+
+def flops(size: Size, device: str) -> float:
+    """What a step multiplies and adds, counted while it runs."""
+    step = _own(size, device, None)
+    with FlopCounterMode(display=False) as counter:
+        step(0)
+    return counter.get_total_flops()
+
+
+def rerouting_error() -> dict[str, float]:
+    """How far a product is from the exact one, plain and rerouted."""
+    a, b = torch.randn(512, 512), torch.randn(512, 512)
+    exact = a.double() @ b.double()
+    found = {}
+
+    def measure(name: str) -> None:
+        found[name] = ((a @ b - exact).norm() / exact.norm()).item()
+
+    measure("plain")
+    _rerouted(lambda _: measure("rerouted"))(0)
+    return found
+
+
+def _own(
+    size: Size,
+    device: str,
+    autocast: torch.dtype | None,
+    *,
+    compiled: bool = False,
+) -> Callable[[int], None]:
+    torch.manual_seed(0)
+    model = ours(size).to(device).train()
+    objective = Objective(model)
+    if compiled:
+        objective.compile()
+    optimizer = adam(model.parameters(), lr=1e-4)
+    data = batches(size, 4, device=device)
+    settings = {"step": 1, "rate": 1e-4, "autocast": autocast}
+
+    def run(number: int) -> None:
+        batch = data[number % len(data)]
+        update(objective, optimizer, [batch], **settings)
+
+    return run
+
+
+def _peer(
+    kind: type[nn.Module], size: Size, device: str
+) -> Callable[[int], None]:
+    torch.manual_seed(0)
+    model = kind(size).to(device).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    data = batches(size, 4, device=device)
+
+    def run(number: int) -> Tensor:
+        loss = model.loss(*data[number % len(data)])
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss.item()
+
+    return run
+
+
+def _rerouted(run: Callable[[int], None]) -> Callable[[int], None]:
+    """``run``, with fp32 products that may use another library, or bf16.
+
+    Attention in plain products too: the fused one multiplies small blocks,
+    each of which costs the other library more to set up than to do.
+    """
+    switch = torch.backends.mkldnn.matmul
+
+    def rerouted(number: int) -> None:
+        before = switch.fp32_precision
+        switch.fp32_precision = "bf16"
+        try:
+            with sdpa_kernel(SDPBackend.MATH):
+                run(number)
+        finally:
+            switch.fp32_precision = before
+
+    return rerouted
+
+
+def _rows(size: Size, times: dict[str, Spread]) -> list[dict]:
+    tokens = sum(int((tgt[:, 1:] != 0).sum()) for _, tgt in batches(size, 4))
+    return [
+        {
+            "size": size.name,
+            "what": name,
+            "ms a step": 1e3 * spread.median,
+            "least": 1e3 * spread.least,
+            "most": 1e3 * spread.most,
+            "target tokens/s": tokens / 4 / spread.median,
+            "times nn.Transformer": times[BASELINE].median / spread.median,
+        }
+        for name, spread in times.items()
+    ]
