@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book serve test lint notebooks pins clean
+.PHONY: help book serve test lint notebooks bench pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -45,6 +45,9 @@ lint: $(VENV)/test ## check style
 
 notebooks: $(VENV)/test ## run the notebooks again and store their outputs
 	@$(BIN)/python tools/notebooks.py $(ONLY)
+
+bench: $(VENV)/test ## race the package against its peers, and note the results
+	@$(BIN)/python -m benchmarks $(ONLY)
 
 # torch brings the CUDA packages it needs, of the version it needs; a pin of
 # theirs, or of a CPU build, could not be installed everywhere.

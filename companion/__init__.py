@@ -9,6 +9,8 @@ CHAPTERS = (
     "masks",
     "blocks",
     "transformer",
+    "training",
+    "decoding",
 )
 """The chapters in order; chapter k imports only the modules before it."""
 

@@ -45,6 +45,10 @@ KEYS = {
     "masks": ("input[type=radio]", ARROWS),
     "depth": ("input[type=range]", ARROWS),
     "flow": ("button:has-text('Next')", ("Enter", "Enter")),
+    "noam": ("input[type=range]", ARROWS),
+    "doctor": ("button:has-text('Run B')", ("Enter",)),
+    "beam": ("button:has-text('Back')", ("Enter", "Enter")),
+    "sampling": ("input[type=range]", ARROWS),
 }
 
 

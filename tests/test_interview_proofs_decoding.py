@@ -9,7 +9,7 @@ import math
 import pytest
 import torch
 from answers import answers
-from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from companion import decoding, transformer
 
@@ -236,10 +236,12 @@ def test_a_step_of_one_token_stands_at_its_own_position():
 
 
 def test_a_step_reads_every_weight_for_one_position():
-    layer = nn.Linear(64, 128, bias=False)
+    network = small_model().encoder.layers[0].feed_forward
+    weights = network.up_proj.weight.numel() + network.down_proj.weight.numel()
     for positions in (1, 100):
-        operations = 2 * positions * layer.weight.numel()
-        assert operations / layer.weight.numel() == 2 * positions
+        with FlopCounterMode(display=False) as counter:
+            network(torch.randn(1, positions, 64))
+        assert counter.get_total_flops() / weights == 2 * positions
 
 
 def test_accept_or_resample_leaves_the_target_distribution():

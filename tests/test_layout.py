@@ -13,7 +13,11 @@ from companion import CHAPTERS
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "companion"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-SCRIPTS = [*MODULES, *sorted((ROOT / "tools").glob("*.py"))]
+SCRIPTS = [
+    *MODULES,
+    *sorted((ROOT / "tools").glob("*.py")),
+    *sorted((ROOT / "benchmarks").glob("*.py")),
+]
 # What chapters may import besides earlier chapters.
 OPEN_TO_ALL = {"costs", "data"}
 

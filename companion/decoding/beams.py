@@ -16,10 +16,11 @@ from companion.decoding.plain import RecomputingDecoder
 from companion.decoding.search import length_penalty
 
 BOS, EOS = Vocabulary.bos, Vocabulary.eos
+StepDecoder = CachedDecoder | RecomputingDecoder
 
 
 def search_beams(
-    decoder: CachedDecoder | RecomputingDecoder,
+    decoder: StepDecoder,
     src: Int[Tensor, "sentence src"],
     *,
     pad: int,
@@ -34,14 +35,13 @@ def search_beams(
         logits = decoder.step(tokens)
         logits[:, pad] = -torch.inf
         rows, tokens = beams.extend(logits)
-        going = beams.open()
-        if not going.any():
+        going = beams.open().nonzero().squeeze(1)
+        if len(going) == 0:
             break
-        if 2 * int(going.sum()) <= len(going):
-            kept = going.nonzero().squeeze(1)
-            mine = beams.keep(kept)
+        if 2 * len(going) <= len(beams.sentences):
+            mine = beams.keep(going)
             tokens = tokens[mine]
-            decoder.keep(kept, rows[mine])
+            decoder.keep(going, rows[mine])
         else:
             decoder.reorder(rows)
     return beams.best()

@@ -11,7 +11,7 @@ from companion.data.checks import (
     words_first,
 )
 from companion.data.vocabulary import Vocabulary
-from companion.decoding.beams import search_beams
+from companion.decoding.beams import StepDecoder, search_beams
 from companion.decoding.checks import check_number
 from companion.decoding.fast import CachedDecoder
 from companion.decoding.modes import evaluating
@@ -101,11 +101,7 @@ def check_source(model: Transformer, src: Tensor) -> None:
 
 
 def _search_greedily(
-    decoder: CachedDecoder | RecomputingDecoder,
-    src: Tensor,
-    *,
-    pad: int,
-    max_len: int,
+    decoder: StepDecoder, src: Tensor, *, pad: int, max_len: int
 ) -> list[list[int]]:
     said = [[] for _ in src]
     rows = list(range(len(src)))  # The sentence that each row writes.
