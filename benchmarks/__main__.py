@@ -30,7 +30,13 @@ RESULTS = Path(__file__).parent / "results"
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the sections that are asked for, and writes what they found."""
-    asked = _parser().parse_args(arguments)
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    if asked.device.startswith("cuda") and not torch.cuda.is_available():
+        parser.error(
+            f"device: expected cpu, for PyTorch finds no CUDA here, got "
+            f"{asked.device}"
+        )
     # One thread: what several threads take depends on who else is running.
     torch.set_num_threads(1)
     found = {}

@@ -27,6 +27,7 @@ from benchmarks.recipes_score import bleu, exact_match, validation_loss
 from benchmarks.recipes_table import table
 from companion.training import TrainConfig, load_trained, read_log, train
 from companion.training.checkpoint import every
+from companion.training.log import LOG
 from companion.training.trained import CHECKPOINTS
 
 HERE = Path(__file__).parent
@@ -85,8 +86,8 @@ def run(
     if seeds < 1:
         raise ValueError(f"seeds: expected at least 1, got {seeds}")
     recipe, told = RECIPES[name], []
-    changes = {} if steps is None else {"steps": steps}
     planned = TrainConfig.from_toml(TOML / f"{name}.toml")
+    changes = {} if steps is None else _shortened(planned, steps)
     for seed in range(seeds):
         config = dataclasses.replace(planned, seed=seed, **changes)
         folder = runs / f"{name}-{config.steps}" / f"seed-{seed}"
@@ -99,6 +100,14 @@ def run(
     path = results / f"recipe-{name}-{_slug(result['device'])}{short}.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return path
+
+
+def _shortened(planned: TrainConfig, steps: int) -> dict:
+    """What changes with the number of steps: a warm-up longer than that."""
+    if planned.schedule == "noam" or planned.warmup <= steps:
+        return {"steps": steps}
+    print(f"warm-up shortened to {steps} steps from {planned.warmup}")
+    return {"steps": steps, "warmup": steps}
 
 
 def _result(name: str, config: TrainConfig, told: list[dict]) -> dict:
@@ -127,7 +136,7 @@ def _one(recipe: Recipe, config: TrainConfig, folder: Path) -> dict:
     trained = load_trained(folder, average=averaged)
     trained.model.to(companion.device())
     score = recipe.measure(trained, beam=recipe.beam, alpha=recipe.alpha)
-    checked = [row["validation"] for row in log if row["validation"]]
+    checked = _validations(log, folder)
     return {
         "seed": config.seed,
         "score": score.value,
@@ -141,6 +150,16 @@ def _one(recipe: Recipe, config: TrainConfig, folder: Path) -> dict:
         "tokens": sum(row["tokens"] for row in log),
         "memory_mib": _memory(),
     }
+
+
+def _validations(log: list[dict], folder: Path) -> list[float]:
+    checked = [row["validation"] for row in log if row["validation"]]
+    if not checked:
+        raise ValueError(
+            f"{folder / LOG}: expected the log of the whole run, got "
+            f"{len(log)} rows; to measure it again, move {folder} away"
+        )
+    return checked
 
 
 def _memory() -> float:
@@ -192,13 +211,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args(arguments)
     if options.name:
-        run(
-            options.name,
-            options.seeds,
-            options.steps,
-            options.runs,
-            options.results,
-        )
+        try:
+            run(
+                options.name,
+                options.seeds,
+                options.steps,
+                options.runs,
+                options.results,
+            )
+        except (ValueError, OSError, FloatingPointError) as error:
+            parser.error(str(error))
     elif not options.table:
         parser.error("expected the name of a recipe, or --table")
     if options.table or options.name:

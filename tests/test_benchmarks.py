@@ -402,3 +402,13 @@ def test_a_part_measured_again_leaves_the_other_parts(tmp_path):
     sections = json.loads(data.read_text(encoding="utf-8"))["sections"]
     assert sections == first | {"training": [{"size": "x"}]}
     assert "| 7 |" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.bad_input
+def test_a_device_that_is_not_here_is_named(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit, match="2"):
+        main(["training", "--small", "--device", "cuda"])
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert "device: expected cpu" in told
+    assert told.endswith("got cuda")

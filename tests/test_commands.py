@@ -12,11 +12,13 @@ import torch
 from standin import stand_in
 
 from benchmarks.recipes_score import exact_match
-from companion.commands import alignment, curve, main
+from companion.commands import alignment, curve, fields, main
 from companion.commands import train as train_command
 from companion.commands.alignment import as_text, columns
 from companion.commands.translate import looked, newest, read
 from companion.training import TrainConfig, load_trained, read_log, trainer
+from companion.training.checkpoint import every
+from companion.training.config import DIRECTIONS, SCHEDULES, SCRIPTS
 
 ROOT = Path(__file__).parents[1]
 SMALL = "--d-model 8 --d-ff 11 --num-heads 2 --warmup 3 --batch-tokens 256"
@@ -97,10 +99,12 @@ def test_each_task_has_a_sentence_to_try_next(tmp_path, say, monkeypatch):
         ("phrasebook", "en-zh"): '"I love little cats"',
         ("reverse", None): '"abc"',
         ("multi30k", "de-en"): '"eine kleine katze schläft ."',
+        # As the model has read it: in lower case.
+        ("multi30k", "en-de"): '"a small cat is sleeping ."',
     }
     for (data, direction), sentence in sentences.items():
         more = ["--direction", direction] if direction else []
-        folder = tmp_path / data
+        folder = tmp_path / f"{data}-{direction}"
         code, out, err = say(
             *("train", "--folder", folder, "--data", data, *SHORT),
             *("--vocab-size", "300", *more),
@@ -143,6 +147,15 @@ def test_every_field_of_a_run_has_a_flag(capsys):
     told = capsys.readouterr().out
     for field in dataclasses.fields(TrainConfig):
         assert f"--{field.name.replace('_', '-')}" in told
+    assert set(fields.MEANINGS) == {
+        f.name for f in dataclasses.fields(TrainConfig)
+    }
+    one_line = " ".join(told.split())
+    for field in dataclasses.fields(TrainConfig):
+        assert fields.told(field) in one_line
+    for choices in (DIRECTIONS, SCHEDULES, SCRIPTS[1:]):
+        assert f"({', '.join(choices)})" in one_line
+    assert "on a CPU the first steps take minutes" in one_line
 
 
 def test_a_stopped_run_says_so_and_the_same_command_goes_on(
@@ -167,6 +180,34 @@ def test_a_stopped_run_says_so_and_the_same_command_goes_on(
     assert say(*command)[0] == 0
     # The curve is that of the whole run.
     assert [row["step"] for row in drawn] == list(range(1, 14))
+
+
+def test_stopped_before_a_checkpoint_it_says_that_it_begins_anew(
+    tmp_path, say, monkeypatch
+):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trainer, "update", stopped)
+    code, out, _ = say("train", "--folder", tmp_path, *SHORT)
+    assert code == 130
+    assert f"no checkpoint yet in {tmp_path}" in out
+    assert "The same command begins anew." in out
+    assert "goes on" not in out
+
+
+def test_a_finished_run_without_its_log_is_whole_and_has_no_curve(
+    tmp_path, say
+):
+    command = ["train", "--folder", tmp_path, *SHORT]
+    say(*command)
+    (tmp_path / "log.csv").unlink()
+    (tmp_path / "curve.svg").unlink()
+    code, out, err = say(*command)
+    assert (code, err) == (0, "")
+    lost = f"No curve: {tmp_path / 'log.csv'} has lost its rows."
+    assert f"Done: step 13. {lost}" in out
+    assert not (tmp_path / "curve.svg").exists()
 
 
 # The curve.
@@ -263,15 +304,32 @@ def test_the_text_may_follow_the_option(run, say):
 def test_the_newest_run_answers(short, say, monkeypatch):
     older = short.with_name("older")
     assert main(["train", "--folder", str(older), *SHORT]) == 0
-    os.utime(older / "log.csv", (1, 1))
+    last = {f: every(f / "checkpoints")[-1] for f in (short, older)}
+    os.utime(last[older], (1, 1))
     assert newest(short.parent) == short
-    os.utime(short / "log.csv", (0, 0))
+    os.utime(last[short], (0, 0))
     assert newest(short.parent) == older
 
     monkeypatch.chdir(short.parents[1])
     said = [say("translate", "我爱小猫", *f) for f in ([], ["--folder", older])]
     assert said[0] == said[1]
     assert said[0][0] == 0
+
+
+def test_a_newer_run_that_cannot_answer_is_passed_over(
+    tmp_path, say, monkeypatch
+):
+    stand_in(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *SHORT]) == 0
+    poems = ["--data", "shakespeare", "--max-len", "11"]
+    assert main(["train", *poems, *SHORT]) == 0
+    begun = Path("runs/begun")  # It has no checkpoint yet.
+    begun.mkdir()
+    for name in ("source.codec", "target.codec", "config.json", "log.csv"):
+        (begun / name).write_bytes(Path("runs/phrasebook", name).read_bytes())
+    assert newest(Path("runs")) == Path("runs/phrasebook")
+    assert say("translate", "我")[0] == 0
 
 
 def test_the_answer_is_as_long_as_wanted_at_most(short, say):

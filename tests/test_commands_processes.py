@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from companion.training import read_log
+from companion.training.disk import alone_in
 
 ROOT = Path(__file__).parents[1]
 SMALL = "--d-model 8 --d-ff 11 --num-heads 2 --warmup 3 --batch-tokens 256"
@@ -51,6 +52,31 @@ def test_control_c_says_where_it_stopped_and_how_to_go_on(
     assert err == ""
     assert "Stopped: step-0" in out
     assert "The same command goes on." in out
+
+
+def test_a_second_run_is_refused_until_the_first_is_killed(
+    tmp_path, environment
+):
+    options = ("--steps", 100_000, "--save-every", 2)
+    first = started(environment, tmp_path, *options)
+    deadline = time.monotonic() + PATIENCE
+    while not list(tmp_path.glob("checkpoints/step-*")):
+        assert first.poll() is None, first.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    second = started(environment, tmp_path, *options)
+    _, err = second.communicate(timeout=PATIENCE)
+    assert second.returncode == 2
+    assert err.count("\n") == 1
+    assert "another process is training here" in err
+    assert first.poll() is None
+    first.kill()
+    first.communicate(timeout=PATIENCE)
+    # Killed, it stands in nobody's way.
+    with alone_in(tmp_path):
+        pass
+    steps = [row["step"] for row in read_log(tmp_path)]
+    assert steps == [*range(1, len(steps) + 1)]
 
 
 def test_of_two_processes_one_speaks(tmp_path, environment):

@@ -1,6 +1,7 @@
 """Recipes: what they train, how they are measured, and what is written."""
 
 import json
+from pathlib import Path
 
 import pytest
 from standin import stand_in
@@ -17,6 +18,7 @@ from companion.training import (
     train,
 )
 
+ROOT = Path(__file__).parents[1]
 SMALL = """vocab_size = 300
 d_model = 8
 num_heads = 2
@@ -266,7 +268,35 @@ def test_the_command_writes_a_result_and_shows_the_table(
     assert capsys.readouterr().out in first
 
 
+def test_fewer_steps_than_the_warm_up_shorten_it_and_say_so(
+    small, tmp_path, capsys
+):
+    where = ["--runs", f"{tmp_path}/runs", "--results", f"{tmp_path}/results"]
+    recipes.main(["copy", "--seeds", "1", "--steps", "2", *where])
+    assert "warm-up shortened to 2 steps from 3" in capsys.readouterr().out
+    [path] = (tmp_path / "results").glob("*-2-steps.json")
+    config = json.loads(path.read_text())["config"]
+    assert (config["steps"], config["warmup"]) == (2, 2)
+
+
 # Bad input.
+
+
+@pytest.mark.bad_input
+def test_what_does_not_fit_is_told_without_a_traceback(small, tmp_path, capsys):
+    where = ["--runs", f"{tmp_path}/runs", "--results", f"{tmp_path}/results"]
+    with pytest.raises(SystemExit, match="2"):
+        recipes.main(["copy", "--steps", "0", *where])
+    assert "steps: expected at least 1, got 0" in capsys.readouterr().err
+
+
+@pytest.mark.bad_input
+def test_a_run_that_lost_its_log_is_not_measured(small, tmp_path):
+    launch(tmp_path, "copy")
+    [log] = (tmp_path / "runs").rglob("seed-0/log.csv")
+    log.unlink()
+    with pytest.raises(ValueError, match=r"log\.csv: expected .* got 0 rows"):
+        launch(tmp_path, "copy")
 
 
 @pytest.mark.bad_input
@@ -283,3 +313,8 @@ def test_a_command_without_a_recipe_says_what_there_is(capsys):
     with pytest.raises(SystemExit, match="2"):
         recipes.main([])
     assert "expected the name of a recipe" in capsys.readouterr().err
+
+
+def test_the_readme_shows_what_the_results_say():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert table(recipes.RECIPES, recipes.RESULTS) in readme

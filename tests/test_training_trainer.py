@@ -25,6 +25,7 @@ from companion.training import (
 )
 from companion.training.checkpoint import average, every, save
 from companion.training.config import DIRECTIONS
+from companion.training.disk import LOCK, alone_in
 from companion.training.presets import PRESETS
 from companion.training.steps import Objective
 from companion.training.trained import build
@@ -198,7 +199,9 @@ def test_a_language_model_reads_windows_without_padding(corpora):
 
 def test_what_a_run_leaves_is_as_documented(tmp_path):
     trained = train(TINY, tmp_path, progress=False)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
+    names = {path.name for path in tmp_path.iterdir()}
+    # Not every system keeps a lock that nobody holds.
+    assert sorted(names - {LOCK}) == [
         "checkpoints",
         "config.json",
         "log.csv",
@@ -251,6 +254,36 @@ def test_a_finished_run_takes_no_more_steps(tmp_path, monkeypatch):
     trained = train(TINY, tmp_path, progress=False)
     stopped_at(monkeypatch, 8, AssertionError("a step too many"))
     assert equal(train(TINY, tmp_path, progress=False), trained)
+
+
+def test_what_somebody_else_keeps_in_the_folder_stays(tmp_path):
+    mine = [
+        tmp_path / "mine.tmp",
+        tmp_path / "log.csv.tmp",
+        tmp_path / "notes.12.tmp",
+        tmp_path / "checkpoints" / ".step-by-step",
+        tmp_path / "checkpoints" / "step-old",
+    ]
+    rests = [
+        tmp_path / f"{name}.12.tmp"
+        for name in ("config.json", "log.csv", "source.codec", "target.codec")
+    ]
+    mine[-1].mkdir(parents=True)
+    mine[-2].mkdir()
+    for path in (*mine[:-2], *rests):
+        path.write_text("mine")
+    trained = train(TINY, tmp_path, progress=False)
+    assert all(path.exists() for path in mine)
+    assert not any(path.exists() for path in rests)
+    # Nor is it taken for a checkpoint.
+    assert equal(load_trained(tmp_path), trained)
+
+
+def test_data_that_are_not_to_be_had_leave_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMPANION_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(OSError, match="nowhere"):
+        train(changed(data="tatoeba"), tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_seed_decides_and_the_callers_random_numbers_do_not(tmp_path):
@@ -444,6 +477,79 @@ def test_a_run_is_not_begun_twice_nor_read_where_none_is(tmp_path):
 
 
 @pytest.mark.bad_input
+def test_a_folder_in_which_another_trains_is_refused(tmp_path):
+    train(TINY, tmp_path, progress=False)
+    log = (tmp_path / "log.csv").read_bytes()
+    (tmp_path / "log.csv.12.tmp").touch()  # The other writes just now.
+    with (
+        alone_in(tmp_path),
+        pytest.raises(BlockingIOError, match="another process is training"),
+    ):
+        train(TINY, tmp_path, progress=False)
+    assert (tmp_path / "log.csv.12.tmp").exists()
+    assert (tmp_path / "log.csv").read_bytes() == log
+    train(TINY, tmp_path, progress=False)  # It has ended.
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("damaged", "says"),
+    [
+        ({}, "expected step of type int"),
+        ([1], "expected step of type int"),
+        ({"step": 7, "rng": []}, "expected facts of type dict, .* got None"),
+        ({"files": {"model.safetensors": {}}}, "a fingerprint of model"),
+        ({"facts": {}}, "expected the fact 'config' in its state"),
+    ],
+)
+def test_a_state_without_its_keys_is_named(tmp_path, damaged, says):
+    train(TINY, tmp_path, progress=False)
+    found = every(tmp_path / "checkpoints")
+    state = found[-1] / "state.json"
+    if damaged and set(damaged) <= {"files", "facts"}:
+        damaged = {**json.loads(state.read_text()), **damaged}
+    state.write_text(json.dumps(damaged))
+    with pytest.raises(ValueError, match=rf"step-00000007.*{says}"):
+        train(TINY, tmp_path, progress=False)
+    assert every(tmp_path / "checkpoints") == found
+    assert len(read_log(tmp_path)) == 7
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize("name", ["source.codec", "target.codec"])
+def test_a_codec_that_is_gone_is_named(tmp_path, name):
+    train(TINY, tmp_path, progress=False)
+    (tmp_path / name).unlink()
+    for read in (train, lambda _, folder: load_trained(folder)):
+        with pytest.raises(FileNotFoundError, match=name):
+            read(TINY, tmp_path)
+    assert len(read_log(tmp_path)) == 7
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("data", "got"),
+    [(b"\xff\xfe", "no text"), (b"day,weight\n1,70\n", "day,weight")],
+)
+def test_a_log_of_something_else_is_named_and_stays(tmp_path, data, got):
+    path = tmp_path / "log.csv"
+    path.write_bytes(data)
+    for read in (
+        lambda: train(TINY, tmp_path, progress=False),
+        lambda: read_log(tmp_path),
+    ):
+        with pytest.raises(ValueError, match=rf"log\.csv: expected .*{got}"):
+            read()
+    assert path.read_bytes() == data
+
+
+@pytest.mark.bad_input
+def test_a_length_that_keeps_no_pair_is_named_as_the_user_does(tmp_path):
+    with pytest.raises(ValueError, match=r"^max_len: expected .* got 4"):
+        train(changed(max_len=4), tmp_path, progress=False)
+
+
+@pytest.mark.bad_input
 def test_a_checkpoint_is_not_written_over(tmp_path):
     model = nn.Linear(2, 3)
     adam = torch.optim.Adam(model.parameters())
@@ -538,7 +644,14 @@ def test_data_that_are_no_pairs_or_too_long_are_named():
 
 @pytest.mark.bad_input
 def test_a_folder_with_another_config_json_is_named(tmp_path):
-    for text in ("{", '{"color": 3}', '{"steps": "many"}', "[]"):
+    for text, says in (
+        ("{", "cut short"),
+        ('{"data": "co', "cut short"),
+        ('{"color": 3}', "unknown key 'color'"),
+        ('{"steps": "many"}', "steps: expected int"),
+        ("[1]", r"expected a table of fields, got \[1\]"),
+        ("[]", "expected a table of fields"),
+    ):
         (tmp_path / "config.json").write_text(text)
-        with pytest.raises(ValueError, match=r"config\.json: "):
+        with pytest.raises(ValueError, match=rf"config\.json: {says}"):
             train(TINY, tmp_path, progress=False)

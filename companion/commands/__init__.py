@@ -2,6 +2,7 @@
 
 train      reads the options of a run, trains, and draws its curve
 translate  lets a trained model speak, and shows where it looked
+fields     what each option of a run means
 curve      the picture of a run
 alignment  attention as text, as SVG and as a page
 """

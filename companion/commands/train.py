@@ -9,7 +9,7 @@ from argparse import (
     Namespace,
     _ArgumentGroup,
 )
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import get_args
@@ -17,9 +17,11 @@ from typing import get_args
 import torch
 
 from companion.commands import STOPPED, rank
-from companion.commands.curve import draw
+from companion.commands.curve import Row, draw
+from companion.commands.fields import told
 from companion.training import TrainConfig, read_log, train
 from companion.training.checkpoint import every
+from companion.training.log import LOG
 
 RUNS = Path("runs")
 """Where a run lies if no folder is named."""
@@ -87,7 +89,9 @@ def _add_field(group: _ArgumentGroup, field: dataclasses.Field) -> None:
     else:
         how["type"] = _reader(field.type)
         how["metavar"] = "X"
-    group.add_argument(flag, **how, help=f"tiny: {field.default}")
+    # A % is a format to argparse.
+    text = told(field).replace("%", "%%")
+    group.add_argument(flag, **how, help=text)
 
 
 def _choose_threads(config: TrainConfig) -> None:
@@ -113,11 +117,14 @@ def _reader(kind: type | UnionType) -> Callable:
 
 def _finish(config: TrainConfig, folder: Path) -> None:
     log = read_log(folder)
-    picture = draw(log, folder / "curve.svg")
-    checked = [row for row in log if row["validation"] is not None]
-    told = [f"step {log[-1]['step']:.0f}", f"loss {log[-1]['loss']:.3f}"]
-    told += [f"validation {row['validation']:.3f}" for row in checked[-1:]]
-    _say(f"Done: {', '.join(told)}. The curve: {picture}")
+    if log:
+        picture = draw(log, folder / "curve.svg")
+        _say(f"Done: {_reached(log)}. The curve: {picture}")
+    else:
+        _say(
+            f"Done: step {config.steps}. No curve: {folder / LOG} has lost "
+            "its rows."
+        )
     if config.data != "shakespeare":
         _say(
             "Next: python -m companion translate "
@@ -125,18 +132,33 @@ def _finish(config: TrainConfig, folder: Path) -> None:
         )
 
 
+def _reached(log: Sequence[Row]) -> str:
+    checked = [row for row in log if row["validation"] is not None]
+    last = [f"step {log[-1]['step']:.0f}", f"loss {log[-1]['loss']:.3f}"]
+    last += [f"validation {row['validation']:.3f}" for row in checked[-1:]]
+    return ", ".join(last)
+
+
 def _example(config: TrainConfig) -> str:
     if config.sides() is None:
         return "abc"
-    return {"zh": "我爱小猫", "en": "I love little cats"}.get(
-        config.sides()[0], "eine kleine katze schläft ."
-    )
+    read = config.sides()[0]
+    if config.data == "multi30k":  # Its text is in lower case, and in tokens.
+        return {
+            "en": "a small cat is sleeping .",
+            "de": "eine kleine katze schläft .",
+        }[read]
+    return {"zh": "我爱小猫", "en": "I love little cats"}[read]
 
 
 def _stopped(folder: Path) -> str:
     found = every(folder / "checkpoints")
-    where = found[-1].name if found else "no checkpoint yet"
-    return f"\nStopped: {where} in {folder}. The same command goes on."
+    if not found:
+        return (
+            f"\nStopped: no checkpoint yet in {folder}. The same command "
+            "begins anew."
+        )
+    return f"\nStopped: {found[-1].name} in {folder}. The same command goes on."
 
 
 def _say(line: str) -> None:

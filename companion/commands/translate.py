@@ -12,6 +12,8 @@ from companion.commands.alignment import KINDS, as_text, save
 from companion.commands.train import RUNS
 from companion.data.codecs import Codec
 from companion.training import Trained, load_trained
+from companion.training.checkpoint import every
+from companion.training.trained import CHECKPOINTS, SOURCE
 
 TRAIN = "python -m companion train"
 
@@ -20,7 +22,7 @@ def add_options(parser: ArgumentParser) -> None:
     """What to say, who says it, and how hard it searches."""
     add = parser.add_argument
     add("text", nargs="?", help="a sentence, in quotes")
-    which = f"the run to take (default: the newest in {RUNS})"
+    which = f"the run to take (default: in {RUNS} the newest that translates)"
     add("--folder", type=Path, help=which)
     add("--beam", type=int, default=4, help="1 is greedy; default 4")
     helped = "how much a long answer is helped (default 0.6)"
@@ -55,19 +57,24 @@ def run(options: Namespace) -> int:
 
 
 def newest(runs: Path) -> Path:
-    """The run that trained last.
+    """The run with the newest checkpoint, of those that translate.
 
     Raises:
         FileNotFoundError: there is none.
     """
-    found = runs.glob("*/log.csv")
-    last = max(found, key=lambda log: log.stat().st_mtime, default=None)
-    if last is None:
+    saved = {
+        codec.parent: every(codec.parent / CHECKPOINTS)[-1:]
+        for codec in runs.glob(f"*/{SOURCE}")
+    }
+    times = {
+        run: last[0].stat().st_mtime for run, last in saved.items() if last
+    }
+    if not times:
         raise FileNotFoundError(
-            f"no trained model in {runs.absolute()}; to train one, type: "
-            f"{TRAIN}"
+            f"no trained model in {runs.absolute()} that translates; to train "
+            f"one, type: {TRAIN}"
         )
-    return last.parent
+    return max(times, key=times.get)
 
 
 def read(trained: Trained, text: str) -> Tensor:

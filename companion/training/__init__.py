@@ -10,7 +10,7 @@ config       what a run is made of, from TOML, from flags, or from
 presets      runs that have a name
 tasks        what it learns from
 trainer      the run: a bar, a log, checkpoints, and going on after a kill
-checkpoint   folders that are whole or not there; averaging some
+checkpoint, state  folders that are whole or not there; averaging some
 trained      what a run leaves behind, and reading it
 log          a row a step
 distributed  several processes as one

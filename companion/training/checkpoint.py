@@ -9,6 +9,7 @@ read a checkpoint runs no code of whoever wrote it.
 
 import errno
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +21,13 @@ from torch import Tensor, nn
 
 from companion.training.disk import fingerprint, write_folder
 from companion.training.randomness import random_state, restore
+from companion.training.state import (
+    MODEL,
+    OPTIMIZER,
+    STATE,
+    check,
+)
 
-MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"
-STATE = "state.json"
 Tensors = dict[str, Shaped[Tensor, "..."]]
 
 
@@ -110,46 +115,13 @@ def latest(folder: Path | str) -> Path | None:
 
 
 def every(folder: Path | str) -> list[Path]:
-    """The checkpoints in ``folder``, the oldest first."""
+    """The checkpoints in ``folder``, the oldest first.
+
+    Another name, such as ``step-old``, is none of them.
+    """
     found = Path(folder).glob("step-*")
-    return sorted(found, key=lambda path: int(path.name.split("-")[1]))
-
-
-def check(path: Path) -> dict:
-    """The state that a checkpoint holds, once each of its files is whole.
-
-    Raises:
-        FileNotFoundError: there is no checkpoint at ``path``.
-        ValueError: a file is missing, cut short or changed.
-    """
-    state = read_state(path)
-    for name, wanted in state["files"].items():
-        file = path / name
-        data = file.read_bytes() if file.exists() else b""
-        got = fingerprint(data)
-        if got["bytes"] != wanted["bytes"]:
-            raise ValueError(
-                f"{file}: cut short: expected {wanted['bytes']} bytes, got "
-                f"{got['bytes']}"
-            )
-        if got != wanted:
-            raise ValueError(f"{file}: its checksum is not the one it had")
-    return state
-
-
-def read_state(path: Path) -> dict:
-    """What ``state.json`` holds: step, facts, fingerprints, random numbers.
-
-    Raises:
-        FileNotFoundError: there is no checkpoint at ``path``.
-        ValueError: the file is missing or cut short.
-    """
-    if not path.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "no checkpoint", str(path))
-    try:
-        return json.loads((path / STATE).read_bytes())
-    except (FileNotFoundError, ValueError):
-        raise ValueError(f"{path / STATE}: missing or cut short") from None
+    named = [p for p in found if re.fullmatch(r"step-\d+", p.name)]
+    return sorted(named, key=lambda path: int(path.name.split("-")[1]))
 
 
 def tidy(folder: Path | str, *, keep: int | None = None) -> None:
@@ -159,7 +131,8 @@ def tidy(folder: Path | str, *, keep: int | None = None) -> None:
         # if the process is killed with half of it removed.
         path.rename(path.with_name(f".{path.name}.old"))
     for rest in Path(folder).glob(".step-*"):
-        shutil.rmtree(rest)
+        if re.fullmatch(r"\.step-\d+\.(part|old)", rest.name):
+            shutil.rmtree(rest)
 
 
 def average(paths: Sequence[Path | str]) -> Tensors:

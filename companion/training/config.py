@@ -186,6 +186,8 @@ class TrainConfig:
         Raises:
             TypeError, ValueError: a value does not fit, or has no field.
         """
+        if not isinstance(values, dict):
+            raise TypeError(f"expected a table of fields, got {values!r}")
         known = [field.name for field in dataclasses.fields(cls)]
         for name in values:
             if name not in known:

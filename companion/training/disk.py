@@ -1,9 +1,41 @@
-"""A folder that is there as a whole or not at all, whatever happens."""
+"""A folder that is whole or not there, and one that a process has alone."""
 
+import errno
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+LOCK = ".lock"
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Makes ``folder`` if need be, and keeps other processes out of it.
+
+    Raises:
+        BlockingIOError: another process is in it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    # The system unlocks it when a process dies, however it dies.
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BlockingIOError(
+            errno.EAGAIN,
+            "another process is training here; wait until it has ended, or "
+            "take another folder",
+            str(folder),
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def write_folder(path: Path, files: dict[str, bytes]) -> None:

@@ -8,6 +8,7 @@ from companion.training.steps import Step
 
 LOG = "log.csv"
 COLUMNS = (*Step._fields, "speed", "validation")
+HEAD = ",".join(COLUMNS)
 
 
 class Log:
@@ -15,13 +16,16 @@ class Log:
 
     A run that was killed has logged steps after its last checkpoint, and these
     it will take again: their rows go.
+
+    Raises:
+        ValueError: another file lies there; it stays as it is.
     """
 
     def __init__(self, folder: Path, done: int):
         path = folder / LOG
-        old = path.read_text(encoding="utf-8") if path.exists() else ""
-        rows = [row for row in old.splitlines()[1:] if _step(row) <= done]
-        kept = "".join(f"{row}\n" for row in (",".join(COLUMNS), *rows))
+        old = _lines(path) if path.exists() else []
+        rows = [row for row in old[1:] if _step(row) <= done]
+        kept = "".join(f"{row}\n" for row in (HEAD, *rows))
         write_whole(path, kept.encode())
         # By lines, so that who looks on sees whole rows.
         self._file = path.open("a", encoding="utf-8", buffering=1)
@@ -46,12 +50,26 @@ def read_log(folder: Path | str) -> list[dict[str, float | None]]:
 
     Raises:
         FileNotFoundError: there is no log in ``folder``.
+        ValueError: the file is no log.
     """
-    with (Path(folder) / LOG).open(encoding="utf-8", newline="") as file:
-        return [
-            {name: float(text) if text else None for name, text in row.items()}
-            for row in csv.DictReader(file)
-        ]
+    return [
+        {name: float(text) if text else None for name, text in row.items()}
+        for row in csv.DictReader(_lines(Path(folder) / LOG))
+    ]
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a log; none if it is empty."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        lines = ["no text"]
+    if lines and lines[0] != HEAD:
+        raise ValueError(
+            f"{path}: expected the log of a run, whose first line is {HEAD}, "
+            f"got {lines[0][:40]!r}"
+        )
+    return lines
 
 
 def _step(row: str) -> float:

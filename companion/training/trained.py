@@ -5,10 +5,13 @@ source.codec   text to ids and back; a language model has the target's only
 target.codec
 log.csv        a row a step
 checkpoints/   step-00000100 and so on, the newest last
+.lock          held by the process that trains
 """
 
 import dataclasses
 import json
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +22,7 @@ from companion.data.codecs import Codec
 from companion.data.store import write_whole
 from companion.training import checkpoint
 from companion.training.config import TrainConfig
+from companion.training.log import LOG
 from companion.transformer import (
     LanguageModel,
     LanguageModelConfig,
@@ -63,7 +67,7 @@ def load_trained(folder: Path | str, average: int = 1) -> Trained:
             f"average: expected 1 to {len(found)}, the number of "
             f"checkpoints, got {average}"
         )
-    src, tgt = read_codecs(folder)
+    src, tgt = read_codecs(folder, config)
     model = build(config, src, tgt)
     mean = checkpoint.average(found[-average:])
     checkpoint.fill(model, mean, str(newest))
@@ -103,14 +107,27 @@ def write_run(
     write_whole(folder / CONFIG, text.encode())
 
 
-def read_codecs(folder: Path) -> tuple[Codec | None, Codec]:
+def remove_rests(folder: Path) -> None:
+    """Removes what a run that was killed as it wrote has left half written.
+
+    Those names alone: who else keeps files in ``folder`` keeps them.
+    """
+    names = "|".join(map(re.escape, (CONFIG, SOURCE, TARGET, LOG)))
+    for path in folder.glob("*.tmp"):
+        if re.fullmatch(rf"({names})\.\d+\.tmp", path.name):
+            path.unlink()
+
+
+def read_codecs(
+    folder: Path, config: TrainConfig
+) -> tuple[Codec | None, Codec]:
     """The codecs of a run.
 
     Raises:
         FileNotFoundError, ValueError: as ``companion.data.codecs.load``.
     """
-    source = folder / SOURCE
-    src = codecs.load(source) if source.exists() else None
+    alone = config.data == "shakespeare"
+    src = None if alone else codecs.load(folder / SOURCE)
     return src, codecs.load(folder / TARGET)
 
 
@@ -124,7 +141,11 @@ def read_config(folder: Path) -> TrainConfig | None:
     if not path.exists():
         return None
     try:
-        return TrainConfig.of(json.loads(path.read_bytes()))
+        said = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path}: cut short, or no JSON: {error}") from None
+    try:
+        return TrainConfig.of(said)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -142,4 +163,17 @@ def require_same(wanted: TrainConfig, found: TrainConfig, where: str) -> None:
                 f"{where} is of another configuration: expected {name} = "
                 f"{value!r}, got {got!r}; take another folder, or the "
                 "configuration it began with"
+            )
+
+
+def require_facts(wanted: Iterable[str], facts: dict, where: str) -> None:
+    """Refuses a checkpoint that does not say what a run needs to go on.
+
+    Raises:
+        ValueError: as said; the message names the first fact that is missing.
+    """
+    for name in wanted:
+        if name not in facts:
+            raise ValueError(
+                f"{where}: expected the fact {name!r} in its state, got none"
             )

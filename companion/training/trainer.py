@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from companion.training import checkpoint
 from companion.training.config import TrainConfig
+from companion.training.disk import alone_in
 from companion.training.distributed import Here, Shared, processes
 from companion.training.log import Log
 from companion.training.optimizer import adam
@@ -25,14 +26,18 @@ from companion.training.randomness import (
     random_state,
     start_at,
 )
+from companion.training.state import read_state
 from companion.training.steps import Batch, Objective, Step, update
-from companion.training.tasks import Task, make_task
+from companion.training.tasks import Codecs, Task, make_task
 from companion.training.trained import (
     CHECKPOINTS,
+    CONFIG,
     Trained,
     build,
     read_codecs,
     read_config,
+    remove_rests,
+    require_facts,
     require_same,
     write_run,
 )
@@ -52,6 +57,7 @@ def train(
 
     Raises:
         FileExistsError: there is a run in ``folder``, and ``resume`` is False.
+        BlockingIOError: another process is training in ``folder``.
         ValueError: that run is of another configuration or number of processes,
             or its newest checkpoint is cut short.
         FloatingPointError: the loss became NaN; the message has the step, the
@@ -59,8 +65,10 @@ def train(
         OSError: the disk is full, or the data are not to be had.
     """
     folder = Path(folder)
-    with processes() as here, own_random_numbers(config.seed):
-        task = _task(config, folder, here, resume)
+    with ExitStack() as stack:
+        here = stack.enter_context(processes())
+        stack.enter_context(own_random_numbers(config.seed))
+        task = _task(config, folder, here, resume, stack)
         run = _Run(config, folder, here, task)
         try:
             run.go_on(progress)
@@ -72,13 +80,21 @@ def train(
     return Trained(run.model.eval(), task.src_codec, task.tgt_codec, config)
 
 
-def _task(config: TrainConfig, folder: Path, here: Here, resume: bool) -> Task:
+def _task(
+    config: TrainConfig,
+    folder: Path,
+    here: Here,
+    resume: bool,
+    stack: ExitStack,
+) -> Task:
     """What there is to learn, with the codecs that lie in ``folder``."""
     if here.is_first:
+        # Before the folder: data that are not to be had leave none behind.
+        new = None if (folder / CONFIG).exists() else _made(config)
+        stack.enter_context(alone_in(folder))
         found = read_config(folder)
         if found is None:
-            task = make_task(config)
-            write_run(folder, config, task.src_codec, task.tgt_codec)
+            write_run(folder, config, new.src_codec, new.tgt_codec)
         elif resume:
             require_same(config, found, str(folder))
         else:
@@ -86,10 +102,17 @@ def _task(config: TrainConfig, folder: Path, here: Here, resume: bool) -> Task:
                 errno.EEXIST, "there is a run already; resume it", str(folder)
             )
         checkpoint.tidy(folder / CHECKPOINTS)
-        for rest in folder.glob("*.tmp"):  # Of a run killed as it wrote.
-            rest.unlink()
+        remove_rests(folder)
     here.wait()
-    return make_task(config, read_codecs(folder))
+    return _made(config, read_codecs(folder, config))
+
+
+def _made(config: TrainConfig, stored: Codecs | None = None) -> Task:
+    try:
+        return make_task(config, stored)
+    except ValueError as error:
+        # A user knows it by the name of the field.
+        raise ValueError(str(error).replace("longest:", "max_len:")) from None
 
 
 class _Run:
@@ -122,8 +145,9 @@ class _Run:
         newest = checkpoint.latest(self.folder / CHECKPOINTS)
         if newest is None:
             return
-        state = checkpoint.read_state(newest)
+        state = read_state(newest)
         facts = state["facts"]
+        require_facts((*self.facts, "position"), facts, str(newest))
         found = TrainConfig.of(facts["config"])
         require_same(self.config, found, str(newest))
         for name in ("processes", "batches_an_epoch"):
