@@ -15,16 +15,28 @@ from companion.training.disk import alone_in
 ROOT = Path(__file__).parents[1]
 SMALL = "--d-model 8 --d-ff 11 --num-heads 2 --warmup 3 --batch-tokens 256"
 PATIENCE = 120
+RUNNING = []
 
 
 @pytest.fixture
 def environment(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
         monkeypatch.delenv(name, raising=False)
-    return {**os.environ, "OMP_NUM_THREADS": "1"}
+    yield {**os.environ, "OMP_NUM_THREADS": "1"}
+    # A test that failed must not leave a run behind that trains for hours.
+    while RUNNING:
+        process = RUNNING.pop()
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 def started(environment, folder, *more, by=("-m", "companion")):
+    RUNNING.append(_process(environment, folder, *more, by=by))
+    return RUNNING[-1]
+
+
+def _process(environment, folder, *more, by):
     return subprocess.Popen(
         [sys.executable, *by, "train", "--folder", folder, *SMALL.split()]
         + [str(argument) for argument in more],
