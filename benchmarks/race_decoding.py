@@ -45,15 +45,18 @@ def _rows(
     runs, slow = writers(size, device)
     rows = []
     for length in lengths:
+        times = {}
         here = {name: _to(length, run) for name, run in runs.items()}
-        # What takes long is steady enough to be timed once.
-        patient = 1 if length > 64 else rounds
-        times = interleaved(here, rounds=patient, device=device)
+        if length <= 64:
+            times = interleaved(here, rounds=rounds, device=device)
         if length in uncached:
-            times |= {
-                name: once(_to(length, run), device=device)
-                for name, run in slow.items()
-            }
+            here |= {name: _to(length, run) for name, run in slow.items()}
+        # What takes long is steady enough to be timed once.
+        times |= {
+            name: once(run, device=device)
+            for name, run in here.items()
+            if name not in times
+        }
         rows += [
             _row(size, length, name, times[name].median, times[_like(name)])
             for name in times
