@@ -56,11 +56,15 @@ def tuned(steps: int, peak: float, batch: int, *, num_heads: int) -> Recipe:
 
 
 def paper(steps: int, warmup: int, batch: int, *, num_heads: int) -> Recipe:
-    """Dropout, label smoothing and Noam, as in section 5 of the paper."""
+    """Dropout, label smoothing and Noam, as in section 5 of the paper.
+
+    At this width Noam's own height, 0.0125 after 100 steps, leaves single
+    tokens wrong at the end. Three tenths of it do not.
+    """
     return Recipe(
         steps,
         batch,
-        lambda n: noam(n, 64, warmup),
+        lambda n: 0.3 * noam(n, 64, warmup),
         dropout=0.1,
         smoothing=0.1,
         num_heads=num_heads,
@@ -70,12 +74,12 @@ def paper(steps: int, warmup: int, batch: int, *, num_heads: int) -> Recipe:
 # To say a sequence again, one head is enough, and learns in fewer steps than
 # four. The phrasebook wants several.
 RECIPES = {
-    ("copy", "tuned"): tuned(320, 5e-3, 64, num_heads=1),
+    ("copy", "tuned"): tuned(320, 5e-3, 56, num_heads=1),
     ("reverse", "tuned"): tuned(400, 4e-3, 64, num_heads=1),
     ("phrasebook", "tuned"): tuned(400, 6e-3, 40, num_heads=4),
-    ("copy", "paper"): paper(600, 200, 64, num_heads=1),
-    ("reverse", "paper"): paper(600, 200, 64, num_heads=1),
-    ("phrasebook", "paper"): paper(700, 200, 64, num_heads=4),
+    ("copy", "paper"): paper(1000, 100, 48, num_heads=1),
+    ("reverse", "paper"): paper(1000, 100, 48, num_heads=1),
+    ("phrasebook", "paper"): paper(900, 100, 40, num_heads=4),
 }
 
 

@@ -45,23 +45,32 @@ def _rows(
     runs, slow = writers(size, device)
     rows = []
     for length in lengths:
-        times = {}
-        here = {name: _to(length, run) for name, run in runs.items()}
-        if length <= 64:
-            times = interleaved(here, rounds=rounds, device=device)
-        if length in uncached:
-            here |= {name: _to(length, run) for name, run in slow.items()}
-        # What takes long is steady enough to be timed once.
-        times |= {
-            name: once(run, device=device)
-            for name, run in here.items()
-            if name not in times
-        }
+        once_only = slow if length in uncached else {}
+        times = _times(runs, once_only, length, rounds=rounds, device=device)
         rows += [
             _row(size, length, name, times[name].median, times[_like(name)])
             for name in times
         ]
     return rows
+
+
+def _times(
+    runs: dict[str, Callable],
+    once_only: dict[str, Callable],
+    length: int,
+    *,
+    rounds: int,
+    device: str,
+) -> dict[str, Spread]:
+    here = {name: _to(length, run) for name, run in runs.items()}
+    late = {name: _to(length, run) for name, run in once_only.items()}
+    # What takes long is steady enough to be timed once.
+    if length > 64:
+        late, here = here | late, {}
+    times = interleaved(here, rounds=rounds, device=device) if here else {}
+    return times | {
+        name: once(run, device=device) for name, run in late.items()
+    }
 
 
 def _row(

@@ -109,7 +109,7 @@ def _search_greedily(
     for _ in range(max_len):
         logits = decoder.step(tokens)
         logits[:, pad] = -torch.inf
-        tokens = logits.argmax(-1)
+        tokens = _largest(logits)
         for sentence, token in zip(rows, tokens.tolist(), strict=True):
             if said[sentence][-1:] != [EOS]:
                 said[sentence].append(token)
@@ -124,3 +124,11 @@ def _search_greedily(
             decoder.keep(kept, kept)
             tokens = tokens[kept]
     return said
+
+
+def _largest(logits: Float[Tensor, "row vocab"]) -> Int[Tensor, " row"]:
+    # On a CPU, PyTorch 2.13 compares one logit after the other, NumPy many at
+    # once: a tenth of the time, for the same token.
+    if logits.device.type == "cpu" and logits.dtype == torch.float32:
+        return torch.from_numpy(logits.numpy().argmax(-1))
+    return logits.argmax(-1)
