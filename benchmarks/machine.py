@@ -15,12 +15,23 @@ import torch
 PACKAGES = ("torch", "transformers", "x-transformers")
 
 
-class Spread(NamedTuple):
-    """Seconds, over some rounds: the middle, the least and the most."""
+class Times(NamedTuple):
+    """Seconds, one for each round."""
 
-    median: float
-    least: float
-    most: float
+    rounds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return median(self.rounds)
+
+    def over(self, other: "Times") -> float:
+        """How often ``other`` fits in, by the middle of all pairs of a round.
+
+        What slows the machine down for a round then slows down both.
+        """
+        pairs = zip(self.rounds, other.rounds, strict=True)
+        return median(mine / theirs for mine, theirs in pairs)
 
 
 def clock(device: str) -> float:
@@ -36,7 +47,7 @@ def clock(device: str) -> float:
 
 def interleaved(
     runs: dict[str, Callable[[int], object]], *, rounds: int, device: str
-) -> dict[str, Spread]:
+) -> dict[str, Times]:
     """How long each takes, in turns: A B C, A B C, and so on.
 
     Whatever slows the machine down for a while then slows all of them. The
@@ -48,25 +59,21 @@ def interleaved(
             start = clock(device)
             run(number)
             taken[name].append(clock(device) - start)
-    return {
-        name: Spread(median(some[1:]), min(some[1:]), max(some[1:]))
-        for name, some in taken.items()
-    }
+    return {name: Times(tuple(some[1:])) for name, some in taken.items()}
 
 
-def once(run: Callable[[int], object], *, device: str) -> Spread:
+def once(run: Callable[[int], object], *, device: str) -> Times:
     """How long it takes, for what takes too long to be repeated."""
     start = clock(device)
     run(0)
-    seconds = clock(device) - start
-    return Spread(seconds, seconds, seconds)
+    return Times((clock(device) - start,))
 
 
 def matmul_rate(device: str, dtype: torch.dtype, *, size: int) -> float:
     """The most multiply-adds times two that this machine does in a second."""
     a = torch.randn(size, size, device=device, dtype=dtype)
     times = interleaved({"mm": lambda _: a @ a}, rounds=7, device=device)
-    return 2 * size**3 / times["mm"].least
+    return 2 * size**3 / min(times["mm"].rounds)
 
 
 def facts(device: str) -> dict[str, str]:

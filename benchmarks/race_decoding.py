@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from benchmarks.machine import Spread, interleaved, once
+from benchmarks.machine import Times, interleaved, once
 from benchmarks.peers import (
     BOS,
     EOS,
@@ -48,7 +48,7 @@ def _rows(
         once_only = slow if length in uncached else {}
         times = _times(runs, once_only, length, rounds=rounds, device=device)
         rows += [
-            _row(size, length, name, times[name].median, times[_like(name)])
+            _row(size, length, name, times[name], times[_like(name)])
             for name in times
         ]
     return rows
@@ -61,7 +61,7 @@ def _times(
     *,
     rounds: int,
     device: str,
-) -> dict[str, Spread]:
+) -> dict[str, Times]:
     here = {name: _to(length, run) for name, run in runs.items()}
     late = {name: _to(length, run) for name, run in once_only.items()}
     # What takes long is steady enough to be timed once.
@@ -73,17 +73,22 @@ def _times(
     }
 
 
-def _row(
-    size: Size, length: int, name: str, seconds: float, ours: Spread
-) -> dict:
+def _row(size: Size, length: int, name: str, taken: Times, ours: Times) -> dict:
     return {
         "size": size.name,
         "what": name,
         "tokens": length,
-        "seconds": seconds,
-        "tokens/s": size.batch * length / seconds,
-        "times ours": seconds / ours.median,
+        "seconds": taken.median,
+        "tokens/s": size.batch * length / taken.median,
+        "times ours": _ratio(taken, ours),
     }
+
+
+def _ratio(taken: Times, ours: Times) -> float:
+    """By rounds if there are as many of both; else one was timed once."""
+    if len(taken.rounds) == len(ours.rounds):
+        return taken.over(ours)
+    return taken.median / ours.median
 
 
 def writers(

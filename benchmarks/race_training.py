@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.machine import Spread, interleaved, matmul_rate
+from benchmarks.machine import Times, interleaved, matmul_rate
 from benchmarks.peers import PEERS, SIZES, TOY, Size, batches, ours
 from companion.training import Objective, adam, update
 
@@ -164,17 +164,17 @@ def _rerouted(run: Callable[[int], None]) -> Callable[[int], None]:
     return rerouted
 
 
-def _rows(size: Size, times: dict[str, Spread]) -> list[dict]:
+def _rows(size: Size, times: dict[str, Times]) -> list[dict]:
     tokens = sum(int((tgt[:, 1:] != 0).sum()) for _, tgt in batches(size, 4))
     return [
         {
             "size": size.name,
             "what": name,
-            "ms a step": 1e3 * spread.median,
-            "least": 1e3 * spread.least,
-            "most": 1e3 * spread.most,
-            "target tokens/s": tokens / 4 / spread.median,
-            "times nn.Transformer": times[BASELINE].median / spread.median,
+            "ms a step": 1e3 * taken.median,
+            "least": 1e3 * min(taken.rounds),
+            "most": 1e3 * max(taken.rounds),
+            "target tokens/s": tokens / 4 / taken.median,
+            "times nn.Transformer": times[BASELINE].over(taken),
         }
-        for name, spread in times.items()
+        for name, taken in times.items()
     ]

@@ -24,6 +24,26 @@ KeysAndValues = tuple[
 ]
 
 
+class Past:
+    """What an attention has been shown so far, as keys and values."""
+
+    def __init__(self, attention: MultiHeadAttention):
+        self.attention, self.stored = attention, None
+
+    def look_back(
+        self,
+        x: Float[Tensor, "batch 1 d_model"],
+        mask: Bool[Tensor, "batch 1 1 key"],
+    ) -> Float[Tensor, "batch 1 d_model"]:
+        """What the newest position gathers; its key and value are stored."""
+        new = keys_and_values(self.attention, x)
+        if self.stored is not None:
+            pairs = zip(self.stored, new, strict=True)
+            new = tuple(torch.cat(pair, dim=2) for pair in pairs)
+        self.stored = new
+        return attend(self.attention, x, new, mask)
+
+
 class CachedLayer:
     """A decoder layer that remembers the keys and values it has made."""
 
@@ -35,7 +55,7 @@ class CachedLayer:
         self.layer = layer
         # The memory stays as it is, so these are made once.
         self.cross = keys_and_values(layer.cross_attention, memory)
-        self.own = None
+        self.past = Past(layer.self_attention)
 
     def __call__(
         self,
@@ -45,21 +65,12 @@ class CachedLayer:
     ) -> Float[Tensor, "batch 1 d_model"]:
         """The newest position after this layer; it is stored on the way."""
         layer = self.layer
-        x = layer.attention_residual(x, lambda y: self._look_back(y, mask))
+        x = layer.attention_residual(x, lambda y: self.past.look_back(y, mask))
         cross = layer.cross_attention
         x = layer.cross_residual(
             x, lambda y: attend(cross, y, self.cross, memory_mask)
         )
         return layer.feed_forward_residual(x, layer.feed_forward)
-
-    def _look_back(self, y: Tensor, mask: Tensor) -> Tensor:
-        new = keys_and_values(self.layer.self_attention, y)
-        if self.own is None:
-            self.own = new
-        else:
-            pairs = zip(self.own, new, strict=True)
-            self.own = tuple(torch.cat(pair, dim=2) for pair in pairs)
-        return attend(self.layer.self_attention, y, self.own, mask)
 
 
 def keys_and_values(

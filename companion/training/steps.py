@@ -131,18 +131,22 @@ def fit(
     smoothing: float = 0.0,
     clip: float | None = 1.0,
     dtype: torch.dtype | None = None,
+    objective: nn.Module | None = None,
 ) -> list[Step]:
     """Trains ``model``, one step a batch, with the paper's Adam.
 
     ``rate`` says how large step 1, 2, … is. With ``dtype`` torch.float16 the
-    loss is scaled, and with torch.bfloat16 it need not be.
+    loss is scaled, and with torch.bfloat16 it need not be. ``objective`` is
+    what to make small, if it is not what comes next: a module with the
+    ``forward`` and the ``count`` of an ``Objective``.
 
     Raises:
         FloatingPointError, TypeError, ValueError: as ``update``.
     """
     model.train()
     device = next(model.parameters()).device
-    objective = Objective(model, smoothing=smoothing)
+    if objective is None:
+        objective = Objective(model, smoothing=smoothing)
     optimizer = adam(model.parameters(), lr=rate(1))
     half = dtype == torch.float16
     scaler = torch.amp.GradScaler(device.type) if half else None

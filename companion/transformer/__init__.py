@@ -13,12 +13,18 @@ from companion.transformer.config import (
 )
 from companion.transformer.language_model import LanguageModel
 from companion.transformer.layers import Decoder, DecoderLayer, Encoder
-from companion.transformer.model import Maps, Transformer, shift_right
+from companion.transformer.model import (
+    EncoderDecoder,
+    Maps,
+    Transformer,
+    shift_right,
+)
 
 __all__ = [
     "Decoder",
     "DecoderLayer",
     "Encoder",
+    "EncoderDecoder",
     "LanguageModel",
     "LanguageModelConfig",
     "Maps",

@@ -9,9 +9,8 @@ Words for axes, the same in the book, the code and the tests:
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from companion.blocks import EncoderLayer, FeedForward, LayerNorm, Residual
+from companion.blocks import PARTS, EncoderLayer, Parts, Residual
 from companion.data.checks import check_vectors
-from companion.multihead import MultiHeadAttention
 from companion.transformer.config import StackConfig
 
 Mask = Bool[Tensor, "..."] | None
@@ -37,14 +36,16 @@ class DecoderLayer(nn.Module):
         *,
         dropout: float = 0.0,
         norm_first: bool = False,
+        parts: Parts = PARTS,
     ):
         super().__init__()
         style = {"dropout": dropout, "norm_first": norm_first}
-        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        style |= {"norm": parts.norm}
+        self.self_attention = parts.attention(d_model, num_heads)
         self.attention_residual = Residual(d_model, **style)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads)
+        self.cross_attention = parts.cross_attention(d_model, num_heads)
         self.cross_residual = Residual(d_model, **style)
-        self.feed_forward = FeedForward(d_model, d_ff)
+        self.feed_forward = parts.feed_forward(d_model, d_ff)
         self.feed_forward_residual = Residual(d_model, **style)
 
     def forward(
@@ -107,10 +108,10 @@ class Encoder(nn.Module):
     would have normalised the sum. Post-LN has none, as in the paper.
     """
 
-    def __init__(self, config: StackConfig):
+    def __init__(self, config: StackConfig, parts: Parts = PARTS):
         super().__init__()
-        self.layers = _stack(EncoderLayer, config)
-        self.norm = _final_norm(config)
+        self.layers = _stack(EncoderLayer, config, parts)
+        self.norm = _final_norm(config, parts)
 
     def forward(
         self, x: Float[Tensor, "batch src d_model"], mask: Mask = None
@@ -141,10 +142,10 @@ class Decoder(nn.Module):
     The final norm is as in ``Encoder``.
     """
 
-    def __init__(self, config: StackConfig):
+    def __init__(self, config: StackConfig, parts: Parts = PARTS):
         super().__init__()
-        self.layers = _stack(DecoderLayer, config)
-        self.norm = _final_norm(config)
+        self.layers = _stack(DecoderLayer, config, parts)
+        self.norm = _final_norm(config, parts)
 
     def forward(
         self,
@@ -181,7 +182,9 @@ class Decoder(nn.Module):
         return own, cross
 
 
-def _stack(layer: type[nn.Module], config: StackConfig) -> nn.ModuleList:
+def _stack(
+    layer: type[nn.Module], config: StackConfig, parts: Parts
+) -> nn.ModuleList:
     return nn.ModuleList(
         layer(
             config.d_model,
@@ -189,10 +192,11 @@ def _stack(layer: type[nn.Module], config: StackConfig) -> nn.ModuleList:
             config.d_ff,
             dropout=config.dropout,
             norm_first=config.norm_first,
+            parts=parts,
         )
         for _ in range(config.num_layers)
     )
 
 
-def _final_norm(config: StackConfig) -> nn.Module:
-    return LayerNorm(config.d_model) if config.norm_first else nn.Identity()
+def _final_norm(config: StackConfig, parts: Parts) -> nn.Module:
+    return parts.norm(config.d_model) if config.norm_first else nn.Identity()

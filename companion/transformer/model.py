@@ -29,32 +29,13 @@ class Maps(NamedTuple):
     cross: list[Float[Tensor, "batch head tgt src"]]
 
 
-class Transformer(nn.Module):
-    """The encoder-decoder of Vaswani et al. (2017), figure 1.
+class EncoderDecoder(nn.Module):
+    """What all models share that read one sequence and write another.
 
-    The table that embeds target tokens also scores them at the output, and
-    with ``shared_vocab`` embeds the source too (section 3.4). There is no bias
-    at the output.
+    A model of this kind has a ``config`` with a ``pad``, an ``encoder`` and a
+    ``decoder``, a ``tgt_embedding`` whose table also scores the tokens, and
+    ``_embed``, which says what the first layer gets.
     """
-
-    def __init__(self, config: TransformerConfig):
-        super().__init__()
-        if not isinstance(config, TransformerConfig):
-            raise TypeError(
-                "config: expected a TransformerConfig, got "
-                f"{type(config).__name__}"
-            )
-        self.config, width = config, config.d_model
-        self.tgt_embedding = TokenEmbedding(config.tgt_vocab_size, width)
-        self.src_embedding = (
-            self.tgt_embedding
-            if config.shared_vocab
-            else TokenEmbedding(config.src_vocab_size, width)
-        )
-        self.positions = SinusoidalPositions(width)
-        self.dropout = Dropout(config.dropout)
-        self.encoder, self.decoder = Encoder(config), Decoder(config)
-        self.apply(start_weights)
 
     def forward(
         self,
@@ -130,15 +111,6 @@ class Transformer(nn.Module):
         own, cross = self.decoder.maps(y, memory, masks.tgt, masks.cross)
         return Maps(src=self.encoder.maps(x, masks.src), tgt=own, cross=cross)
 
-    def _embed(self, name: str, tokens: Tensor) -> Tensor:
-        embedding = self.src_embedding if name == "src" else self.tgt_embedding
-        try:
-            x = embedding(tokens)
-        except (TypeError, ValueError) as error:
-            # The embedding cannot know which of the two sentences it was.
-            raise type(error)(f"{name} {error}") from None
-        return self.dropout(self.positions(x))
-
     def _masks(self, src: Tensor, tgt: Tensor, masks: Masks | None) -> Masks:
         if masks is None:
             return combine_masks(src, tgt, self.config.pad)
@@ -148,6 +120,43 @@ class Transformer(nn.Module):
                 f"makes them, got {type(masks).__name__}"
             )
         return masks
+
+
+class Transformer(EncoderDecoder):
+    """The encoder-decoder of Vaswani et al. (2017), figure 1.
+
+    The table that embeds target tokens also scores them at the output, and
+    with ``shared_vocab`` embeds the source too (section 3.4). There is no bias
+    at the output.
+    """
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        if not isinstance(config, TransformerConfig):
+            raise TypeError(
+                "config: expected a TransformerConfig, got "
+                f"{type(config).__name__}"
+            )
+        self.config, width = config, config.d_model
+        self.tgt_embedding = TokenEmbedding(config.tgt_vocab_size, width)
+        self.src_embedding = (
+            self.tgt_embedding
+            if config.shared_vocab
+            else TokenEmbedding(config.src_vocab_size, width)
+        )
+        self.positions = SinusoidalPositions(width)
+        self.dropout = Dropout(config.dropout)
+        self.encoder, self.decoder = Encoder(config), Decoder(config)
+        self.apply(start_weights)
+
+    def _embed(self, name: str, tokens: Tensor) -> Tensor:
+        embedding = self.src_embedding if name == "src" else self.tgt_embedding
+        try:
+            x = embedding(tokens)
+        except (TypeError, ValueError) as error:
+            # The embedding cannot know which of the two sentences it was.
+            raise type(error)(f"{name} {error}") from None
+        return self.dropout(self.positions(x))
 
 
 def shift_right(
@@ -177,4 +186,5 @@ def start_weights(module: nn.Module) -> None:
     """
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
-        nn.init.zeros_(module.bias)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)

@@ -1,0 +1,31 @@
+"""Dropout, whose mask is drawn faster."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class Dropout(nn.Dropout):
+    """``nn.Dropout``, whose mask costs a CPU half as much.
+
+    ``p`` is rounded to a whole number of 1/65536, and what is kept is scaled by
+    the rounded one, so that the mean stays what it was.
+    """
+
+    def forward(self, x: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
+        """``x`` with features at 0, in training only."""
+        # A GPU, and compiled code, draw and multiply in one pass already.
+        slow = x.is_cpu and not torch.compiler.is_compiling()
+        if slow and self.training and self.p:
+            return x * _kept(x, self.p)
+        return super().forward(x)
+
+
+def _kept(x: Tensor, p: float) -> Tensor:
+    """0 where a feature is dropped, elsewhere what keeps the mean."""
+    # One draw of 64 bits decides on four features.
+    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64)
+    bits = draws.random_(-(2**63), None).view(torch.int16)[: x.numel()]
+    dropped = min(round(p * 2**16), 2**16 - 1)
+    kept = bits.view(x.shape) >= dropped - 2**15
+    return kept.to(x.dtype).mul_(2**16 / (2**16 - dropped))

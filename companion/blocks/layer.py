@@ -1,0 +1,86 @@
+"""The encoder's layer, and what a layer is made of.
+
+Words for axes, the same in the book, the code and the tests:
+    d_model  width of the residual stream, one vector for each position
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from companion.blocks.feed_forward import FeedForward
+from companion.blocks.norm import LayerNorm
+from companion.blocks.residual import Residual
+from companion.multihead import MultiHeadAttention
+
+
+class Parts(NamedTuple):
+    """What makes the parts of a layer from their sizes.
+
+    The defaults are those of 2017: a norm and a feed-forward network, and the
+    attentions that look at their own sequence and at the memory.
+    """
+
+    norm: Callable[[int], nn.Module] = LayerNorm
+    attention: Callable[[int, int], nn.Module] = MultiHeadAttention
+    cross_attention: Callable[[int, int], nn.Module] = MultiHeadAttention
+    feed_forward: Callable[[int, int], nn.Module] = FeedForward
+
+
+PARTS = Parts()
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward network, each with a residual.
+
+    Figure 1 of Vaswani et al. (2017), left. ``dropout`` acts on what a
+    sub-layer says, before it is added (section 5.4).
+
+    Raises:
+        TypeError: a size is not an int.
+        ValueError: a size is below 1, ``num_heads`` does not divide
+            ``d_model``, or ``dropout`` is not a probability below 1.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        d_ff: int,
+        *,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+        parts: Parts = PARTS,
+    ):
+        super().__init__()
+        style = {"dropout": dropout, "norm_first": norm_first}
+        style |= {"norm": parts.norm}
+        self.self_attention = parts.attention(d_model, num_heads)
+        self.attention_residual = Residual(d_model, **style)
+        self.feed_forward = parts.feed_forward(d_model, d_ff)
+        self.feed_forward_residual = Residual(d_model, **style)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch seq d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch seq d_model"]:
+        """``x`` after one layer. ``mask``: True = may attend.
+
+        Raises:
+            TypeError, ValueError: as ``MultiHeadAttention``.
+        """
+        x = self.attention_residual(x, lambda y: self.self_attention(y, mask))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+    def weights(
+        self,
+        x: Float[Tensor, "batch seq d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch head seq seq"]:
+        """Who looks at whom in this layer, head by head."""
+        return self.self_attention.weights(
+            self.attention_residual.seen(x), mask
+        )

@@ -1,0 +1,71 @@
+"""The residual connection around a sub-layer, with its norm.
+
+Words for axes, the same in the book, the code and the tests:
+    d_model  width of the residual stream, one vector for each position
+A leading ``...`` is any number of batch-like axes, for example ``batch seq``.
+"""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from companion.blocks.dropout import Dropout
+from companion.blocks.norm import LayerNorm
+from companion.data.checks import check_dropout, check_states, check_switches
+
+
+class Residual(nn.Module):
+    """Adds what a sub-layer says to what it was told, and normalises.
+
+    Post-LN, the paper's form (section 3.1 of Vaswani et al., 2017):
+    ``norm(x + dropout(sublayer(x)))``. Pre-LN, if ``norm_first``:
+    ``x + dropout(sublayer(norm(x)))``, which leaves the sum as it is, so that a
+    stack of them needs one more norm at its end.
+
+    Raises:
+        TypeError: ``d_model`` is not an int.
+        ValueError: ``d_model`` is below 1; ``dropout`` is not a probability
+            below 1.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        *,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+        norm: Callable[[int], nn.Module] = LayerNorm,
+    ):
+        super().__init__()
+        check_switches(norm_first=norm_first)
+        self.norm = norm(d_model)
+        self.dropout = Dropout(check_dropout(dropout))
+        self.norm_first = norm_first
+
+    def seen(
+        self, x: Float[Tensor, "... d_model"]
+    ) -> Float[Tensor, "... d_model"]:
+        """What the sub-layer gets to see of ``x``."""
+        return self.norm(x) if self.norm_first else x
+
+    def forward(
+        self, x: Float[Tensor, "... d_model"], sublayer: Callable
+    ) -> Float[Tensor, "... d_model"]:
+        """``x`` after ``sublayer``, which must keep the shape.
+
+        Raises:
+            TypeError: ``sublayer`` returns no tensor of the dtype of ``x``.
+            ValueError: it returns another shape, which a sum would broadcast
+                in silence, or something on another device.
+        """
+        said = sublayer(self.seen(x))
+        check_states("sublayer", said, x)
+        if said.shape != x.shape:
+            raise ValueError(
+                "sublayer: expected it to return the shape "
+                f"{tuple(x.shape)} that it is added to, got "
+                f"{tuple(said.shape)}"
+            )
+        total = x + self.dropout(said)
+        return total if self.norm_first else self.norm(total)
