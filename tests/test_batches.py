@@ -240,7 +240,7 @@ def test_a_pair_that_no_batch_can_hold_is_refused_with_the_count():
 
 @pytest.mark.bad_input
 def test_nothing_left_after_dropping_is_refused():
-    with pytest.raises(ValueError, match=r"longest: .* got 2"):
+    with pytest.raises(ValueError, match=r"max_len: .* got 2"):
         drop_long([([1, 5, 2], [1, 2])], 2)
 
 

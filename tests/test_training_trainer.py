@@ -635,10 +635,19 @@ def test_an_unknown_key_is_named_with_the_nearest_one(tmp_path):
 
 
 @pytest.mark.bad_input
+@pytest.mark.parametrize("row", ["1,2,3,x,5,6,", "y,2,3,4,5,6,"])
+def test_a_damaged_row_of_a_log_is_named_with_its_file(tmp_path, row):
+    head = "step,loss,rate,gradient,tokens,speed,validation"
+    (tmp_path / "log.csv").write_text(f"{head}\n{row}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"log\.csv: .*numbers, got '[xy]'"):
+        read_log(tmp_path)
+
+
+@pytest.mark.bad_input
 def test_data_that_are_no_pairs_or_too_long_are_named():
     with pytest.raises(ValueError, match="data: expected pairs of texts"):
         corpus(changed(data="shakespeare"))
-    with pytest.raises(ValueError, match="longest: expected a number"):
+    with pytest.raises(ValueError, match="max_len: expected a number"):
         make_task(changed(max_len=4))
 
 

@@ -53,16 +53,16 @@ def collate(rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
     )
 
 
-def drop_long(pairs: Sequence[Pair], longest: int) -> tuple[list[Pair], int]:
-    """The pairs with at most ``longest`` ids a side, and how many are gone.
+def drop_long(pairs: Sequence[Pair], max_len: int) -> tuple[list[Pair], int]:
+    """The pairs with at most ``max_len`` ids a side, and how many are gone.
 
     Raises:
         ValueError: none is left.
     """
-    kept = [pair for pair in pairs if max(map(len, pair)) <= longest]
+    kept = [pair for pair in pairs if max(map(len, pair)) <= max_len]
     if not kept:
         raise ValueError(
-            f"longest: expected a number that keeps a pair, got {longest}"
+            f"max_len: expected a number that keeps a pair, got {max_len}"
         )
     return kept, len(pairs) - len(kept)
 

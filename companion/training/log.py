@@ -18,13 +18,14 @@ class Log:
     it will take again: their rows go.
 
     Raises:
-        ValueError: another file lies there; it stays as it is.
+        ValueError: another file lies there, or a row is damaged; the file
+            stays as it is.
     """
 
     def __init__(self, folder: Path, done: int):
         path = folder / LOG
         old = _lines(path) if path.exists() else []
-        rows = [row for row in old[1:] if _step(row) <= done]
+        rows = [row for row in old[1:] if _step(path, row) <= done]
         kept = "".join(f"{row}\n" for row in (HEAD, *rows))
         write_whole(path, kept.encode())
         # By lines, so that who looks on sees whole rows.
@@ -50,11 +51,12 @@ def read_log(folder: Path | str) -> list[dict[str, float | None]]:
 
     Raises:
         FileNotFoundError: there is no log in ``folder``.
-        ValueError: the file is no log.
+        ValueError: the file is no log, or a row is damaged.
     """
+    path = Path(folder) / LOG
     return [
-        {name: float(text) if text else None for name, text in row.items()}
-        for row in csv.DictReader(_lines(Path(folder) / LOG))
+        {name: _number(path, text) for name, text in row.items()}
+        for row in csv.DictReader(_lines(path))
     ]
 
 
@@ -72,7 +74,19 @@ def _lines(path: Path) -> list[str]:
     return lines
 
 
-def _step(row: str) -> float:
+def _number(path: Path, text: str) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise ValueError(
+            f"{path}: expected rows of numbers, got {text[:40]!r}"
+        ) from None
+
+
+def _step(path: Path, row: str) -> float:
     """The step of a row; a row that was cut short counts as never."""
     fields = row.split(",")
-    return float(fields[0]) if len(fields) == len(COLUMNS) else float("inf")
+    if len(fields) != len(COLUMNS):
+        return float("inf")
+    step = _number(path, fields[0])
+    return float("inf") if step is None else step

@@ -28,7 +28,7 @@ from companion.training.randomness import (
 )
 from companion.training.state import read_state
 from companion.training.steps import Batch, Objective, Step, update
-from companion.training.tasks import Codecs, Task, make_task
+from companion.training.tasks import Task, make_task
 from companion.training.trained import (
     CHECKPOINTS,
     CONFIG,
@@ -90,7 +90,7 @@ def _task(
     """What there is to learn, with the codecs that lie in ``folder``."""
     if here.is_first:
         # Before the folder: data that are not to be had leave none behind.
-        new = None if (folder / CONFIG).exists() else _made(config)
+        new = None if (folder / CONFIG).exists() else make_task(config)
         stack.enter_context(alone_in(folder))
         found = read_config(folder)
         if found is None:
@@ -104,15 +104,7 @@ def _task(
         checkpoint.tidy(folder / CHECKPOINTS)
         remove_rests(folder)
     here.wait()
-    return _made(config, read_codecs(folder, config))
-
-
-def _made(config: TrainConfig, stored: Codecs | None = None) -> Task:
-    try:
-        return make_task(config, stored)
-    except ValueError as error:
-        # A user knows it by the name of the field.
-        raise ValueError(str(error).replace("longest:", "max_len:")) from None
+    return make_task(config, read_codecs(folder, config))
 
 
 class _Run:
