@@ -11,7 +11,7 @@ from companion.transformer.config import (
     StackConfig,
     TransformerConfig,
 )
-from companion.transformer.language_model import LanguageModel
+from companion.transformer.language_model import CausalModel, LanguageModel
 from companion.transformer.layers import Decoder, DecoderLayer, Encoder
 from companion.transformer.model import (
     EncoderDecoder,
@@ -21,6 +21,7 @@ from companion.transformer.model import (
 )
 
 __all__ = [
+    "CausalModel",
     "Decoder",
     "DecoderLayer",
     "Encoder",

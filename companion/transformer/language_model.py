@@ -19,30 +19,13 @@ from companion.transformer.layers import Encoder
 from companion.transformer.model import start_weights
 
 
-class LanguageModel(nn.Module):
-    """What comes next, at each position, from the tokens up to that position.
+class CausalModel(nn.Module):
+    """What all models share that say what comes next.
 
-    The encoder's stack under a causal mask: a decoder with nothing to read but
-    its own past, as in Liu et al. (2018). The table that embeds the tokens
-    also scores them (section 3.4 of Vaswani et al., 2017).
-
-    Raises:
-        TypeError: ``config`` is no ``LanguageModelConfig``.
+    A model of this kind has a ``config`` with a ``pad``, an ``embedding`` whose
+    table also scores the tokens, ``positions``, a ``dropout`` and an
+    ``encoder``, the stack that reads under the causal mask.
     """
-
-    def __init__(self, config: LanguageModelConfig):
-        super().__init__()
-        if not isinstance(config, LanguageModelConfig):
-            raise TypeError(
-                "config: expected a LanguageModelConfig, got "
-                f"{type(config).__name__}"
-            )
-        self.config = config
-        self.embedding = TokenEmbedding(config.vocab_size, config.d_model)
-        self.positions = SinusoidalPositions(config.d_model)
-        self.dropout = Dropout(config.dropout)
-        self.encoder = Encoder(config)
-        self.apply(start_weights)
 
     def forward(
         self, tokens: Int[Tensor, "batch seq"]
@@ -84,3 +67,29 @@ class LanguageModel(nn.Module):
         mask = causal_mask(tokens.shape[1], device=tokens.device)[None, None]
         pad = self.config.pad
         return mask if pad is None else mask & padding_mask(tokens, pad)
+
+
+class LanguageModel(CausalModel):
+    """What comes next, at each position, from the tokens up to that position.
+
+    The encoder's stack under a causal mask: a decoder with nothing to read but
+    its own past, as in Liu et al. (2018). The table that embeds the tokens
+    also scores them (section 3.4 of Vaswani et al., 2017).
+
+    Raises:
+        TypeError: ``config`` is no ``LanguageModelConfig``.
+    """
+
+    def __init__(self, config: LanguageModelConfig):
+        super().__init__()
+        if not isinstance(config, LanguageModelConfig):
+            raise TypeError(
+                "config: expected a LanguageModelConfig, got "
+                f"{type(config).__name__}"
+            )
+        self.config = config
+        self.embedding = TokenEmbedding(config.vocab_size, config.d_model)
+        self.positions = SinusoidalPositions(config.d_model)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = Encoder(config)
+        self.apply(start_weights)
