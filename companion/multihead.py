@@ -151,6 +151,27 @@ class MultiHeadAttention(nn.Module):
         q, k = self._queries_and_keys(x, mask, x if key is None else key)
         return attention_weights(q, k, mask)
 
+    # These three do not check: ``forward`` has, and a cache must be fast. A
+    # subclass to which positions matter needs to know where x starts.
+
+    def queries(
+        self, x: Float[Tensor, "batch query d_model"], start: int = 0
+    ) -> Float[Tensor, "batch head query head_dim"]:
+        """What each position of ``x`` asks with; the first is ``start``."""
+        return split_heads(self.q_proj(x), self.num_heads)
+
+    def keys(
+        self, x: Float[Tensor, "batch key kdim"], start: int = 0
+    ) -> Float[Tensor, "batch head key head_dim"]:
+        """What each position of ``x`` is asked by; the first is ``start``."""
+        return split_heads(self.k_proj(x), self.num_heads)
+
+    def values(
+        self, x: Float[Tensor, "batch key vdim"]
+    ) -> Float[Tensor, "batch head key v_head_dim"]:
+        """What each position of ``x`` answers."""
+        return split_heads(self.v_proj(x), self.num_heads)
+
     def _queries_and_keys(
         self, x: Tensor, mask: Tensor | None, key: Tensor
     ) -> tuple[Tensor, Tensor]:
@@ -161,15 +182,14 @@ class MultiHeadAttention(nn.Module):
             shape = (len(x), self.num_heads, x.shape[1], key.shape[1])
             check_mask_fits(mask, shape)
             check_device("mask", mask, self.q_proj.weight)
-        q = split_heads(self.q_proj(x), self.num_heads)
-        return q, split_heads(self.k_proj(key), self.num_heads)
+        return self.queries(x), self.keys(key)
 
     def _values(self, key: Tensor, value: Tensor | None) -> Tensor:
         name = "value" if value is not None else "value (here: key)"
         value = key if value is None else value
         axes = {"batch": len(key), "key": key.shape[1]}
         self._check(name, value, **axes, vdim=self.v_proj.in_features)
-        return split_heads(self.v_proj(value), self.num_heads)
+        return self.values(value)
 
     def _check(self, name: str, x: Tensor, **axes: int | None) -> None:
         check_device(name, x, self.q_proj.weight)

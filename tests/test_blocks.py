@@ -1,5 +1,7 @@
 """Feed-forward, residual, normalisation: PyTorch agrees, rules hold."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,9 +11,11 @@ from companion.blocks import (
     EncoderLayer,
     FeedForward,
     LayerNorm,
+    Parts,
     Residual,
     layer_norm,
 )
+from companion.multihead import MultiHeadAttention
 
 # All sizes differ, so no axis can stand in for another. Two heads of seven.
 BATCH, SEQ, D_MODEL, NUM_HEADS, D_FF = 3, 5, 14, 2, 11
@@ -255,6 +259,39 @@ def test_an_encoder_layer_of_the_paper_has_3_152_384_parameters():
     norms = 2 * 2 * 512
     count = sum(p.numel() for p in layer.parameters())
     assert count == attention + network + norms == 3_152_384
+
+
+@pytest.mark.parametrize("activation", [F.gelu, F.silu])
+def test_a_network_bends_by_its_activation_and_may_have_no_bias(x, activation):
+    network = FeedForward(D_MODEL, D_FF, activation=activation, bias=False)
+    up, down = network.double().up_proj.weight, network.down_proj.weight
+    expected = activation(x @ up.mT) @ down.mT
+    torch.testing.assert_close(network(x), expected)
+    assert list(network.state_dict()) == ["up_proj.weight", "down_proj.weight"]
+
+
+@ORDERS
+def test_a_layer_is_made_of_the_parts_it_is_given(x, norm_first):
+    parts = Parts(
+        norm=nn.RMSNorm,
+        attention=partial(MultiHeadAttention, bias=False),
+        feed_forward=partial(FeedForward, activation=F.gelu, bias=False),
+    )
+    layer = encoder_layer(norm_first=norm_first, parts=parts)
+    assert not any("bias" in name for name in layer.state_dict())
+    norms = layer.attention_residual.norm, layer.feed_forward_residual.norm
+    assert all(isinstance(norm, nn.RMSNorm) for norm in norms)
+    mask, expected = causal(SEQ), x
+    looks = partial(layer.self_attention, mask=mask)
+    for norm, says in zip(norms, (looks, layer.feed_forward), strict=True):
+        if norm_first:
+            expected = expected + says(norm(expected))
+        else:
+            expected = norm(expected + says(expected))
+    torch.testing.assert_close(layer(x, mask), expected)
+    seen = norms[0](x) if norm_first else x
+    expected = layer.self_attention.weights(seen, mask)
+    torch.testing.assert_close(layer.weights(x, mask), expected)
 
 
 def test_dropout_is_off_in_eval_and_on_in_training(x):

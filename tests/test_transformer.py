@@ -2,13 +2,16 @@
 
 import math
 from dataclasses import FrozenInstanceError
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from companion.blocks import FeedForward, Parts
 from companion.masks import Masks, combine_masks, to_torch_transformer
+from companion.multihead import MultiHeadAttention
 from companion.transformer import (
     Decoder,
     DecoderLayer,
@@ -17,6 +20,7 @@ from companion.transformer import (
     TransformerConfig,
     shift_right,
 )
+from companion.transformer.model import start_weights
 
 # All sizes differ, so no axis can stand in for another. Two heads of 13.
 BATCH, SRC, TGT, D_MODEL, NUM_HEADS, D_FF = 3, 5, 7, 26, 2, 11
@@ -279,6 +283,54 @@ def test_linear_maps_start_as_xavier_says():
         expected = (2 / (linear.in_features + linear.out_features)) ** 0.5
         assert abs(linear.weight.std() / expected - 1) < 0.05
         assert not linear.bias.any()
+
+
+OTHER_PARTS = Parts(
+    norm=nn.RMSNorm,
+    attention=partial(MultiHeadAttention, bias=False),
+    cross_attention=partial(MultiHeadAttention, bias=False, v_head_dim=3),
+    feed_forward=partial(FeedForward, activation=F.gelu, bias=False),
+)
+
+
+@ORDERS
+def test_stacks_are_made_of_the_parts_they_are_given(vectors, norm_first):
+    sizes, (x, memory) = config(norm_first=norm_first), vectors
+    for make, inputs in ((Encoder, (x,)), (Decoder, (x, memory))):
+        made = make(sizes, OTHER_PARTS).double()
+        kinds = [type(m) for m in made.modules()]
+        # Two residuals a layer, or three; one more norm where none would be.
+        norms = 2 * (1 + len(inputs)) + norm_first
+        assert kinds.count(nn.RMSNorm) == norms
+        assert not any("bias" in name for name in made.state_dict())
+        y = x
+        for layer in made.layers:
+            assert layer.feed_forward.activation is F.gelu
+            y = layer(y, *inputs[1:])
+        torch.testing.assert_close(made(*inputs), made.norm(y))
+        assert isinstance(made.norm, nn.RMSNorm) == norm_first
+
+
+def test_a_decoder_layer_s_two_attentions_may_differ(vectors):
+    layer = DecoderLayer(D_MODEL, NUM_HEADS, D_FF, parts=OTHER_PARTS).double()
+    own, cross = layer.self_attention, layer.cross_attention
+    assert (own.v_proj.out_features, cross.v_proj.out_features) == (26, 6)
+    x, memory = vectors
+    y = layer.attention_residual(x, own)
+    y = layer.cross_residual(y, lambda y: cross(y, key=memory))
+    expected = layer.feed_forward_residual(y, layer.feed_forward)
+    torch.testing.assert_close(layer(x, memory), expected)
+
+
+def test_maps_without_a_bias_start_as_xavier_says_too():
+    made = Encoder(config(d_model=64, d_ff=256), OTHER_PARTS)
+    made.apply(start_weights)
+    linears = [m for m in made.modules() if isinstance(m, nn.Linear)]
+    assert len(linears) == 2 * 6
+    for linear in linears:
+        assert linear.bias is None
+        expected = (2 / (linear.in_features + linear.out_features)) ** 0.5
+        assert abs(linear.weight.std() / expected - 1) < 0.05
 
 
 def test_the_embeddings_are_multiplied_by_the_root_of_d_model_once(tokens):

@@ -30,15 +30,8 @@ def layer_norm(
         ValueError: ``gain`` or ``bias`` is not one number a feature; ``eps`` is
             not positive.
     """
-    check_states("x", x)
-    for name, parameter in (("gain", gain), ("bias", bias)):
-        check_states(name, parameter, x)
-        if parameter.shape != x.shape[-1:]:
-            raise ValueError(
-                f"{name}: expected {x.shape[-1]} numbers, one a feature of x "
-                f"{tuple(x.shape)}, got {tuple(parameter.shape)}"
-            )
-    _require_positive(eps)
+    check_features(x, gain=gain, bias=bias)
+    check_eps(eps)
     # In float16 the square of 256 overflows: statistics need 32 bits at least.
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     centred = wide - wide.mean(-1, keepdim=True)
@@ -58,7 +51,7 @@ class LayerNorm(nn.Module):
     def __init__(self, d_model: int, *, eps: float = 1e-5):
         super().__init__()
         check_sizes(d_model=d_model)
-        _require_positive(eps)
+        check_eps(eps)
         self.gain = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
         self.eps = eps
@@ -74,6 +67,28 @@ class LayerNorm(nn.Module):
         return F.layer_norm(x, gain.shape, gain, bias, self.eps).to(x.dtype)
 
 
-def _require_positive(eps: float) -> None:
+def check_features(x: Tensor, **parameters: Tensor) -> None:
+    """Refuses what is not one number for each feature of ``x``.
+
+    Raises:
+        TypeError: ``x`` is not floating point, or a dtype differs from its.
+        ValueError: a parameter has another shape.
+    """
+    check_states("x", x)
+    for name, parameter in parameters.items():
+        check_states(name, parameter, x)
+        if parameter.shape != x.shape[-1:]:
+            raise ValueError(
+                f"{name}: expected {x.shape[-1]} numbers, one a feature of x "
+                f"{tuple(x.shape)}, got {tuple(parameter.shape)}"
+            )
+
+
+def check_eps(eps: float) -> None:
+    """Refuses an ``eps`` that would not keep a root from dividing by 0.
+
+    Raises:
+        ValueError: it is no positive number.
+    """
     if not isinstance(eps, int | float) or not eps > 0:
         raise ValueError(f"eps: expected a positive number, got {eps!r}")

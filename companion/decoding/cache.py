@@ -14,13 +14,13 @@ from torch import Tensor
 from companion.attention import scaled_dot_product_attention
 from companion.decoding.modes import evaluating
 from companion.masks import combine_masks
-from companion.multihead import MultiHeadAttention, merge_heads, split_heads
+from companion.multihead import MultiHeadAttention, merge_heads
 from companion.positions import sinusoids
 from companion.transformer import DecoderLayer, Transformer
 
 KeysAndValues = tuple[
-    Float[Tensor, "batch head key head_dim"],
-    Float[Tensor, "batch head key head_dim"],
+    Float[Tensor, "batch kv_head key head_dim"],
+    Float[Tensor, "batch kv_head key head_dim"],
 ]
 
 
@@ -36,12 +36,13 @@ class Past:
         mask: Bool[Tensor, "batch 1 1 key"],
     ) -> Float[Tensor, "batch 1 d_model"]:
         """What the newest position gathers; its key and value are stored."""
-        new = keys_and_values(self.attention, x)
+        place = 0 if self.stored is None else self.stored[0].shape[2]
+        new = keys_and_values(self.attention, x, place)
         if self.stored is not None:
             pairs = zip(self.stored, new, strict=True)
             new = tuple(torch.cat(pair, dim=2) for pair in pairs)
         self.stored = new
-        return attend(self.attention, x, new, mask)
+        return attend(self.attention, x, new, mask, place)
 
 
 class CachedLayer:
@@ -74,14 +75,15 @@ class CachedLayer:
 
 
 def keys_and_values(
-    attention: MultiHeadAttention, x: Float[Tensor, "batch key d_model"]
+    attention: MultiHeadAttention,
+    x: Float[Tensor, "batch key d_model"],
+    start: int = 0,
 ) -> KeysAndValues:
-    """What each position of ``x`` is asked by, and what it answers."""
-    heads = attention.num_heads
-    return (
-        split_heads(attention.k_proj(x), heads),
-        split_heads(attention.v_proj(x), heads),
-    )
+    """What each position of ``x`` is asked by, and what it answers.
+
+    ``start`` is the place of the first, for an attention that counts places.
+    """
+    return attention.keys(x, start), attention.values(x)
 
 
 def attend(
@@ -89,10 +91,14 @@ def attend(
     x: Float[Tensor, "batch query d_model"],
     stored: KeysAndValues,
     mask: Bool[Tensor, "batch 1 1 key"],
+    start: int = 0,
 ) -> Float[Tensor, "batch query d_model"]:
     """What ``x`` gathers from keys and values that are there already."""
-    q = split_heads(attention.q_proj(x), attention.num_heads)
-    gathered = scaled_dot_product_attention(q, *stored, mask)
+    q = attention.queries(x, start)
+    # Neighbouring heads may share what is stored (grouped-query attention).
+    group = q.shape[1] // stored[0].shape[1]
+    k, v = (x.repeat_interleave(group, dim=1) for x in stored)
+    gathered = scaled_dot_product_attention(q, k, v, mask)
     return attention.out_proj(merge_heads(gathered))
 
 

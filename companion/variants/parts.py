@@ -1,0 +1,117 @@
+"""The parts of today's block, made to fit where those of 2017 stood.
+
+Words for axes, the same in the book, the code and the tests:
+    d_model  width of the residual stream, one vector for each position
+    d_ff     width inside the feed-forward network
+A leading ``...`` is any number of batch-like axes, for example ``batch seq``.
+"""
+
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from companion.blocks import FeedForward, Parts
+from companion.blocks.norm import check_eps, check_features
+from companion.data.checks import check_sizes, check_states
+from companion.variants.grouped import GroupedQueryAttention
+
+
+def rms_norm(
+    x: Float[Tensor, "... d_model"],
+    gain: Float[Tensor, " d_model"],
+    eps: float = 1e-6,
+) -> Float[Tensor, "... d_model"]:
+    """Each vector at a mean square of 1, times ``gain``.
+
+    ``layer_norm`` without its mean and without its bias: what all features have
+    in common stays. ``eps`` stands inside the root. Equation 4 of Zhang &
+    Sennrich (2019).
+
+    Raises:
+        TypeError: ``x`` is not floating point, or ``gain`` of another dtype.
+        ValueError: ``gain`` is not one number a feature; ``eps`` is not
+            positive.
+    """
+    check_features(x, gain=gain)
+    check_eps(eps)
+    # In float16 the square of 256 overflows.
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+    return (wide * scale * gain).to(x.dtype)
+
+
+class RMSNorm(nn.Module):
+    """``rms_norm`` with a gain that learns, at first 1.
+
+    Raises:
+        TypeError: ``d_model`` is not an int.
+        ValueError: ``d_model`` is below 1, or ``eps`` not positive.
+    """
+
+    def __init__(self, d_model: int, *, eps: float = 1e-6):
+        super().__init__()
+        check_sizes(d_model=d_model)
+        check_eps(eps)
+        self.gain = nn.Parameter(torch.ones(d_model))
+        self.eps = eps
+
+    def forward(
+        self, x: Float[Tensor, "... d_model"]
+    ) -> Float[Tensor, "... d_model"]:
+        """Each vector of ``x``, normalised."""
+        check_states("x", x, self.gain, len(self.gain))
+        return rms_norm(x, self.gain, self.eps)
+
+
+class SwiGLU(FeedForward):
+    """A feed-forward network with a gate: ``down(silu(gate(x)) · up(x))``.
+
+    Equation 6 of Shazeer (2020). It has three matrices where the network of
+    2017 has two: two thirds of the ``d_ff`` make as many weights.
+
+    Raises:
+        TypeError: a size is not an int.
+        ValueError: a size is below 1.
+    """
+
+    def __init__(self, d_model: int, d_ff: int):
+        super().__init__(d_model, d_ff, activation=F.silu, bias=False)
+        self.gate_proj = nn.Linear(d_model, d_ff, bias=False)
+
+    def forward(
+        self, x: Float[Tensor, "... d_model"]
+    ) -> Float[Tensor, "... d_model"]:
+        """What each position makes of its own vector.
+
+        Raises:
+            TypeError, ValueError: as ``FeedForward``.
+        """
+        check_states("x", x, self.up_proj.weight, self.up_proj.in_features)
+        gate = self.activation(self.gate_proj(x))
+        return self.down_proj(gate * self.up_proj(x))
+
+
+def today(num_kv_heads: int) -> Parts:
+    """The parts of a block of the LLaMA family, none with a bias.
+
+    RMSNorm, SwiGLU and rotary positions are those of Touvron et al. (2023),
+    shared keys and values those of Ainslie et al. (2023). They belong in a
+    pre-LN layer. The cross-attention is not turned: source and target have no
+    common positions.
+
+    Raises:
+        TypeError, ValueError: ``num_kv_heads`` is no whole number from 1 up.
+    """
+    check_sizes(num_kv_heads=num_kv_heads)
+    cross = partial(
+        GroupedQueryAttention, num_kv_heads=num_kv_heads, bias=False
+    )
+    return Parts(
+        norm=RMSNorm,
+        attention=partial(cross, rotary=True),
+        cross_attention=cross,
+        feed_forward=SwiGLU,
+    )
