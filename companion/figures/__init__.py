@@ -16,6 +16,7 @@ HOME = {
     "heatmap": "picture",
     "mask_builder": "maskbuilder",
     "noam_curve": "noam",
+    "objectives": "objectives_tabs",
     "plot": "picture",
     "position_clocks": "clocks",
     "run_doctor": "doctor",

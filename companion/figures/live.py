@@ -5,6 +5,7 @@ from companion.figures.live_first import (
     try_gradients,
     type_a_sentence,
 )
+from companion.figures.live_masking import try_masking
 from companion.figures.live_model import try_norms, try_sizes
 from companion.figures.live_parts import try_heads, try_masks, try_positions
 from companion.figures.live_trained import try_schedule, try_translation
@@ -15,6 +16,7 @@ __all__ = [
     "try_attention",
     "try_gradients",
     "try_heads",
+    "try_masking",
     "try_masks",
     "try_norms",
     "try_positions",
