@@ -1,0 +1,116 @@
+"""What BERT is trained for: holes, what comes next, and classes.
+
+Each objective is a module for ``training.fit`` and ``training.update``: a
+summed loss and the number that it is the sum of.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from companion.training.scoring import summed_loss
+from companion.variants.bert import BERT, Classifier
+from companion.variants.specials import PAD
+
+Loss = tuple[Float[Tensor, ""], int]
+
+
+class MaskedModelling(nn.Module):
+    """The tokens that ``mask_tokens`` chose, from what it left to read.
+
+    Only they count: the other positions never reach the table.
+    """
+
+    def __init__(self, model: BERT):
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, inputs: Int[Tensor, "batch seq"], target: Int[Tensor, "batch seq"]
+    ) -> Loss:
+        """The loss, summed over the chosen tokens, and how many they are.
+
+        Raises:
+            TypeError, ValueError: as ``BERT.states``; or ``target`` is not one
+                for each input, or has no chosen token.
+        """
+        states = self.model.states(inputs)
+        return _masked_loss(self.model, states, target)
+
+    def count(self, *batch: Tensor) -> Int[Tensor, ""]:
+        """How many tokens are asked for: those of the target but padding."""
+        return (batch[1] != PAD).sum()
+
+
+class PreTraining(nn.Module):
+    """Masked tokens, and whether the second text comes next, as one loss.
+
+    The mean over the tokens plus the mean over the pairs, as in section A.2 of
+    Devlin et al. (2019); of several batches that are one step, each weighs as
+    much as it has chosen tokens.
+    """
+
+    def __init__(self, model: BERT):
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self,
+        inputs: Int[Tensor, "batch seq"],
+        segments: Int[Tensor, "batch seq"],
+        target: Int[Tensor, "batch seq"],
+        is_next: Bool[Tensor, " batch"],
+    ) -> Loss:
+        """Both losses, times the number of chosen tokens; and that number.
+
+        Raises:
+            TypeError, ValueError: as ``MaskedModelling``.
+        """
+        states = self.model.states(inputs, segments)
+        total, count = _masked_loss(self.model, states, target)
+        scores = self.model.next_logits(states).float()
+        return total + count * F.cross_entropy(scores, is_next.long()), count
+
+    def count(self, *batch: Tensor) -> Int[Tensor, ""]:
+        """How many tokens are asked for: those of the target but padding."""
+        return (batch[2] != PAD).sum()
+
+
+class Classifying(nn.Module):
+    """The class of each example: what fine-tuning makes small."""
+
+    def __init__(self, model: Classifier):
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, tokens: Int[Tensor, "batch seq"], classes: Int[Tensor, " batch"]
+    ) -> Loss:
+        """The loss, summed over the examples, and how many they are.
+
+        Raises:
+            TypeError, ValueError: as ``BERT.states``.
+        """
+        scores = self.model(tokens).float()
+        loss = F.cross_entropy(scores, classes.long(), reduction="sum")
+        return loss, len(tokens)
+
+    def count(self, *batch: Tensor) -> Int[Tensor, ""]:
+        """How many examples there are."""
+        return torch.tensor(len(batch[0]))
+
+
+def _masked_loss(model: BERT, states: Tensor, target: Tensor) -> Loss:
+    if target.shape != states.shape[:2]:
+        raise ValueError(
+            f"target: expected one for each input, {tuple(states.shape[:2])}, "
+            f"got {tuple(target.shape)}"
+        )
+    asked = target != PAD
+    if not asked.any():
+        raise ValueError(
+            "target: expected at least one chosen token, got padding only"
+        )
+    logits = model.logits(states[asked]).float()
+    return summed_loss(logits, target[asked].long(), 0.0), len(logits)
