@@ -17,7 +17,8 @@ from companion.decoding.fast import CachedDecoder
 from companion.decoding.modes import evaluating
 from companion.decoding.plain import RecomputingDecoder
 from companion.decoding.search import StepFunction
-from companion.transformer import Transformer
+from companion.masks import combine_masks, padding_mask
+from companion.transformer import EncoderDecoder, Transformer
 
 BOS, EOS = Vocabulary.bos, Vocabulary.eos
 
@@ -46,7 +47,7 @@ def translate(
             them, or an unknown id; ``max_len`` or ``beam`` is below 1;
             ``alpha`` is negative.
     """
-    check_source(model, src)
+    check_source(model, src, Transformer)
     check_sizes(max_len=max_len, beam=beam)
     check_number("alpha", alpha, above=None)
     check_switches(cache=cache)
@@ -60,43 +61,56 @@ def translate(
         return search_beams(decoder, src, beam=beam, alpha=alpha, **settings)
 
 
-def next_token(model: Transformer, src: Int[Tensor, "1 src"]) -> StepFunction:
+def next_token(
+    model: EncoderDecoder, src: Int[Tensor, "1 src"]
+) -> StepFunction:
     """A ``step_fn`` that reads one source and says what comes after each row.
 
-    The encoder runs once, the decoder over all of each row. Padding is never
-    said.
+    For each model that reads one sequence and writes another. The encoder runs
+    once, the decoder over all of each row. Padding is never said.
 
     Raises:
-        TypeError, ValueError: as ``translate``; ``src`` has not one sentence.
+        TypeError: ``model`` is no ``EncoderDecoder``; else as ``translate``.
+        ValueError: as ``translate``; ``src`` has not one sentence.
     """
-    check_source(model, src)
+    check_source(model, src, EncoderDecoder)
     if len(src) != 1:
         raise ValueError(f"src: expected one sentence, got {len(src)}")
+    pad = model.config.pad
+    real = padding_mask(src, pad)
+    with evaluating(model), torch.no_grad():
+        memory = model.encode(src, real)
 
     @torch.no_grad()
     def step(
         tokens: Int[Tensor, "rows length"],
     ) -> Float[Tensor, "rows vocab"]:
+        tokens, rows = tokens.to(src.device), len(tokens)
+        many = memory.expand(rows, -1, -1)
+        masks = combine_masks(src.expand(rows, -1), tokens, pad)
         with evaluating(model):
-            many = src.expand(len(tokens), -1)
-            logits = model(many, tokens.to(src.device))[:, -1]
-        logits[:, model.config.pad] = -torch.inf
+            x = model.decode(tokens, many, masks.tgt, masks.cross)
+            logits = model.logits(x[:, -1])
+        logits[:, pad] = -torch.inf
         return logits
 
     return step
 
 
-def check_source(model: Transformer, src: Tensor) -> None:
-    """Refuses what no model can translate.
+def check_source(model: EncoderDecoder, src: Tensor, kind: type) -> None:
+    """Refuses what no model of that kind can translate.
 
     Raises:
         TypeError, ValueError: as ``translate``.
     """
-    if not isinstance(model, Transformer):
+    if not isinstance(model, kind):
         raise TypeError(
-            f"model: expected a Transformer, got {type(model).__name__}"
+            f"model: expected the class {kind.__name__}, got "
+            f"{type(model).__name__}"
         )
-    check_ids("src", src, model.config.src_vocab_size, axes=2)
+    # Without a table of its own, a source is read with the target's.
+    table = getattr(model, "src_embedding", model.tgt_embedding).weight
+    check_ids("src", src, len(table), axes=2)
     words_first("src", src != model.config.pad)
 
 

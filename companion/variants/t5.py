@@ -1,0 +1,212 @@
+"""T5: an encoder and a decoder that turn every task into text to text.
+
+Words for axes, the same in the book, the code and the tests:
+    src, tgt  tokens of the source and of the target
+    query     positions that ask
+    key       positions that are asked
+    head      attentions side by side
+    d_model   width of the residual stream
+
+Where this differs from the published code, and why:
+    the table is theirs divided by √d_model, and what is looked up is
+    multiplied by it. Published, the output is divided by √d_model instead.
+    The model is the same one, as a function of its tokens; ours needs nothing
+    that chapter 08 had not.
+    a head is d_model / num_heads wide. In the two largest published models it
+    is not.
+    dropout acts on the embeddings and on what a sub-layer says. Published, it
+    also acts on the weights of attention, within the feed-forward network and
+    behind the last norm. With a dropout of 0 there is no difference.
+    a target begins with bos, as everywhere in this course; published, with pad.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from companion.blocks import Dropout, FeedForward, Parts
+from companion.data.checks import check_ids
+from companion.masks.checks import require_int
+from companion.multihead import MultiHeadAttention, merge_heads
+from companion.positions import (
+    T5Bias,
+    TokenEmbedding,
+    biased_attention,
+    biased_weights,
+)
+from companion.transformer import (
+    Decoder,
+    Encoder,
+    EncoderDecoder,
+    LanguageModelConfig,
+)
+from companion.variants.parts import RMSNorm
+
+
+@dataclass(frozen=True, kw_only=True)
+class T5Config(LanguageModelConfig):
+    """What a ``T5`` is made of; source and target have one vocabulary.
+
+    ``num_buckets`` and ``max_distance`` are those of ``t5_bucket``.
+
+    Raises:
+        TypeError, ValueError: as ``LanguageModelConfig``; ``pad`` is None.
+    """
+
+    num_buckets: int = 32
+    max_distance: int = 128
+    norm_first: bool = True
+
+    def __post_init__(self):
+        require_int(pad=self.pad)
+        super().__post_init__()
+
+    @classmethod
+    def base(cls, vocab_size: int = 32_128) -> "T5Config":
+        """The base model of Raffel et al. (2020), section 3.1.2.
+
+        32 000 pieces of words and 100 sentinels, filled up to what a
+        processor likes.
+        """
+        return cls(
+            vocab_size=vocab_size,
+            d_model=768,
+            num_heads=12,
+            d_ff=3072,
+            num_layers=12,
+        )
+
+    @classmethod
+    def tiny(cls, vocab_size: int) -> "T5Config":
+        """A model that learns a small task on one core, in seconds."""
+        return cls(
+            vocab_size=vocab_size,
+            d_model=64,
+            num_heads=4,
+            d_ff=128,
+            num_layers=2,
+            dropout=0.0,
+        )
+
+
+class UnscaledAttention(MultiHeadAttention):
+    """Multi-head attention without the 1 / √d_k, and with T5's bias, if any.
+
+    ``bias`` is a number for each head, query and key, added to the scores: all
+    that tells positions apart. Queries start smaller by √d_k instead, so that
+    scores have a variance of 1 at first. There are no biases in the linear
+    maps. Section 2.1 of Raffel et al. (2020), and their code.
+
+    Raises:
+        TypeError, ValueError: as ``MultiHeadAttention``.
+    """
+
+    def __init__(
+        self, d_model: int, num_heads: int, offset_bias: T5Bias | None = None
+    ):
+        super().__init__(d_model, num_heads, bias=False)
+        self.offset_bias = offset_bias
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+        *,
+        key: Float[Tensor, "batch key d_model"] | None = None,
+    ) -> Float[Tensor, "batch query d_model"]:
+        """What each query position gathers; arguments as for its parent.
+
+        Raises:
+            TypeError, ValueError: as ``MultiHeadAttention``.
+        """
+        key = x if key is None else key
+        q, k = self._queries_and_keys(x, mask, key)
+        v = self._values(key, None)
+        gathered = biased_attention(q, k, v, self._bias(q), mask, scale=1.0)
+        return self.out_proj(merge_heads(gathered))
+
+    def weights(
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        mask: Bool[Tensor, "..."] | None = None,
+        *,
+        key: Float[Tensor, "batch key d_model"] | None = None,
+    ) -> Float[Tensor, "batch head query key"]:
+        """Who looks at whom, head by head: what ``forward`` averages with.
+
+        Raises:
+            TypeError, ValueError: as ``forward``.
+        """
+        q, k = self._queries_and_keys(x, mask, x if key is None else key)
+        return biased_weights(q, k, self._bias(q), mask, scale=1.0)
+
+    def _bias(self, q: Tensor) -> Float[Tensor, "..."]:
+        if self.offset_bias is None:
+            return q.new_zeros(())
+        return self.offset_bias(q.shape[-2]).to(q.dtype)
+
+
+class T5(EncoderDecoder):
+    """The encoder-decoder of Raffel et al. (2020), as it was first published.
+
+    The Transformer of 2017 but for its norms, which come first and only scale,
+    its positions, which are a number for each offset, and its biases, of which
+    it has none. One table of offsets serves all layers of the encoder, another
+    one all layers of the decoder; cross-attention has none.
+
+    Raises:
+        TypeError: ``config`` is no ``T5Config``.
+        ValueError: the buckets are odd, too few, or reach too near.
+    """
+
+    def __init__(self, config: T5Config):
+        super().__init__()
+        if not isinstance(config, T5Config):
+            raise TypeError(
+                f"config: expected a T5Config, got {type(config).__name__}"
+            )
+        self.config = config
+        self.tgt_embedding = TokenEmbedding(config.vocab_size, config.d_model)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = Encoder(config, _parts(config, bidirectional=True))
+        self.decoder = Decoder(config, _parts(config, bidirectional=False))
+        self.apply(_start)
+
+    def _embed(self, name: str, tokens: Tensor) -> Tensor:
+        # The embedding cannot know which of the two texts it was.
+        check_ids(name, tokens, self.config.vocab_size, axes=2)
+        return self.dropout(self.tgt_embedding(tokens))
+
+
+def _parts(config: T5Config, *, bidirectional: bool) -> Parts:
+    """What the layers of one stack are made of, with one table for them all."""
+    bias = T5Bias(
+        config.num_heads,
+        num_buckets=config.num_buckets,
+        max_distance=config.max_distance,
+        bidirectional=bidirectional,
+    )
+    nn.init.normal_(bias.weight, std=config.d_model**-0.5)
+    return Parts(
+        norm=RMSNorm,
+        attention=partial(UnscaledAttention, offset_bias=bias),
+        cross_attention=UnscaledAttention,
+        feed_forward=partial(FeedForward, bias=False),
+    )
+
+
+def _start(module: nn.Module) -> None:
+    """The first weights of the published code: a variance of 1 / inputs.
+
+    A score is a sum of d_k products, each of variance 1 then, so it would have
+    a variance of d_k. The queries are divided by √d_k once, here; the scores
+    at no step. Elsewhere in this course it is Xavier and a scale.
+    """
+    if isinstance(module, nn.Linear):
+        nn.init.normal_(module.weight, std=module.in_features**-0.5)
+    if isinstance(module, UnscaledAttention):
+        head_dim = module.q_proj.out_features // module.num_heads
+        module.q_proj.weight.data.div_(math.sqrt(head_dim))
