@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from companion.attention import scaled_dot_product_attention
+from companion.decoding.checks import require_model
 from companion.decoding.modes import evaluating
 from companion.masks import combine_masks
 from companion.multihead import MultiHeadAttention, merge_heads
@@ -114,8 +115,10 @@ def cached_decode(
     computed twice. Dropout is off, whatever the mode of the model.
 
     Raises:
-        TypeError, ValueError: as ``Transformer.forward``.
+        TypeError, ValueError: as ``Transformer.forward``; ``model`` is no
+            ``Transformer``.
     """
+    require_model(model, Transformer)
     pad = model.config.pad
     seen, real = combine_masks(src, tokens, pad)[1:]
     with evaluating(model):

@@ -9,6 +9,19 @@ from companion.data.checks import check_sizes
 from companion.masks.checks import require_int
 
 
+def require_model(model: object, kind: type) -> None:
+    """Refuses a model of another class, whose numbers would come out wrong.
+
+    Raises:
+        TypeError: ``model`` is no ``kind``.
+    """
+    if not isinstance(model, kind):
+        raise TypeError(
+            f"model: expected the class {kind.__name__}, got "
+            f"{type(model).__name__}"
+        )
+
+
 def check_search(*, bos: int, eos: int, **sizes: int) -> None:
     """Refuses ids that are no ids, and limits below 1.
 

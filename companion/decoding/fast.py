@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from companion.blocks import Residual
 from companion.decoding.cache import keys_and_values
+from companion.decoding.checks import require_model
 from companion.masks import padding_mask
 from companion.masks.checks import require_tokens
 from companion.positions import sinusoidal
@@ -32,7 +33,8 @@ class CachedDecoder:
     are one product, and a norm is one call. Dropout is off.
 
     Raises:
-        TypeError, ValueError: as ``Transformer.encode``.
+        TypeError, ValueError: as ``Transformer.encode``; ``model`` is no
+            ``Transformer``.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class CachedDecoder:
         src: Int[Tensor, "sentence src"],
         beam: int = 1,
     ):
+        require_model(model, Transformer)
         require_tokens(src, "src")
         real = padding_mask(src, model.config.pad)
         memory = model.encode(src, real)

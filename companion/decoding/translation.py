@@ -12,7 +12,7 @@ from companion.data.checks import (
 )
 from companion.data.vocabulary import Vocabulary
 from companion.decoding.beams import StepDecoder, search_beams
-from companion.decoding.checks import check_number
+from companion.decoding.checks import check_number, require_model
 from companion.decoding.fast import CachedDecoder
 from companion.decoding.modes import evaluating
 from companion.decoding.plain import RecomputingDecoder
@@ -103,11 +103,7 @@ def check_source(model: EncoderDecoder, src: Tensor, kind: type) -> None:
     Raises:
         TypeError, ValueError: as ``translate``.
     """
-    if not isinstance(model, kind):
-        raise TypeError(
-            f"model: expected the class {kind.__name__}, got "
-            f"{type(model).__name__}"
-        )
+    require_model(model, kind)
     # Without a table of its own, a source is read with the target's.
     table = getattr(model, "src_embedding", model.tgt_embedding).weight
     check_ids("src", src, len(table), axes=2)
