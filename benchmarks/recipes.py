@@ -23,12 +23,13 @@ from typing import NamedTuple
 import torch
 
 import companion
+from benchmarks.recipes_gpt import from_counts, gpt
 from benchmarks.recipes_score import bleu, exact_match, validation_loss
 from benchmarks.recipes_table import table
 from companion.training import TrainConfig, load_trained, read_log, train
 from companion.training.checkpoint import every
 from companion.training.log import LOG
-from companion.training.trained import CHECKPOINTS
+from companion.training.trained import CHECKPOINTS, Builder, build
 
 HERE = Path(__file__).parent
 TOML, RESULTS = HERE / "recipes", HERE / "results"
@@ -36,7 +37,10 @@ LIBRARIES = ("torch", "sentencepiece", "sacrebleu")
 
 
 class Recipe(NamedTuple):
-    """How a model is measured, and what its number stands beside."""
+    """How a model is made and measured, and what its number stands beside.
+
+    ``counts`` computes what else it stands beside, from the same data.
+    """
 
     measure: Callable
     unit: str
@@ -45,6 +49,8 @@ class Recipe(NamedTuple):
     average: int = 1
     alpha: float = 0.6
     beside: str = ""
+    counts: Callable[[], str] | None = None
+    build: Builder = build
 
 
 RECIPES = {
@@ -62,10 +68,20 @@ RECIPES = {
     ),
     "shakespeare": Recipe(
         validation_loss,
-        "validation loss, nats a character",
+        "validation loss of a GPT, nats a character",
         4,
-        beside="published 1.4697 (nanoGPT: the best of its run, with learned "
-        "positions, GELU, AdamW and a cosine; here the end of the run)",
+        beside="published 1.4697 (nanoGPT: the best of its run, with AdamW "
+        "and a cosine; here the end of the run)",
+        counts=from_counts,
+        build=gpt,
+    ),
+    "shakespeare-cpu": Recipe(
+        validation_loss,
+        "validation loss of a small GPT, nats a character",
+        2,
+        beside="published 1.88 (nanoGPT for a CPU, on a part of the text)",
+        counts=from_counts,
+        build=gpt,
     ),
 }
 
@@ -112,10 +128,11 @@ def _shortened(planned: TrainConfig, steps: int) -> dict:
 
 def _result(name: str, config: TrainConfig, told: list[dict]) -> dict:
     recipe = RECIPES[name]
+    counted = recipe.counts() if recipe.counts else ""
     return {
         "recipe": name,
         "measure": recipe.unit,
-        "beside": recipe.beside,
+        "beside": "; ".join(filter(None, (recipe.beside, counted))),
         "digits": recipe.digits,
         "beam": recipe.beam,
         **_machine(),
@@ -128,12 +145,12 @@ def _one(recipe: Recipe, config: TrainConfig, folder: Path) -> dict:
     """Trains with one seed: what it reached, and what that took."""
     began = time.process_time()
     goes_on = folder.exists()
-    train(config, folder)
+    train(config, folder, build=recipe.build)
     spent = time.process_time() - began
     log = read_log(folder)
     # A shortened run may have left fewer checkpoints.
     averaged = min(recipe.average, len(every(folder / CHECKPOINTS)))
-    trained = load_trained(folder, average=averaged)
+    trained = load_trained(folder, average=averaged, build=recipe.build)
     trained.model.to(companion.device())
     score = recipe.measure(trained, beam=recipe.beam, alpha=recipe.alpha)
     checked = _validations(log, folder)

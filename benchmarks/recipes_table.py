@@ -11,10 +11,11 @@ NOTHING = "not measured"
 def table(names: Iterable[str], results: Path) -> str:
     """Markdown: a row for each result, from the files in ``results``."""
     rows = [HEAD, ("---",) * len(HEAD)]
+    files = sorted(results.glob("recipe-*.json"))
+    told = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     for name in names:
-        found = sorted(results.glob(f"recipe-{name}-*.json"))
-        told = (json.loads(f.read_text(encoding="utf-8")) for f in found)
-        rows += [_row(result) for result in told] or [_nothing(name)]
+        mine = [_row(result) for result in told if result["recipe"] == name]
+        rows += mine or [_nothing(name)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

@@ -1,12 +1,15 @@
 """Recipes: what they train, how they are measured, and what is written."""
 
 import json
+import re
+from math import exp, log
 from pathlib import Path
 
 import pytest
 from standin import stand_in
 
 from benchmarks import recipes, recipes_score
+from benchmarks.recipes_gpt import counted_loss, gpt
 from benchmarks.recipes_score import bleu, exact_match, validation_loss
 from benchmarks.recipes_table import table
 from companion import decoding
@@ -17,6 +20,7 @@ from companion.training import (
     read_log,
     train,
 )
+from companion.variants import GPT
 
 ROOT = Path(__file__).parents[1]
 SMALL = """vocab_size = 300
@@ -31,6 +35,11 @@ save_every = 1
 SETTINGS = {"beam": 1, "alpha": 0.6}
 
 
+def data_of(name):
+    """shakespeare-cpu is shakespeare in another size."""
+    return name.partition("-")[0]
+
+
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """Recipes of seven steps on corpora of the same format."""
@@ -38,7 +47,7 @@ def small(tmp_path, monkeypatch):
     folder = tmp_path / "toml"
     folder.mkdir()
     for name in recipes.RECIPES:
-        text = f'data = "{name}"\n{SMALL}'
+        text = f'data = "{data_of(name)}"\n{SMALL}'
         if name == "tatoeba":  # Chinese has many characters.
             text = text.replace("= 300", "= 600")
         (folder / f"{name}.toml").write_text(text)
@@ -52,7 +61,8 @@ def trained(small, tmp_path):
 
     def made(name):
         config = TrainConfig.from_toml(small / f"{name}.toml")
-        return train(config, tmp_path / "trained" / name)
+        build = recipes.RECIPES[name].build
+        return train(config, tmp_path / "trained" / name, build=build)
 
     return made
 
@@ -80,7 +90,7 @@ def test_each_recipe_has_a_file_that_trains_what_it_is_called():
     files = {path.stem: path for path in recipes.TOML.glob("*.toml")}
     assert set(files) == set(recipes.RECIPES)
     for name, path in files.items():
-        assert TrainConfig.from_toml(path).data == name
+        assert TrainConfig.from_toml(path).data == data_of(name)
 
 
 def test_the_recipe_of_multi30k_is_the_tiny_one():
@@ -91,6 +101,27 @@ def test_the_recipe_of_multi30k_is_the_tiny_one():
     assert (config.vocab_size, config.sides()) == (10_000, ("en", "de"))
     assert (recipe.beam, recipe.average, config.keep) == (5, 10, 10)
     assert "41.02" in recipe.beside
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "windows", "layers", "width", "beside"),
+    [
+        ("shakespeare", 256, 64, 6, 384, "1.4697"),
+        ("shakespeare-cpu", 64, 12, 4, 128, "1.88"),
+    ],
+)
+def test_shakespeare_is_read_by_gpts_of_the_sizes_of_nanogpt(
+    name, length, windows, layers, width, beside
+):
+    config = TrainConfig.from_toml(recipes.TOML / f"{name}.toml")
+    assert config.batch_tokens == length * windows
+    assert (config.num_layers, config.d_model) == (layers, width)
+    assert (config.d_ff, config.num_heads) == (4 * width, config.num_layers)
+    made = recipes.RECIPES[name].build(config, None, range(65))
+    assert isinstance(made, GPT)
+    assert made.config.max_len == length
+    assert made.config.norm_first
+    assert beside in recipes.RECIPES[name].beside
 
 
 def test_what_is_averaged_is_kept():
@@ -156,6 +187,26 @@ def test_the_validation_loss_is_what_the_trainer_logged(
     assert validation_loss(model).value == pytest.approx(logged, rel=1e-4)
 
 
+def test_counts_on_paper():
+    # Of three characters two are a, and each count is one larger.
+    alone = counted_loss("aab", "ab", context=0)
+    assert alone == pytest.approx(-(log(3 / 5) + log(2 / 5)) / 2)
+    # After the two a that are followed: once a, once b.
+    assert counted_loss("aab", "ab", context=1) == pytest.approx(log(2))
+    # Nothing ever followed b.
+    assert counted_loss("aab", "bb", context=1) == pytest.approx(log(2))
+
+
+@pytest.mark.parametrize("before", ["", "o", "to", "x y"])
+def test_the_shares_of_all_characters_add_up_to_1(before):
+    text = "to be, or not to be: that is the question, x or y. " * 3
+    losses = [
+        counted_loss(text, before + last, context=len(before))
+        for last in set(text)
+    ]
+    assert sum(exp(-loss) for loss in losses) == pytest.approx(1)
+
+
 # What is written.
 
 
@@ -184,6 +235,14 @@ def test_a_result_says_what_was_reached_on_what_and_how(small, tmp_path):
     assert load_trained(tmp_path / "runs/multi30k-7/seed-1").config.seed == 1
 
 
+def test_a_gpt_stands_beside_counts_of_the_same_text(small, tmp_path):
+    result = launch(tmp_path, "shakespeare-cpu")
+    said = r"1\.88 .*; counts of runs of 1, 2, 3, 4 characters: \d.*, \d\.\d\d"
+    assert re.search(said, result["beside"])
+    folder = tmp_path / "runs/shakespeare-cpu-7/seed-0"
+    assert isinstance(load_trained(folder, build=gpt).model, GPT)
+
+
 def test_a_run_that_was_stopped_is_gone_on_with(small, tmp_path):
     first = launch(tmp_path, "copy")["runs"][0]
     second = launch(tmp_path, "copy")["runs"][0]
@@ -198,7 +257,7 @@ def test_the_table_has_a_row_for_each_result_and_for_what_is_missing(
 ):
     launch(tmp_path, "copy", seeds=2)
     launch(tmp_path, "copy", steps=5)
-    launch(tmp_path, "shakespeare")
+    launch(tmp_path, "shakespeare-cpu")
     told = table(recipes.RECIPES, tmp_path / "results").splitlines()
     assert len({line.count("|") for line in told}) == 1
     cells = [[c.strip() for c in line.split("|")[1:-1]] for line in told[2:]]
@@ -210,13 +269,14 @@ def test_the_table_has_a_row_for_each_result_and_for_what_is_missing(
         ("reverse", "", ""),
         ("tatoeba", "", ""),
         ("multi30k", "", ""),
-        ("shakespeare", "0", "7"),
+        ("shakespeare", "", ""),
+        ("shakespeare-cpu", "0", "7"),
     ]
     reached = [row[2] for row in cells]
     assert [words == "not measured" for words in reached] == [
-        *(True, False, False, True, True, True, False)
+        *(True, False, False, True, True, True, True, False)
     ]
-    assert "1.4697" in cells[-1][1]
+    assert "1.88" in cells[-1][1]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ checkpoints/   step-00000100 and so on, the newest last
 import dataclasses
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from companion.transformer import (
 
 CONFIG, SOURCE, TARGET = "config.json", "source.codec", "target.codec"
 CHECKPOINTS = "checkpoints"
+Builder = Callable[[TrainConfig, Codec | None, Codec], nn.Module]
 
 
 class Trained(NamedTuple):
@@ -46,10 +47,31 @@ class Trained(NamedTuple):
     config: TrainConfig
 
 
-def load_trained(folder: Path | str, average: int = 1) -> Trained:
+def build(config: TrainConfig, src: Codec | None, tgt: Codec) -> nn.Module:
+    """The model of a configuration, before it has learnt anything."""
+    sizes = dataclasses.asdict(config.stack())
+    if src is None:
+        # Windows of a text have no padding to hide.
+        return LanguageModel(
+            LanguageModelConfig(vocab_size=len(tgt), pad=None, **sizes)
+        )
+    return Transformer(
+        TransformerConfig(
+            src_vocab_size=len(src),
+            tgt_vocab_size=len(tgt),
+            shared_vocab=config.shared_vocab,
+            **sizes,
+        )
+    )
+
+
+def load_trained(
+    folder: Path | str, average: int = 1, *, build: Builder = build
+) -> Trained:
     """The model that a run has reached, on the CPU, ready to be asked.
 
-    ``average`` is the number of newest checkpoints whose mean it is.
+    ``average`` is the number of newest checkpoints whose mean it is, and
+    ``build`` what ``train`` was given to make the model.
 
     Raises:
         FileNotFoundError: no run has left a checkpoint in ``folder``.
@@ -72,24 +94,6 @@ def load_trained(folder: Path | str, average: int = 1) -> Trained:
     mean = checkpoint.average(found[-average:])
     checkpoint.fill(model, mean, str(newest))
     return Trained(model.eval(), src, tgt, config)
-
-
-def build(config: TrainConfig, src: Codec | None, tgt: Codec) -> nn.Module:
-    """The model of a configuration, before it has learnt anything."""
-    sizes = dataclasses.asdict(config.stack())
-    if src is None:
-        # Windows of a text have no padding to hide.
-        return LanguageModel(
-            LanguageModelConfig(vocab_size=len(tgt), pad=None, **sizes)
-        )
-    return Transformer(
-        TransformerConfig(
-            src_vocab_size=len(src),
-            tgt_vocab_size=len(tgt),
-            shared_vocab=config.shared_vocab,
-            **sizes,
-        )
-    )
 
 
 def write_run(

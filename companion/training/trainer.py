@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import torch
+from torch import nn
 from tqdm import tqdm
 
 from companion.training import checkpoint
@@ -32,6 +33,7 @@ from companion.training.tasks import Task, make_task
 from companion.training.trained import (
     CHECKPOINTS,
     CONFIG,
+    Builder,
     Trained,
     build,
     read_codecs,
@@ -49,11 +51,13 @@ def train(
     *,
     resume: bool = True,
     progress: bool = True,
+    build: Builder = build,
 ) -> Trained:
     """Trains a model in ``folder``, from its newest checkpoint if it has one.
 
     The caller's random numbers stay where they are. With ``progress`` a bar
     shows loss, learning rate and tokens a second, if there is a terminal.
+    ``build`` makes the model of the configuration and the two codecs.
 
     Raises:
         FileExistsError: there is a run in ``folder``, and ``resume`` is False.
@@ -69,7 +73,7 @@ def train(
         here = stack.enter_context(processes())
         stack.enter_context(own_random_numbers(config.seed))
         task = _task(config, folder, here, resume, stack)
-        run = _Run(config, folder, here, task)
+        run = _Run(build(config, *task[:2]), config, folder, here, task)
         try:
             run.go_on(progress)
         except FloatingPointError as error:
@@ -111,12 +115,16 @@ class _Run:
     """A run that has come as far as its newest checkpoint."""
 
     def __init__(
-        self, config: TrainConfig, folder: Path, here: Here, task: Task
+        self,
+        model: nn.Module,
+        config: TrainConfig,
+        folder: Path,
+        here: Here,
+        task: Task,
     ):
         self.config, self.folder = config, folder
         self.here, self.task = here, task
-        self.model = build(config, task.src_codec, task.tgt_codec)
-        self.model.to(here.device).train()
+        self.model = model.to(here.device).train()
         self.optimizer = adam(self.model.parameters(), lr=config.rate()(1))
         # All processes begin with the same model, and drop other parts of it.
         start_at(config.seed + 1 + here.process)
