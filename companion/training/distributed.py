@@ -107,3 +107,8 @@ class Shared(nn.Module):
     def count(self, *batch: Int[Tensor, "batch seq"]) -> Int[Tensor, ""]:
         """The number of tokens to be said in the whole batch."""
         return self.engine.module.count(*batch)
+
+
+def share_out(objective: Objective, here: Here) -> nn.Module:
+    """``objective``, shared out if there is anybody to share it with."""
+    return Shared(objective, here) if here.processes > 1 else objective

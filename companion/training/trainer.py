@@ -19,7 +19,7 @@ from tqdm import tqdm
 from companion.training import checkpoint
 from companion.training.config import TrainConfig
 from companion.training.disk import alone_in
-from companion.training.distributed import Here, Shared, processes
+from companion.training.distributed import Here, processes, share_out
 from companion.training.log import Log
 from companion.training.optimizer import adam
 from companion.training.randomness import (
@@ -138,8 +138,7 @@ class _Run:
         objective = Objective(self.model, smoothing=config.smoothing)
         if config.compile:
             objective.compile()
-        shared = here.processes > 1
-        self.objective = Shared(objective, here) if shared else objective
+        self.objective = share_out(objective, here)
 
     def _resume(self) -> None:
         newest = checkpoint.latest(self.folder / CHECKPOINTS)
