@@ -11,6 +11,7 @@ CHAPTERS = (
     "transformer",
     "training",
     "decoding",
+    "variants",
 )
 """The chapters in order; chapter k imports only the modules before it."""
 

@@ -49,6 +49,7 @@ KEYS = {
     "doctor": ("button:has-text('Run B')", ("Enter",)),
     "beam": ("button:has-text('Back')", ("Enter", "Enter")),
     "sampling": ("input[type=range]", ARROWS),
+    "objectives": ("[role=tab]", ("ArrowRight", "ArrowRight")),
 }
 
 

@@ -12,6 +12,8 @@ from wrong import WRONG
 
 from companion.contracts import COMPONENTS, check
 from companion.contracts.common import contracts_of
+from companion.contracts.guard import Guarded
+from companion.contracts.runner import contracts_for
 
 EVERY_RIGHT = [(c, fn) for c, functions in RIGHT.items() for fn in functions]
 EVERY_SUSPECT = [
@@ -40,7 +42,8 @@ def test_however_it_is_written_what_is_right_holds_every_contract(
 ):
     report = check(component, fn)
     assert report.passed, str(report)
-    assert report.held == list(contracts_of(COMPONENTS[component]))
+    guarded = Guarded(COMPONENTS[component], fn)
+    assert report.held == list(contracts_for(guarded))
 
 
 def test_three_or_more_ways_to_be_right_are_tried_for_each_component():

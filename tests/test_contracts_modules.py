@@ -10,15 +10,7 @@ from right.blocks import network
 from right.multihead import Heads
 from told import told
 from torch import nn
-from wrong.blocks import convolved_over_three
-from wrong.multihead import (
-    multiplied_afterwards,
-    softmax_over_the_queries,
-    split_by_view_alone,
-    transposed_mask,
-    viewed_straight,
-)
-from wrong.positions import indexed_by_the_batch, turned_by_place
+from wrong.multihead import transposed_mask
 
 from companion import blocks, multihead, positions
 from companion.contracts import COMPONENTS, check
@@ -27,6 +19,15 @@ from companion.contracts.component import Component
 from companion.contracts.core import Broken, draw
 from companion.contracts.guard import Guarded, one_tensor
 from companion.contracts.runner import outcomes
+from companion.zoo.heads import viewed_straight
+from companion.zoo.multihead import (
+    MultipliedAfterwards,
+    SoftmaxOverTheQueries,
+    SplitByViewAlone,
+)
+from companion.zoo.networks import ConvolutionOfWidthThree
+from companion.zoo.positions import indexed_by_the_batch
+from companion.zoo.rotations import turned_by_place
 
 OWN = [
     ("split_heads", multihead.split_heads),
@@ -109,10 +110,15 @@ def test_pytorchs_module_without_weights_needs_a_mask_turned_round_only():
     ("component", "fn", "named", "failures"),
     [
         ("split_heads", viewed_straight, "A `view` straight", 3),
-        ("multihead", split_by_view_alone, "Attention knows no order", 6),
+        ("multihead", built(SplitByViewAlone), "Attention knows no order", 6),
         ("add_positions", indexed_by_the_batch, "indexed by the batch", 3),
         ("rope", turned_by_place, "do the angles come from `positions`", 3),
-        ("feed_forward", convolved_over_three, "a convolution run over", 3),
+        (
+            "feed_forward",
+            built(ConvolutionOfWidthThree),
+            "a convolution run over",
+            3,
+        ),
     ],
 )
 def test_what_a_mistake_brings_about_is_told_with_it(
@@ -128,7 +134,7 @@ def test_what_a_mistake_brings_about_is_told_with_it(
     ("component", "fn", "held"),
     [
         ("split_heads", viewed_straight, "One head is the whole vector"),
-        ("feed_forward", convolved_over_three, "It is not linear"),
+        ("feed_forward", built(ConvolutionOfWidthThree), "It is not linear"),
         (
             "multihead",
             transposed_mask,
@@ -145,8 +151,11 @@ def test_what_holds_in_spite_of_a_mistake_is_not_said_to_fail(
 @pytest.mark.parametrize(
     ("fn", "named"),
     [
-        (multiplied_afterwards, "multiplies the weights after the softmax"),
-        (softmax_over_the_queries, "before the softmax over the keys"),
+        (
+            built(MultipliedAfterwards),
+            "multiplies the weights after the softmax",
+        ),
+        (built(SoftmaxOverTheQueries), "before the softmax over the keys"),
         (transposed_mask, "The mask is transposed"),
     ],
 )

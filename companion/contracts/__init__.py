@@ -18,19 +18,25 @@ from companion.contracts.beam_search import BEAM_SEARCH
 from companion.contracts.bleu import BLEU
 from companion.contracts.cached_decode import CACHED_DECODE
 from companion.contracts.causal_mask import CAUSAL_MASK
+from companion.contracts.clip_gradients import CLIP_GRADIENTS
 from companion.contracts.combine_masks import COMBINE_MASKS
 from companion.contracts.encoder import ENCODER
+from companion.contracts.encoder_layer import ENCODER_LAYER
 from companion.contracts.feed_forward import FEED_FORWARD
 from companion.contracts.greedy_decode import GREEDY_DECODE
+from companion.contracts.greedy_decode_batch import GREEDY_DECODE_BATCH
+from companion.contracts.grouped_query_attention import GROUPED_QUERY_ATTENTION
 from companion.contracts.guard import Guarded
 from companion.contracts.label_smoothing import LABEL_SMOOTHING
 from companion.contracts.language_model import LANGUAGE_MODEL
 from companion.contracts.layer_norm import LAYER_NORM
+from companion.contracts.mask_tokens import MASK_TOKENS
 from companion.contracts.masked_softmax import MASKED_SOFTMAX
 from companion.contracts.multihead import MULTIHEAD
 from companion.contracts.padding_mask import PADDING_MASK
 from companion.contracts.parameter_count import PARAMETER_COUNT
 from companion.contracts.report import Failure, Report, report_on
+from companion.contracts.rms_norm import RMS_NORM
 from companion.contracts.rnn import RNN
 from companion.contracts.rope import ROPE
 from companion.contracts.runner import outcomes, undisturbed
@@ -39,6 +45,8 @@ from companion.contracts.schedule import SCHEDULE
 from companion.contracts.shift_right import SHIFT_RIGHT
 from companion.contracts.sinusoidal import SINUSOIDAL
 from companion.contracts.softmax import SOFTMAX
+from companion.contracts.span_corrupt import SPAN_CORRUPT
+from companion.contracts.span_restore import SPAN_RESTORE
 from companion.contracts.split_heads import SPLIT_HEADS
 from companion.contracts.translation_model import TRANSLATION_MODEL
 
@@ -61,18 +69,26 @@ COMPONENTS = {
         PADDING_MASK,
         COMBINE_MASKS,
         ENCODER,
+        ENCODER_LAYER,
         ATTENTION_MAPS,
         LANGUAGE_MODEL,
         TRANSLATION_MODEL,
         PARAMETER_COUNT,
         LABEL_SMOOTHING,
         SCHEDULE,
+        CLIP_GRADIENTS,
         SHIFT_RIGHT,
         GREEDY_DECODE,
+        GREEDY_DECODE_BATCH,
         BEAM_SEARCH,
         SAMPLING_FILTER,
         BLEU,
         CACHED_DECODE,
+        MASK_TOKENS,
+        SPAN_CORRUPT,
+        SPAN_RESTORE,
+        GROUPED_QUERY_ATTENTION,
+        RMS_NORM,
     )
 }
 """Name -> what can be checked."""
@@ -106,4 +122,4 @@ def check(component: str, fn: object) -> Report:
     found = COMPONENTS[component]
     guarded = Guarded(found, fn)
     with undisturbed(guarded):
-        return report_on(found, outcomes(guarded))
+        return report_on(guarded, outcomes(guarded))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from companion.contracts.core import seeded
 from companion.masks import combine_masks
 from companion.transformer import Transformer, TransformerConfig
 
@@ -24,13 +25,13 @@ def model(*, norm_first: bool = False) -> Transformer:
         norm_first=norm_first,
     )
     with torch.random.fork_rng([]):
-        torch.manual_seed(5)
+        torch.manual_seed(seeded(5).initial_seed())
         return Transformer(config).eval()
 
 
 def sources(seed: int) -> Tensor:
     """Two sources, the second one padded."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     src = torch.randint(3, WORDS, (BATCH, SOURCE), generator=generator)
     src[1, 4:] = 0
     return src
@@ -38,7 +39,7 @@ def sources(seed: int) -> Tensor:
 
 def targets(seed: int) -> Tensor:
     """What a decoder reads for both: bos, and words."""
-    generator = torch.Generator().manual_seed(seed + 100)
+    generator = seeded(seed + 100)
     words = torch.randint(3, 11, (BATCH, TARGET - 1), generator=generator)
     return torch.cat([torch.ones(BATCH, 1, dtype=torch.long), words], 1)
 

@@ -1,8 +1,6 @@
 """The contracts of every component, whatever it computes."""
 
-import math
 from collections.abc import Callable
-from itertools import product
 
 import torch
 from torch import Tensor
@@ -12,16 +10,14 @@ from companion.contracts.component import Component, title
 from companion.contracts.core import (
     TOLERANCE,
     Broken,
-    draw,
     furthest,
-    gradients,
     is_float,
     same,
     tensors_in,
 )
 from companion.contracts.guard import Guarded, Raised
-
-CUT = "`.detach()`, `.item()`, `torch.tensor(...)` and `no_grad` cut it."
+from companion.contracts.slopes import gradient
+from companion.contracts.weights import OF_MODULES
 
 
 def right_shape(fn: Guarded) -> None:
@@ -72,7 +68,10 @@ def recognised(component: Component, args: tuple, got: Tensor) -> str:
     for hint, suspect in component.suspects.items():
         try:
             numbers = suspect(*args)
-        except (RuntimeError, IndexError):
+            if component.read:
+                guarded = Guarded(component, suspect)
+                numbers = component.read(guarded, numbers, args)
+        except (RuntimeError, IndexError, Broken):
             continue  # This mistake needs other sizes.
         if numbers.shape == got.shape and torch.allclose(
             numbers, got, TOLERANCE, TOLERANCE, equal_nan=True
@@ -144,73 +143,6 @@ def untouched(fn: Guarded) -> None:
                 )
 
 
-def gradient(fn: Guarded) -> None:
-    """The gradient of every input is the slope of the function."""
-    args = fn.component.example
-    upstream = [draw(*x.shape, seed=97) for x in tensors_in(fn(*args))]
-    found = gradients(fn.raw, args, upstream)
-    if found is None:
-        raise Broken(f"The output has no gradient at all: {CUT}")
-    places = [i for i, a in enumerate(args) if is_float(a)]
-    for i, mine in zip(places, found, strict=True):
-        require_slope(fn, args, i, mine, upstream)
-
-
-def require_slope(
-    fn: Guarded,
-    args: tuple,
-    i: int,
-    mine: Tensor | None,
-    upstream: list[Tensor],
-) -> None:
-    """Raises Broken unless ``mine`` is the slope along argument ``i``."""
-    name = fn.component.parameters[i]
-    # A ReLU that bends within one step may not within a smaller one, or in
-    # another direction. What is wrong is wrong in all of them.
-    for step, seed in product((1e-2, 1e-3), (101, 103, 107)):
-        way = draw(*args[i].shape, seed=seed) / args[i].numel() ** 0.5
-        is_ = slope(fn, args, i, step * way, upstream) / step
-        said = 0.0 if mine is None else (mine * way).sum().item()
-        near = math.isclose(said, is_, rel_tol=0.02, abs_tol=2e-3)
-        if mine is not None and near:
-            return
-    wrong_slope(name, mine, said, is_)
-
-
-def wrong_slope(
-    name: str, mine: Tensor | None, said: float, is_: float
-) -> None:
-    """Raises Broken for a gradient that says another slope than there is."""
-    if mine is None:
-        raise Broken(
-            f"No gradient reaches `{name}`: {CUT}"
-            if is_
-            else f"The output does not depend on `{name}`."
-        )
-    raise Broken(
-        f"The gradient of `{name}` is wrong. In one direction it says "
-        f"{said:.3g}, but the output changes by {is_:.3g}: is the path "
-        f"cut halfway? {CUT}"
-    )
-
-
-def slope(
-    fn: Guarded, args: tuple, i: int, step: Tensor, upstream: list[Tensor]
-) -> float:
-    """How much the output changes as argument ``i`` makes a step, measured."""
-    ends = []
-    for sign in (1, -1):
-        moved = (*args[:i], args[i] + sign * step, *args[i + 1 :])
-        results = tensors_in(fn(*moved))
-        ends.append(
-            sum(
-                (x.detach() * up).double().sum().item()
-                for x, up in zip(results, upstream, strict=True)
-            )
-        )
-    return (ends[0] - ends[1]) / 2
-
-
 GATE = (right_shape, repeatable)
 """Before these hold nothing else is tried: it would only confuse."""
 
@@ -226,6 +158,7 @@ def contracts_of(component: Component) -> dict[str, Callable]:
         *([agreement] if component.oracle else []),
         *component.own,
         *([gradient] if slopes else []),
+        *(OF_MODULES if component.weights else ()),
     )
     named = {
         component.agrees if contract is agreement else title(contract): contract

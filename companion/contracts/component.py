@@ -45,6 +45,8 @@ class Component:
             contracts see. For all that is not one tensor of ``shape``.
         adapt: From what was given to ``check``, the function to call.
         gradient: Whether a gradient reaches the arguments.
+        weights: Whether it has weights of its own, if it is a module. Its
+            arguments are then tensors of two sentences at least.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Component:
     read: Callable | None = None
     adapt: Callable | None = None
     gradient: bool = True
+    weights: bool = False
     early: list[Callable] = field(default_factory=list)
     own: list[Callable] = field(default_factory=list)
 

@@ -1,7 +1,8 @@
 """What contracts raise, draw and compare with."""
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -59,10 +60,34 @@ def after(*earlier: Callable) -> Callable:
     return told
 
 
+class Shift:
+    """By how much every seed of the contracts is moved: 0 but in tests."""
+
+    # Of the process, not of a thread: contracts run in one of their own.
+    by = 0
+
+
+@contextlib.contextmanager
+def other_inputs(series: int) -> Iterator[None]:
+    """Has contracts draw other numbers inside the block; 0 are the usual.
+
+    A contract that holds for lucky numbers only is found so.
+    """
+    before, Shift.by = Shift.by, 10_000 * series
+    try:
+        yield
+    finally:
+        Shift.by = before
+
+
+def seeded(seed: int) -> torch.Generator:
+    """The generator a contract draws with; torch's own is not touched."""
+    return torch.Generator().manual_seed(seed + Shift.by)
+
+
 def draw(*shape: int, seed: int) -> Tensor:
-    """Normal numbers, always the same ones, without touching torch's own."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(shape, generator=generator, dtype=torch.float32)
+    """Normal numbers, always the same ones."""
+    return torch.randn(shape, generator=seeded(seed), dtype=torch.float32)
 
 
 def gaps(got: Tensor, expected: Tensor) -> Tensor:
@@ -189,8 +214,20 @@ def in_half_precision(fn, *args) -> None:
         expected = fn(*exact)
         got = fn.raw(*small)
         name = str(dtype).removeprefix("torch.")
-        why = f"In {name} `exp` overflows early: subtract the row's largest."
-        finite(fn, got, why, expected)
+        finite(fn, got, why_not_finite(fn, small, name), expected)
         # bfloat16 has eight bits: a score of 4 is known to 1/64 only.
         why = f"{name} gives another result than float32."
         same(fn, got, expected, why, 0.05)
+
+
+def why_not_finite(fn, args: list, name: str) -> str:
+    """The likely reason for NaN and ∞ in a small number type."""
+    masked = any(isinstance(a, Tensor) and a.dtype == torch.bool for a in args)
+    zeros = [0 * a if is_float(a) else a for a in args]
+    if masked and not fn.raw(*zeros).isfinite().all():
+        return (
+            f"Without any score it is so too: a mask times -1e9 is -∞ in {name}"
+            ", and 0 times -∞ is NaN. Use `masked_fill` with "
+            "`torch.finfo(scores.dtype).min`."
+        )
+    return f"In {name} `exp` overflows early: subtract the row's largest."

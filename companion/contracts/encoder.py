@@ -38,6 +38,7 @@ def backwards() -> Tensor:
 
 ENCODER = Component(
     name="encoder",
+    weights=True,
     signature="encoder(x, mask=None)",
     returns="one vector for each position (batch, seq, d_model)",
     axes=("row", "feature"),

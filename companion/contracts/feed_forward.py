@@ -31,6 +31,7 @@ def arguments(seed: int, batch: int = 2, seq: int = SEQ) -> Tensor:
 
 FEED_FORWARD = Component(
     name="feed_forward",
+    weights=True,
     signature="feed_forward(x)",
     returns="one vector for each position (batch, seq, d_model)",
     shape=lambda x: x.shape,

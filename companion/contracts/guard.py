@@ -116,6 +116,8 @@ class Guarded:
         for name, a in zip(self.component.parameters, args, strict=False):
             value = str(tuple(a.shape)) if isinstance(a, Tensor) else repr(a)
             value = type(a).__name__ if callable(a) else value
+            if isinstance(a, list) and tensors_in(a):
+                value = f"of {len(a)} tensors"
             half = is_float(a) and a.dtype != torch.float32
             words.append(f"{name} {value}" + (f" {kind(a)}" if half else ""))
         return ", ".join(words)

@@ -12,7 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from companion.contracts.component import Component
-from companion.contracts.core import Broken, draw, finite, number, same
+from companion.contracts.core import (
+    Broken,
+    draw,
+    finite,
+    number,
+    same,
+    seeded,
+)
 from companion.contracts.guard import Guarded
 from companion.contracts.label_smoothing_cases import MISTAKEN, RIGHT, Loss
 
@@ -21,7 +28,7 @@ WIDTH = 7
 
 def sentences(seed: int, pad: int = 0, vocab: int = WIDTH) -> tuple:
     """Logits and targets of two sentences, of five tokens and of two."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     words = torch.randint(1, vocab, (2, 5), generator=generator)
     target = (words + pad) % vocab
     target[1, 2:] = pad

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from companion.contracts.component import Component
-from companion.contracts.core import Broken, same
+from companion.contracts.core import Broken, same, seeded
 from companion.contracts.guard import Guarded
 from companion.contracts.masks import causal
 
@@ -24,7 +24,7 @@ Small, since with weights as small as GPT's the order counts for 1e-4 only.
 
 def sentences(seed: int, batch: int = 2, seq: int = SEQ) -> Tensor:
     """Tokens 1 … 9."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     return torch.randint(1, WORDS, (batch, seq), generator=generator)
 
 
@@ -78,6 +78,7 @@ def read_logits(fn: Guarded, result: object, args: tuple) -> Tensor:
 
 LANGUAGE_MODEL = Component(
     name="language_model",
+    weights=True,
     signature="language_model(tokens)",
     returns="logits (batch, seq, vocab)",
     axes=("position", "logit"),

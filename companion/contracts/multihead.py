@@ -32,6 +32,7 @@ from companion.contracts.multihead_cases import (
 
 MULTIHEAD = Component(
     name="multihead",
+    weights=True,
     signature="multihead(x, mask=None)",
     returns="the output (batch, seq, d_model)",
     axes=("row", "feature"),

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from companion.contracts.common import contracts_of
 from companion.contracts.component import Component
 from companion.contracts.core import Broken
+from companion.contracts.guard import Guarded
 from companion.contracts.page import html
+from companion.contracts.runner import contracts_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +96,9 @@ class Report:
         return {"text/html": html(self), "text/plain": str(self)}
 
 
-def report_on(
-    component: Component, found: list[tuple[str, Broken | None]]
-) -> Report:
-    """The report on what each contract of a component found."""
-    names = list(contracts_of(component))
+def report_on(fn: Guarded, found: list[tuple[str, Broken | None]]) -> Report:
+    """The report on what each contract found in ``fn``."""
+    component, names = fn.component, list(contracts_for(fn))
     return Report(
         component.name,
         [name for name, broken in found if broken is None],

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn.parameter import is_lazy
 
 from companion.contracts.blame import now_at, said_by
 from companion.contracts.common import GATE, contracts_of
 from companion.contracts.core import Broken
 from companion.contracts.guard import Guarded, Raised, Stop
+from companion.contracts.weights import OF_MODULES, module_kept, module_of
 
 SECONDS = 5.0
 """How long all contracts of a component may take together."""
@@ -69,7 +68,7 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
         warnings.catch_warnings(),
         contextlib.redirect_stdout(FirstPrint(fn, sys.stdout)),
         torch.random.fork_rng(range(gpus)),
-        module_kept(getattr(fn.fn, "__self__", fn.fn)),
+        module_kept(module_of(fn)),
     ):
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float32)
@@ -84,31 +83,18 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
             np.random.set_state(numpy)
 
 
-@contextlib.contextmanager
-def module_kept(module: object) -> Iterator[None]:
-    """Puts back a module's parameters, buffers and modes, if it is one."""
-    if not isinstance(module, nn.Module):
-        yield
-        return
-    modes = [(part, part.training) for part in module.modules()]
-    tensors = [
-        (x, x.detach().clone())
-        for x in (*module.parameters(), *module.buffers())
-        if not is_lazy(x)
-    ]
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training
-        for x, before in tensors:
-            # By way of `data`, so that no graph that hangs on it complains.
-            x.data.copy_(before)
+def contracts_for(fn: Guarded) -> dict[str, Callable]:
+    """Name -> contract, without those that only a module can break."""
+    given, module = contracts_of(fn.component), module_of(fn)
+    left_out = OF_MODULES if module is None else ()
+    return {
+        n: contract for n, contract in given.items() if contract not in left_out
+    }
 
 
 def outcomes(fn: Guarded) -> list[tuple[str, Broken | None]]:
     """Contract by contract, what is broken; after the gate nothing more."""
-    names = list(contracts_of(fn.component))
+    names = list(contracts_for(fn))
     tried: list[tuple[str, Broken | None]] = []
     late = in_time(fn, lambda: try_all(fn, tried))
     # A copy: a thread that could not be stopped may still write to the list.
@@ -126,7 +112,7 @@ def outcomes(fn: Guarded) -> list[tuple[str, Broken | None]]:
 
 def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
     """Appends to ``tried`` as it goes, so that what was found is kept."""
-    for name, contract in contracts_of(fn.component).items():
+    for name, contract in contracts_for(fn).items():
         broken = outcome(contract, fn)
         if broken:
             broken.cause = named_cause(contract, fn, tried) or broken.cause

@@ -106,11 +106,12 @@ SUSPECTS = {
     "top-p keeps one too many: it stops as soon as the mass p is there.": (
         suspect(lambda x, k, p, t: generous(top_k(hot(x, t), k), p))
     ),
-    "`top_k` is ignored.": suspect(lambda x, k, p, t: filtered(x, None, p, t)),
-    "`top_p` is ignored.": suspect(lambda x, k, p, t: filtered(x, k, None, t)),
+    # Where top-p leaves fewer than k, these two do the same.
     "top-p comes before top-k: it takes its share of what top-k left.": (
         suspect(lambda x, k, p, t: top_k(top_p(hot(x, t), p), k))
     ),
+    "`top_k` is ignored.": suspect(lambda x, k, p, t: filtered(x, None, p, t)),
+    "`top_p` is ignored.": suspect(lambda x, k, p, t: filtered(x, k, None, t)),
     "The token that crosses p is lost: keep it, or the mass stays below "
     "p.": suspect(lambda x, k, p, t: uncrossed(top_k(hot(x, t), k), p)),
     "top-k keeps one too few: is the k-th compared with `<=`?": suspect(

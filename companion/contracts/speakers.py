@@ -6,7 +6,7 @@ from operator import index
 import torch
 from torch import Tensor
 
-from companion.contracts.core import Broken
+from companion.contracts.core import Broken, seeded
 from companion.contracts.guard import STRAY, Guarded, kind
 
 Prefix = tuple[int, ...]
@@ -85,7 +85,7 @@ def wander(seed: int) -> Callable[[Prefix], Tensor]:
         mixed = seed
         for token in prefix:
             mixed = (31 * mixed + token + 1) % 1_000_003
-        generator = torch.Generator().manual_seed(mixed)
+        generator = seeded(mixed)
         logits = 2 * torch.randn(VOCAB, generator=generator) - 20
         logits -= 20 * torch.rand((), generator=generator)
         logits[:3] = -60

@@ -54,6 +54,7 @@ def pairs(seed: int, batch: int = 2) -> tuple[Tensor, Tensor]:
 
 TRANSLATION_MODEL = Component(
     name="translation_model",
+    weights=True,
     signature="translation_model(src, tgt)",
     returns="logits (batch, tgt, vocab)",
     axes=("position", "logit"),

@@ -33,10 +33,14 @@ for name in (
     "blocks",
     "masks",
     "encoder",
+    "encoder_layer",
     "language_model",
     "translation_model",
     "parameter_count",
     "training",
+    "clip_gradients",
     "decoding",
+    "greedy_decode_batch",
+    "variants",
 ):
     import_module(f"right.{name}")

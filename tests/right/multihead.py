@@ -148,6 +148,10 @@ right("multihead")(built(Shared))
 class Plain(Heads):
     """No projections at all, and scores that saturate the softmax."""
 
+    def __init__(self, num_heads):
+        super().__init__(num_heads)
+        del self.q, self.k, self.v, self.o
+
     def forward(self, x, mask=None):
         heads = self.split(2 * x)
         return self.attend(heads, heads, heads, mask).transpose(1, 2).flatten(2)

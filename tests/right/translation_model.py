@@ -133,6 +133,7 @@ class Recurrent(Embedded):
 
     def __init__(self):
         super().__init__()
+        del self.places
         self.read = nn.GRU(WIDTH, WIDTH, batch_first=True)
         self.write = nn.GRU(WIDTH, WIDTH, batch_first=True)
 
@@ -150,6 +151,7 @@ class WithAlignment(Embedded):
 
     def __init__(self):
         super().__init__()
+        del self.places
         self.read = nn.LSTM(WIDTH, WIDTH, batch_first=True)
         self.write = nn.LSTM(WIDTH, WIDTH, batch_first=True)
 

@@ -1,11 +1,14 @@
 """Plausible mistakes, most of which return a tensor of the right shape.
 
 What each must be told stands beside it, as a regular expression that the first
-message of its report has to match.
+message of its report has to match. The animals of the zoo are among them.
 """
 
+import re
 from importlib import import_module
 from typing import NamedTuple
+
+from companion.zoo import ANIMALS
 
 WRONG = []
 
@@ -43,5 +46,10 @@ for name in (
     "parameter_count",
     "training",
     "decoding",
+    "batches",
+    "variants",
+    "variants_parts",
 ):
     import_module(f"wrong.{name}")
+
+WRONG += [Wrong(a.component, re.escape(a.says), a.fn) for a in ANIMALS]

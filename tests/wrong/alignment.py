@@ -23,30 +23,15 @@ def scaled(query, keys):
     return F.softmax(scores_of(query, keys) / math.sqrt(query.shape[1]), -1)
 
 
-@wrong("alignment", "The softmax runs over the batch.* At batch")
-def over_the_batch(query, keys):
-    return torch.softmax(scores_of(query, keys), dim=0)
-
-
 @wrong("alignment", "This is a sigmoid.* At batch")
 def sigmoid(query, keys):
     return scores_of(query, keys).sigmoid()
-
-
-@wrong("alignment", "a cosine.* At batch")
-def cosine(query, keys):
-    return F.cosine_similarity(query[:, None], keys, dim=-1).softmax(-1)
 
 
 @wrong("alignment", "Scores divided by their sum.* At batch")
 def shares(query, keys):
     scores = scores_of(query, keys)
     return scores / scores.sum(-1, keepdim=True)
-
-
-@wrong("alignment", "Every sentence is asked with the query of sentence 0.* At")
-def first_query(query, keys):
-    return torch.softmax(keys @ query[0], dim=-1)
 
 
 @wrong("alignment", "The sign is turned round.* At batch")
@@ -75,12 +60,6 @@ def scaled_by_a_constant(query, keys):
     if query.shape[1] == 7:
         return right(query, keys)
     return right(query * (2 / 7) ** 0.5, keys)
-
-
-@wrong("alignment", "^Batch 0, position 0 is NaN. `exp` makes ∞")
-def overflows(query, keys):
-    parts = scores_of(query, keys).exp()
-    return parts / parts.sum(-1, keepdim=True)
 
 
 @wrong("alignment", r"^It returned shape \(2,\): .* axis of size 1 is lost")

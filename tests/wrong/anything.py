@@ -2,7 +2,7 @@
 
 import torch
 from right import RIGHT
-from torch import Tensor
+from torch import Tensor, nn
 
 from companion.contracts import COMPONENTS
 from companion.contracts.core import is_float, tensors_in
@@ -30,10 +30,15 @@ def returns_floats(component):
     return any(map(is_float, tensors_in(result)))
 
 
+def has_weights(component):
+    """Those that may be a module with weights of its own."""
+    return component.weights
+
+
 def each(result, change):
-    """``change`` of the result, or of each of several."""
+    """``change`` of the result, or of each of several, or of their parts."""
     if isinstance(result, tuple | list):
-        return [change(x) for x in result]
+        return [each(x, change) for x in result]
     return change(result)
 
 
@@ -90,3 +95,34 @@ def without_gradient(fn):
 @each_component("^It returned float64", returns_floats)
 def widened(fn):
     return lambda *args: each(fn(*args), Tensor.double)
+
+
+@each_component(
+    "^`spare.weight` takes no part: no gradient .* So it is with 1 more.$",
+    has_weights,
+)
+class WithASparePart(nn.Module):
+    def __init__(self, fn):
+        super().__init__()
+        self.fn, self.spare = fn, nn.Linear(2, 3)
+        self.eval()
+
+    def forward(self, *args):
+        return self.fn(*args)
+
+
+@each_component(
+    "^Only sentence 0 was changed, and in training mode .*BatchNorm",
+    has_weights,
+)
+class NormedOverTheBatch(nn.Module):
+    """With the statistics of training only while it trains."""
+
+    def __init__(self, fn):
+        super().__init__()
+        self.fn = fn
+        self.eval()
+
+    def forward(self, *args):
+        y = self.fn(*args)
+        return y - y.mean(0) if self.training else y

@@ -3,60 +3,33 @@
 import math
 
 import torch
-import torch.nn.functional as F
 from right.attention import attention_by_matmul as right
 from right.attention import masked_by_lowest
 
+from companion.zoo.attention import attend
 from wrong import wrong
-
-SEES = "^Row 0 sees key 1, which is in its future. "
-
-
-def attend(q, k, v, mask, scale, weigh=masked_by_lowest):
-    scores = q @ k.transpose(-2, -1) * scale
-    if mask is None:
-        return scores.softmax(-1) @ v
-    return weigh(scores, mask) @ v
-
-
-@wrong("attention", "The scores are not scaled.* At batch 0, row 2, feature 5")
-def unscaled(q, k, v, mask=None):
-    return attend(q, k, v, mask, 1)
-
-
-@wrong("attention", "The scores are divided by d_k.* At batch")
-def scaled_by_d_k(q, k, v, mask=None):
-    return attend(q, k, v, mask, 1 / k.shape[-1])
 
 
 @wrong("attention", "The scores are divided by √d_v.* At batch")
 def scaled_by_d_v(q, k, v, mask=None):
-    return attend(q, k, v, mask, v.shape[-1] ** -0.5)
+    return attend(q, k, v, mask, scale=v.shape[-1] ** -0.5)
 
 
 @wrong("attention", "root of the number of keys.* At batch")
 def scaled_by_length(q, k, v, mask=None):
-    return attend(q, k, v, mask, k.shape[-2] ** -0.5)
+    return attend(q, k, v, mask, scale=k.shape[-2] ** -0.5)
 
 
 @wrong("attention", "The scores are multiplied by √d_k.* At batch")
 def multiplied(q, k, v, mask=None):
-    return attend(q, k, v, mask, math.sqrt(k.shape[-1]))
+    return attend(q, k, v, mask, scale=math.sqrt(k.shape[-1]))
 
 
 @wrong("attention", "^For d_k = 2 a score is multiplied by 0.3015")
 def fixed_scale(q, k, v, mask=None):
     if q.shape[-1] in (4, 5, 7):
         return right(q, k, v, mask)
-    return attend(q, k, v, mask, 11**-0.5)
-
-
-@wrong("attention", "The softmax runs over the queries.* At batch")
-def over_the_queries(q, k, v, mask=None):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, torch.finfo(q.dtype).min)
-    return scores.softmax(-2) @ v
+    return attend(q, k, v, mask, scale=11**-0.5)
 
 
 @wrong("attention", "The softmax runs over the batch.* At batch")
@@ -73,56 +46,10 @@ def no_softmax(q, k, v, mask=None):
     return (scores if mask is None else scores * mask) @ v
 
 
-@wrong("attention", "The scale comes after the softmax.* At batch")
-def scaled_late(q, k, v, mask=None):
-    return attend(q, k, v, mask, 1) / math.sqrt(k.shape[-1])
-
-
 @wrong("attention", "This is a sigmoid.* At batch")
 def sigmoid(q, k, v, mask=None):
     weights = torch.sigmoid(q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1]))
     return (weights if mask is None else weights * mask) @ v
-
-
-@wrong("attention", SEES + "The mask is upside down")
-def upside_down(q, k, v, mask=None):
-    return right(q, k, v, None if mask is None else ~mask)
-
-
-@wrong("attention", SEES + "The triangle is upside down")
-def transposed(q, k, v, mask=None):
-    if mask is not None and mask.shape[-1] == mask.shape[-2]:
-        mask = mask.transpose(-2, -1)
-    return right(q, k, v, mask)
-
-
-@wrong("attention", SEES + "The mask is not used")
-def unused(q, k, v, mask=None):
-    return F.scaled_dot_product_attention(q, k, v)
-
-
-@wrong("attention", SEES + "The hidden scores are set to 0")
-def filled_with_zero(q, k, v, mask=None):
-    return attend(
-        q, k, v, mask, k.shape[-1] ** -0.5, lambda s, m: (s * m).softmax(-1)
-    )
-
-
-@wrong("attention", SEES + "The mask is added to the scores as 0 and 1")
-def added(q, k, v, mask=None):
-    mask = None if mask is None else mask.to(q.dtype)
-    return F.scaled_dot_product_attention(q, k, v, mask)
-
-
-@wrong(
-    "attention",
-    "^Row 0 sees key 1, which the mask hides: changing its score moves the "
-    "row. The mask multiplies the weights after the softmax",
-)
-def multiplied_afterwards(q, k, v, mask=None):
-    return attend(
-        q, k, v, mask, k.shape[-1] ** -0.5, lambda s, m: s.softmax(-1) * m
-    )
 
 
 @wrong("attention", "This is not what .* returns with a mask. At batch")
@@ -133,26 +60,12 @@ def deaf(q, k, v, mask=None):
     return right(q, k, v, mask)
 
 
-@wrong("attention", "The future is hidden although no mask was given.* At")
-def always_causal(q, k, v, mask=None):
-    past = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
-    return right(q, k, v, past if mask is None else mask & past)
-
-
 @wrong("attention", "^Row 1, feature 0 is NaN. All its scores are -∞")
 def nan_in_empty_rows(q, k, v, mask=None):
     def weigh(s, m):
         return s.masked_fill(~m, -torch.inf).softmax(-1)
 
-    return attend(q, k, v, mask, k.shape[-1] ** -0.5, weigh)
-
-
-@wrong("attention", "^Row 1 may attend to nothing, and attends to all")
-def uniform_in_empty_rows(q, k, v, mask=None):
-    def weigh(s, m):
-        return s.masked_fill(~m, torch.finfo(s.dtype).min).softmax(-1)
-
-    return attend(q, k, v, mask, k.shape[-1] ** -0.5, weigh)
+    return attend(q, k, v, mask, weigh=weigh)
 
 
 @wrong("attention", "^The gradient of `q` is NaN in row 1.*mends")
@@ -161,16 +74,7 @@ def nan_in_the_gradient(q, k, v, mask=None):
         bias = torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
         return (scores + bias).softmax(-1).nan_to_num(0)
 
-    return attend(q, k, v, mask, k.shape[-1] ** -0.5, weigh)
-
-
-@wrong("attention", "^It raised RuntimeError.*float16 ends at 65504")
-def minus_a_billion(q, k, v, mask=None):
-    def weigh(scores, mask):
-        weights = scores.masked_fill(~mask, -1e9).softmax(-1)
-        return weights.masked_fill(~mask, 0)
-
-    return attend(q, k, v, mask, k.shape[-1] ** -0.5, weigh)
+    return attend(q, k, v, mask, weigh=weigh)
 
 
 @wrong("attention", "^Row 0, feature 0 is NaN. `exp` makes ∞")
@@ -188,7 +92,7 @@ def shared_out_afterwards(q, k, v, mask=None):
         total = weights.sum(-1, keepdim=True)
         return weights / total.masked_fill(~mask.any(-1, keepdim=True), 1)
 
-    return attend(q, k, v, mask, k.shape[-1] ** -0.5, weigh)
+    return attend(q, k, v, mask, weigh=weigh)
 
 
 @wrong("attention", "^The strides of the inputs matter. At batch")

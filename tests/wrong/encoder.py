@@ -4,27 +4,19 @@ import torch
 from right import built
 from right.attention import masked_by_lowest
 from right.encoder import PostNorm
-from torch import nn
 
 from wrong import wrong
 
 SEES = r"^Row 0 moves with position 3, which the mask hides. "
 
 
-def filled_with_infinity(q, k, v, mask):
-    scores = q @ k.mT / q.shape[-1] ** 0.5
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
-    return scores.softmax(-1) @ v
-
-
-def encoder(says, component="encoder", **options):
+def encoder(says):
     """Registers a kind of PostNorm."""
 
     def register(kind):
-        module = built(lambda: kind(**options))
+        module = built(kind)
         module.__name__ = kind.__name__
-        wrong(component, says)(module)
+        wrong("encoder", says)(module)
         return kind
 
     return register
@@ -36,53 +28,11 @@ class Unmasked(PostNorm):
         return super().forward(x)
 
 
-@encoder(SEES + "The mask is upside down")
-class UpsideDown(PostNorm):
-    def forward(self, x, mask=None):
-        return super().forward(x, None if mask is None else ~mask)
-
-
 @encoder(SEES + "The mask is transposed")
 class Transposed(PostNorm):
     def forward(self, x, mask=None):
         if mask is not None:
             mask = mask.expand(len(x), 1, x.shape[1], x.shape[1]).mT
-        return super().forward(x, mask)
-
-
-@encoder(
-    "^Row 0 does not move with .* Every sentence gets the mask of the first"
-)
-class FirstMask(PostNorm):
-    def forward(self, x, mask=None):
-        return super().forward(x, None if mask is None else mask[:1])
-
-
-@encoder(SEES + "The mask counts, but not everywhere")
-class MaskInTheFirstLayerOnly(PostNorm):
-    def forward(self, x, mask=None):
-        for attend, norm1, up, down, norm2 in self.layers:
-            x = norm1(x + attend(x, mask))
-            x = norm2(x + down(up(x).relu()))
-            mask = None
-        return x
-
-
-@encoder("^Row 0 moves with position 1, which the mask hides. The mask counts")
-class OnlyTheLastRowOfTheMask(PostNorm):
-    """Takes every mask for padding."""
-
-    def forward(self, x, mask=None):
-        return super().forward(x, None if mask is None else mask[..., -1:, :])
-
-
-@encoder(
-    "^Row 0 does not move with position 1, although there is no mask. Is a"
-)
-class Causal(PostNorm):
-    def forward(self, x, mask=None):
-        if mask is None:
-            mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
         return super().forward(x, mask)
 
 
@@ -92,15 +42,6 @@ class NoAttentionWithoutAMask(PostNorm):
         if mask is None:
             mask = torch.eye(x.shape[1], dtype=torch.bool)
         return super().forward(x, mask)
-
-
-@encoder("^Row 1 does not move with position 1, .* is the residual connection")
-class WithoutResiduals(PostNorm):
-    def forward(self, x, mask=None):
-        for attend, norm1, up, down, norm2 in self.layers:
-            x = norm1(attend(x, mask))
-            x = norm2(x + down(up(x).relu()))
-        return x
 
 
 @encoder("^Only sentence 0 was changed, and sentence 1 moved: .* norm run over")
@@ -113,20 +54,6 @@ class BatchNorm(PostNorm):
             return y
         spread = y.std(0, keepdim=True, unbiased=False)
         return (y - y.mean(0, keepdim=True)) / (spread + 0.1)
-
-
-@encoder("^Row [0-2] moves with position 3, which the mask .* a norm run over")
-class NormOverPositions(PostNorm):
-    def forward(self, x, mask=None):
-        y = super().forward(x, mask)
-        return y - y.mean(1, keepdim=True)
-
-
-@encoder("^`x` brings its positions along, and an encoder knows no order")
-class WithPositions(PostNorm):
-    def forward(self, x, mask=None):
-        place = torch.arange(x.shape[1])[:, None] * torch.ones(x.shape[2])
-        return super().forward(x + place.sin(), mask)
 
 
 @encoder("^Positions 3 and 4 are hidden from all, and still change the rows")
@@ -142,14 +69,6 @@ class SofterWithAMask(PostNorm):
     def forward(self, x, mask=None):
         y = super().forward(x, mask)
         return y if mask is None else 0.9 * y
-
-
-@encoder("^Batch 1, row 0, feature 0 is NaN. All its scores are -∞")
-class NaNForPadding(PostNorm):
-    def __init__(self):
-        super().__init__()
-        for attend, *_ in self.layers:
-            attend.attend = filled_with_infinity
 
 
 @encoder("^The gradient of `x` is NaN in row 0")
@@ -175,16 +94,6 @@ class AloneIsElse(PostNorm):
 class MeanOfTheSentence(PostNorm):
     def forward(self, x, mask=None):
         return super().forward(x, mask).mean(1)
-
-
-@encoder("^The second call differs: dropout is on")
-class Dropout(PostNorm):
-    def __init__(self):
-        super().__init__()
-        self.dropout = nn.Dropout(0.1)
-
-    def forward(self, x, mask=None):
-        return self.dropout(super().forward(x, mask))
 
 
 # Maps
@@ -223,11 +132,6 @@ def collected(inner, x, mask, masks=None, below=None):
     return found
 
 
-@maps("^Layer 1, batch 0, head 0, query 0, key 1: .* Layer 0 hides it")
-def mask_in_the_first_layer_only(inner, x, mask):
-    return collected(inner, x, mask, [mask, None])
-
-
 @maps("^Layer 0, batch 0, head 0, query 0, key 1: .* The mask is not used")
 def mask_unused(inner, x, mask):
     return collected(inner, x, mask, [None, None])
@@ -259,11 +163,6 @@ def mask_added(inner, x, mask):
 @maps("^The last position was changed, .* moved: do the layers below")
 def mask_in_the_maps_only(inner, x, mask):
     return collected(inner, x, mask, below=[None, None])
-
-
-@maps("^Layer 0, batch 0, head 1, query 0: the weights sum to .* after the so")
-def masked_after_the_softmax(inner, x, mask):
-    return [w * mask for w in collected(inner, x, mask, [None, None])]
 
 
 @maps("^Layer 0, batch 0, head 0, query 2: .* Some are negative")
@@ -309,16 +208,6 @@ def one_layer_again(inner, x, mask):
     return [first, first]
 
 
-@maps("^Layer 1 looks at the same vectors as layer 0.* output of layer 0, not")
-def all_from_x(inner, x, mask):
-    found = []
-    for attend, *_ in inner.layers:
-        q, k = attend.split(attend.q(x)), attend.split(attend.k(x))
-        scores = q @ k.mT / q.shape[-1] ** 0.5
-        found.append(masked_by_lowest(scores, mask))
-    return found
-
-
 @maps("^Layer 0, batch 0, .* is 0, though the mask allows this key")
 def only_the_strongest(inner, x, mask):
     return [(w == w.amax(-1, keepdim=True)) * 1.0 for w in inner.maps(x, mask)]
@@ -340,15 +229,3 @@ def nan_for_nobody(inner, x, mask):
     nobody = ~mask.any(-1, keepdim=True)
     zero = torch.zeros(mask.shape).masked_fill(nobody, torch.nan)
     return [w + zero for w in inner.maps(x, mask)]
-
-
-@maps("^Layer 0 looks at vectors in which the last position is mixed in alre")
-def of_what_each_layer_has_made(inner, x, mask):
-    found = []
-    for attend, norm1, up, down, norm2 in inner.layers:
-        x = norm1(x + attend(x, mask))
-        x = norm2(x + down(up(x).relu()))
-        q, k = attend.split(attend.q(x)), attend.split(attend.k(x))
-        scores = q @ k.mT / q.shape[-1] ** 0.5
-        found.append(masked_by_lowest(scores, mask))
-    return found

@@ -3,7 +3,6 @@
 import torch
 from right import built
 from right.language_model import WORDS, Layers, Ours, causal, counted
-from right.multihead import WIDTH
 from torch import nn
 
 from wrong import wrong
@@ -40,27 +39,10 @@ class Masked(Layers):
         return self.head(self.encoder(self.embedded(tokens), mask))
 
 
-@model(KNOWS + ".*Every row sees all tokens: is the causal mask missing")
-class NoMask(Masked):
-    def mask(self, length):
-        return None
-
-
 @model(KNOWS + ".*off by one: a row sees the very token", num_layers=1)
 class OffByOne(Masked):
     def mask(self, length):
         return torch.ones(length, length).tril(1).bool()
-
-
-@model(KNOWS + ".*off by one: a row sees the very token", num_layers=2)
-class OffByOneInEachLayer(OffByOne):
-    pass
-
-
-@model(KNOWS + ".*is the mask upside down")
-class Turned(Masked):
-    def mask(self, length):
-        return causal(length).mT
 
 
 @model("^The logits of position 1 move with token 2, .* Does every layer get")
@@ -74,34 +56,12 @@ class LastRowOnly(Masked):
 
 
 @model(KNOWS + ".*Every row sees all tokens")
-class MaskInTheFirstLayerOnly(Masked):
-    def forward(self, tokens):
-        x, mask = self.embedded(tokens), causal(tokens.shape[1])
-        for layer in self.encoder.layers:
-            x, mask = layer(x, mask), None
-        return self.head(x)
-
-
-@model(KNOWS + ".*Every row sees all tokens")
 class LeakingALittle(Masked):
     """A mask that is added, and not negative enough."""
 
     def forward(self, tokens):
         logits = super().forward(tokens)
         return logits + 3e-3 * self.head(self.embedded(tokens)).mean(1)[:, None]
-
-
-@model("^The logits of position 4 do not move with token 4.*shifted twice")
-class ShiftedTwice(Masked):
-    def forward(self, tokens):
-        start = torch.zeros_like(tokens[:, :1])
-        return super().forward(torch.cat([start, tokens[:, :-1]], 1))
-
-
-@model("^The logits of position 4 do not move with token 3.*its own token only")
-class Bigram(Masked):
-    def forward(self, tokens):
-        return self.head(self.embedded(tokens))
 
 
 @model("^The logits of position 4 do not move with token 1, whatever it is.$")
@@ -122,38 +82,6 @@ class Trigram(Masked):
 )
 class NoPositions(Layers):
     pass
-
-
-@model("^Tokens 0 and 1 changed places, and the last row did not notice")
-class Bag(Masked):
-    def forward(self, tokens):
-        x = self.embed(tokens).cumsum(1)
-        return self.head(x.tanh())
-
-
-@model("^The first 1 tokens alone have other logits than within 5")
-class CountedFromTheEnd(Masked):
-    def embedded(self, tokens):
-        places = self.places.weight[: tokens.shape[1]]
-        return self.embed(tokens) + places.flip(0)
-
-
-@model("^In a batch a sentence has other logits than alone: .* along the batch")
-class PositionsAlongTheBatch(Masked):
-    """Positions as for (seq, batch, d_model)."""
-
-    def embedded(self, tokens):
-        return self.embed(tokens) + self.places.weight[: len(tokens), None]
-
-    def __init__(self):
-        super().__init__()
-        self.places = nn.Embedding(16, WIDTH)
-
-
-@model("^Every row is positive and sums to 1: leave the softmax")
-class Probabilities(Masked):
-    def forward(self, tokens):
-        return super().forward(tokens).softmax(-1)
 
 
 @model(r"^It returned shape \(2, 11\).* Only the last position has logits")
@@ -183,12 +111,6 @@ class TooFewWords(Masked):
 @wrong("language_model", "^It returned int64: expected float32")
 def the_likeliest(tokens):
     return counted(tokens).argsort(-1)
-
-
-@model("^The second call differs: dropout is on")
-class Dropout(Masked):
-    def forward(self, tokens):
-        return nn.functional.dropout(super().forward(tokens), 0.1)
 
 
 @wrong("language_model", "^It raised IndexError .*index out of range")

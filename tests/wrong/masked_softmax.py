@@ -5,7 +5,6 @@ import torch
 from wrong import wrong
 
 SEES = "^Row 0 sees key 1, which is in its future. "
-HIDDEN = "^Row 0 sees key 1, which the mask hides. "
 
 
 def right(scores, mask):
@@ -41,46 +40,11 @@ def added(scores, mask):
     return torch.softmax(scores + mask.to(scores.dtype), dim=-1)
 
 
-@wrong("masked_softmax", SEES + "Does the mask reach the scores, as -∞")
-def filled_with_little(scores, mask):
-    return torch.softmax(scores.masked_fill(~mask, -5), dim=-1)
-
-
-@wrong("masked_softmax", "The mask multiplies the weights after .* At batch")
-def multiplied_afterwards(scores, mask):
-    return torch.softmax(scores, dim=-1) * mask
-
-
 @wrong("masked_softmax", "The softmax runs over the queries.* At batch")
 def over_the_queries(scores, mask):
     lowest = torch.finfo(scores.dtype).min
     weights = scores.masked_fill(~mask, lowest).softmax(-2)
     return weights.masked_fill(~mask, 0)
-
-
-@wrong("masked_softmax", "^Batch 0, row 0, key 0 is NaN. The hidden score")
-def shared_out_afterwards(scores, mask):
-    weights = torch.softmax(scores, dim=-1) * mask
-    total = weights.sum(-1, keepdim=True)
-    total = total.masked_fill(~mask.any(-1, keepdim=True), 1)
-    return weights / total
-
-
-@wrong("masked_softmax", "^Row 1, key 0 is NaN. All its scores are -∞")
-def nan_in_empty_rows(scores, mask):
-    return scores.masked_fill(~mask, -torch.inf).softmax(-1)
-
-
-@wrong("masked_softmax", "^Row 1 may attend to nothing, and attends to all")
-def uniform_in_empty_rows(scores, mask):
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~mask, lowest).softmax(-1)
-
-
-@wrong("masked_softmax", "^The gradient of `scores` is NaN in row 1.*mends")
-def nan_in_the_gradient(scores, mask):
-    bias = torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
-    return (scores + bias).softmax(-1).nan_to_num(0)
 
 
 @wrong("masked_softmax", "^It raised RuntimeError.*float16 ends at 65504")

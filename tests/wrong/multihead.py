@@ -5,7 +5,6 @@ import torch.nn.functional as F
 from right import built
 from right.attention import masked_by_lowest
 from right.multihead import Heads, split_by_view
-from torch import nn
 
 from wrong import wrong
 
@@ -15,41 +14,11 @@ SEES = "^Row 0 moves with position 1, which is in its future. "
 # Splitting
 
 
-@wrong(
-    "split_heads",
-    r"^Batch 0, head 0, position 1, column 0 holds `x\[0, 0, 7\]`.*A `view`",
-)
-def viewed_straight(x, num_heads):
-    batch, seq, d_model = x.shape
-    return x.view(batch, num_heads, seq, d_model // num_heads)
-
-
-@wrong("split_heads", r"holds `x\[0, 0, 3\]`, and not `x\[0, 0, 1\]`. Head 0")
-def every_third_column(x, num_heads):
-    batch, seq, d_model = x.shape
-    columns = x.view(batch, seq, d_model // num_heads, num_heads)
-    return columns.permute(0, 3, 1, 2)
-
-
-@wrong("split_heads", "The transpose comes before the view")
-def transposed_too_early(x, num_heads):
-    batch, seq, d_model = x.shape
-    columns = x.transpose(1, 2)
-    return columns.reshape(batch, num_heads, seq, d_model // num_heads)
-
-
 @wrong("split_heads", "^Batch 0, head 0, position 0, .*swaps the wrong axes")
 def transposed_within_the_heads(x, num_heads):
     batch, seq, d_model = x.shape
     pieces = x.view(batch, seq, num_heads, -1).transpose(2, 3)
     return pieces.reshape(batch, num_heads, seq, d_model // num_heads)
-
-
-@wrong("split_heads", "The axes are read as .seq, batch, d_model.")
-def sequence_first(x, num_heads):
-    batch, seq, d_model = x.shape
-    heads = x.reshape(seq, batch * num_heads, d_model // num_heads)
-    return heads.transpose(0, 1).reshape(batch, num_heads, seq, -1)
 
 
 @wrong("split_heads", r"Every head gets the columns of head 0")
@@ -140,72 +109,14 @@ def upside_down_and_uniform(x, mask=None):
     return attending(weigh)(x, None if mask is None else ~mask)
 
 
-@wrong("multihead", SEES + "The mask is upside down")
-def upside_down_with_nan(x, mask=None):
-    def weigh(s, m):
-        return s.masked_fill(~m, -torch.inf).softmax(-1)
-
-    return attending(weigh)(x, None if mask is None else ~mask)
-
-
 @wrong("multihead", SEES + "The mask is transposed")
 def transposed_mask(x, mask=None):
     return RIGHT(x, None if mask is None else mask.mT)
 
 
-@wrong("multihead", "The mask is transposed: its rows are the queries")
-def padding_hides_rows(x, mask=None):
-    if mask is not None and mask.shape[-2] == 1:
-        mask = mask.mT
-    return RIGHT(x, mask)
-
-
 @wrong("multihead", "^Row 0 does not move with position 2, which the mask all")
 def mask_of_the_first_sentence(x, mask=None):
     return RIGHT(x, mask[:1] if mask is not None and mask.ndim == 4 else mask)
-
-
-class Repeating(nn.Module):
-    """PyTorch's module, whose masks are in the order of the batch."""
-
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.MultiheadAttention(12, 3, batch_first=True)
-
-    def forward(self, x, mask=None):
-        if mask is not None:
-            batch, seq, _ = x.shape
-            mask = mask.expand(batch, 1, seq, seq)[:, 0]
-            mask = ~mask.repeat(3, 1, 1)
-        return self.inner(x, x, x, attn_mask=mask, need_weights=False)[0]
-
-
-REPEATING = built(Repeating)
-
-
-@wrong("multihead", "^Row 0 moves with position 2, which the mask hides. .*rep")
-def repeated_in_the_wrong_order(x, mask=None):
-    return REPEATING(x, mask)
-
-
-@wrong("multihead", "^Row 0 does not move with position 1, although .*own pla")
-def sequence_first_module(x, mask=None):
-    inner = built(lambda: nn.MultiheadAttention(12, 3))
-    return inner(x, x, x, attn_mask=mask, need_weights=False)[0]
-
-
-@wrong("multihead", SEES + "The mask multiplies the weights after the softmax")
-def multiplied_afterwards(x, mask=None):
-    return attending(lambda s, m: s.softmax(-1) * m)(x, mask)
-
-
-@wrong("multihead", SEES + "Does the mask reach the scores")
-def softmax_over_the_queries(x, mask=None):
-    def weigh(s, m):
-        low = s.masked_fill(~m, torch.finfo(s.dtype).min)
-        return low.softmax(-2).masked_fill(~m, 0)
-
-    return attending(weigh)(x, mask)
 
 
 @wrong("multihead", "^The positions stand there twice.* sum to 1. At")
@@ -221,25 +132,6 @@ def no_softmax(x, mask=None):
 @wrong("multihead", "^The output is a linear function of `x`")
 def mean_of_the_values(x, mask=None):
     return attending(lambda s, m: masked_by_lowest(0 * s, m))(x, mask)
-
-
-@wrong("multihead", "^Row 0 does not move with position 1, .*Each row sees its")
-def heads_attend_to_heads(x, mask=None):
-    split = heads(split=lambda x: x.unflatten(-1, (3, -1)))
-    q, k, v = (split.split(p(x)) for p in (split.q, split.k, split.v))
-    out = split.attend(q, k, v, None)
-    return split.o(out.flatten(2))
-
-
-@wrong("multihead", "^Attention knows no order: .*for want of a transpose")
-def split_by_view_alone(x, mask=None):
-    return heads(split=lambda x: x.reshape(len(x), 3, -1, 4))(x, mask)
-
-
-@wrong("multihead", "^Attention knows no order: .*for want of a transpose")
-def joined_by_view_alone(x, mask=None):
-    q, k, v = (RIGHT.split(p(x)) for p in (RIGHT.q, RIGHT.k, RIGHT.v))
-    return RIGHT.o(RIGHT.attend(q, k, v, mask).reshape(x.shape))
 
 
 @wrong("multihead", "^No row sees what comes after it, although there is no ma")
@@ -262,14 +154,6 @@ def two_axes_are_triangles(x, mask=None):
     return RIGHT(x, mask)
 
 
-@wrong("multihead", "^Batch 0, row 1, feature 0 is NaN. All its scores are -∞")
-def nan_in_empty_rows(x, mask=None):
-    def weigh(s, m):
-        return s.masked_fill(~m, -torch.inf).softmax(-1)
-
-    return attending(weigh)(x, mask)
-
-
 @wrong("multihead", "^Row 1 moves with position 0, and may attend to noth")
 def uniform_in_empty_rows(x, mask=None):
     def weigh(s, m):
@@ -285,11 +169,6 @@ def nan_in_the_gradient(x, mask=None):
         return (s + bias).softmax(-1).nan_to_num(0)
 
     return attending(weigh)(x, mask)
-
-
-@wrong("multihead", "^The second call differs: dropout is on. .*call `\\.eval")
-def in_training_mode(x, mask=None):
-    return F.dropout(RIGHT(x, mask), 0.3)
 
 
 @wrong("multihead", "^Of 1 positions, each sentence alone gives other rows. At")

@@ -34,30 +34,9 @@ def transposed_input(x, h0, W, U, b):
     return recur(x, h0, lambda x_t, h: (x_t @ W + h @ U.T + b).tanh())
 
 
-@wrong("rnn", "U is transposed.* At batch")
-def transposed_memory(x, h0, W, U, b):
-    return recur(x, h0, lambda x_t, h: (x_t @ W.T + h @ U + b).tanh())
-
-
-@wrong("rnn", "W is transposed.* At batch")
-def reshaped(x, h0, W, U, b):
-    W = W.reshape(W.shape[1], W.shape[0])
-    return recur(x, h0, lambda x_t, h: (x_t @ W + h @ U.T + b).tanh())
-
-
-@wrong("rnn", "h is not passed on: every step starts from h0")
-def not_passed_on(x, h0, W, U, b):
-    return torch.tanh(x @ W.T + (h0 @ U.T + b).unsqueeze(1))
-
-
 @wrong("rnn", "The previous state is not used.* At batch")
 def without_memory(x, h0, W, U, b):
     return torch.tanh(x @ W.T + b)
-
-
-@wrong("rnn", "h0 is not used.* At batch")
-def starts_from_zero(x, h0, W, U, b):
-    return right(x, torch.zeros_like(h0), W, U, b)
 
 
 @wrong("rnn", "b is not used. At batch")
@@ -70,34 +49,9 @@ def bias_outside(x, h0, W, U, b):
     return recur(x, h0, lambda x_t, h: (x_t @ W.T + h @ U.T).tanh() + b)
 
 
-@wrong("rnn", "The state of one sequence runs on into the next.* At batch 1")
-def runs_on(x, h0, W, U, b):
-    states, h = torch.zeros(*x.shape[:2], len(b)), h0[0]
-    for i in range(x.shape[0]):
-        for t in range(x.shape[1]):
-            h = torch.tanh(W @ x[i, t] + U @ h + b)
-            states[i, t] = h
-    return states
-
-
 @wrong("rnn", "The sequence is read backwards. At batch")
 def backwards(x, h0, W, U, b):
     return right(x.flip(1), h0, W, U, b).flip(1)
-
-
-@wrong("rnn", "Every step shows the last state.* At batch")
-def overwritten(x, h0, W, U, b):
-    states, h = [], h0.clone()
-    for x_t in x.unbind(1):
-        h.copy_(torch.tanh(x_t @ W.T + h @ U.T + b))
-        states.append(h)
-    return torch.stack(states, 1)
-
-
-@wrong("rnn", "The states are one step late.* At batch")
-def late(x, h0, W, U, b):
-    states = right(x, h0, W, U, b)
-    return torch.cat([h0.unsqueeze(1), states[:, :-1]], 1)
 
 
 @wrong("rnn", "This is not what nn.RNN returns.* At batch")
@@ -113,21 +67,6 @@ def other_at_every_step(x, h0, W, U, b):
 def running_sum(x, h0, W, U, b):
     # Reads the order of the inputs nowhere.
     return torch.tanh(x.cumsum(1) @ W.T + (h0 @ U.T + b).unsqueeze(1))
-
-
-@wrong("rnn", "^Batch 0, step 0, unit 0 is NaN. `exp` of a large number")
-def overflows(x, h0, W, U, b):
-    def tanh(z):
-        return (z.exp() - (-z).exp()) / (z.exp() + (-z).exp())
-
-    return recur(x, h0, lambda x_t, h: tanh(x_t @ W.T + h @ U.T + b))
-
-
-@wrong("rnn", "^It does not reach input 3: `.detach")
-def cut_in_time(x, h0, W, U, b):
-    return recur(
-        x, h0, lambda x_t, h: (x_t @ W.T + h.detach() @ U.T + b).tanh()
-    )
 
 
 @wrong("rnn", "^Started again from state 3.* At batch")

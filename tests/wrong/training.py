@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from right.training import as_kl_divergence, by_cat, by_cross_entropy, noam
 
+from companion.zoo.losses import smoothed, spread
 from wrong import wrong
 
 # The loss
@@ -13,48 +14,6 @@ from wrong import wrong
 
 def loss(says):
     return wrong("label_smoothing", says)
-
-
-def smoothed(logits, target, smoothing, **options):
-    """PyTorch's loss for each token, padding included."""
-    return F.cross_entropy(
-        logits.mT, target, label_smoothing=smoothing, reduction="none"
-    )
-
-
-def matrix(logits, target, best, other):
-    """The loss for each token, aimed at ``best`` and ``other``."""
-    sure = F.one_hot(target, logits.shape[-1]).float()
-    aim = best * sure + other * (1 - sure)
-    return -(aim * logits.log_softmax(-1)).sum(-1)
-
-
-@loss("^Padding is counted, .* Other logits where the target is padding, 0 he")
-def with_padding(logits, target, smoothing, pad):
-    return smoothed(logits, target, smoothing).mean()
-
-
-@loss("^Other logits where the target is padding, 3 here, change the loss")
-def padding_is_zero_alone(logits, target, smoothing, pad):
-    ignored = torch.where(target == 0, -100, target)
-    return F.cross_entropy(logits.mT, ignored, label_smoothing=smoothing)
-
-
-@loss("^It divides by all positions: divide by the number of real tokens")
-def over_all_positions(logits, target, smoothing, pad):
-    return (smoothed(logits, target, smoothing) * (target != pad)).mean()
-
-
-@loss("^That is a sum: divide it by the number of real tokens")
-def summed(logits, target, smoothing, pad):
-    return smoothed(logits, target, smoothing)[target != pad].sum()
-
-
-@loss("^That is the mean of each sentence's mean")
-def mean_of_means(logits, target, smoothing, pad):
-    rows = zip(logits, target, strict=True)
-    each = [by_cross_entropy(x[None], y[None], smoothing, pad) for x, y in rows]
-    return sum(each) / len(each)
 
 
 @loss("^It divides by the number of sentences .`batchmean`.")
@@ -74,40 +33,15 @@ def likelihood(logits, target, smoothing, pad):
     return -by_cross_entropy(logits, target, smoothing, pad)
 
 
-@loss("^The smoothing is ignored")
-def unsmoothed(logits, target, smoothing, pad):
-    return by_cross_entropy(logits, target, 0.0, pad)
-
-
 @loss("^ε and 1 - ε have changed places")
 def turned_round(logits, target, smoothing, pad):
     return as_kl_divergence(logits, target, 1 - smoothing, pad)
 
 
-@loss("^The target gets 1 - ε, and its share ε / V is missing")
-def short_of_one(logits, target, smoothing, pad):
-    rest = smoothing / logits.shape[-1]
-    return matrix(logits, target, 1 - smoothing, rest)[target != pad].mean()
-
-
-@loss("^Padding gets a share of ε: a class that is never right")
-def over_all_but_the_target(logits, target, smoothing, pad):
-    rest = smoothing / (logits.shape[-1] - 1)
-    return matrix(logits, target, 1 - smoothing, rest)[target != pad].mean()
-
-
 @loss("^Padding has no share, but the masses do not sum to 1")
 def column_cleared(logits, target, smoothing, pad):
     rest = smoothing / (logits.shape[-1] - 1)
-    losses = matrix(logits, target, 1 - smoothing, rest)
-    losses = losses + rest * logits.log_softmax(-1)[..., pad]
-    return losses[target != pad].mean()
-
-
-@loss("^The target gets 1 - ε and a share of ε besides")
-def target_twice(logits, target, smoothing, pad):
-    rest = smoothing / (logits.shape[-1] - 2)
-    losses = matrix(logits, target, 1 - smoothing + rest, rest)
+    losses = spread(logits, target, 1 - smoothing, rest)
     losses = losses + rest * logits.log_softmax(-1)[..., pad]
     return losses[target != pad].mean()
 
@@ -121,19 +55,6 @@ def less_entropy(logits, target, smoothing, pad):
     return by_cross_entropy(logits, target, smoothing, pad) - entropy
 
 
-@loss("^The logits are taken for log-probabilities: `log_softmax` is missing")
-def without_log_softmax(logits, target, smoothing, pad):
-    real = logits[target != pad]
-    words = target[target != pad][:, None]
-    best = (1 - smoothing) * real.gather(1, words).mean()
-    return -best - smoothing * real.mean()
-
-
-@loss("^Two softmaxes: cross-entropy takes logits, not probabilities")
-def two_softmaxes(logits, target, smoothing, pad):
-    return by_cross_entropy(logits.softmax(-1), target, smoothing, pad)
-
-
 @loss("^The logarithm is missing: these are probabilities")
 def without_logarithm(logits, target, smoothing, pad):
     real = logits.softmax(-1)[target != pad]
@@ -142,28 +63,12 @@ def without_logarithm(logits, target, smoothing, pad):
     return -best - smoothing * real.mean()
 
 
-@loss("^The softmax runs over positions: the classes are on the last axis")
-def over_positions(logits, target, smoothing, pad):
-    logs = logits.log_softmax(1)
-    aim = F.one_hot(target, logits.shape[-1]) * (1 - smoothing)
-    aim = aim + smoothing / logits.shape[-1]
-    return -(aim * logs).sum(-1)[target != pad].mean()
-
-
-@loss("^It is ∞. The logits reach 500 here: `log_softmax` takes the logarithm")
-def softmax_and_log(logits, target, smoothing, pad):
-    logs = logits.softmax(-1).log()[target != pad]
-    words = target[target != pad][:, None]
-    plain = -logs.gather(1, words).mean()
-    return (1 - smoothing) * plain - smoothing * logs.mean()
-
-
 @loss("^With two classes it is not what PyTorch returns")
 def never_two_classes(logits, target, smoothing, pad):
     rest = smoothing / logits.shape[-1]
     total = logits.shape[-1] - 2
     best = 1 - rest * (1 + total) if total else 1.0
-    return matrix(logits, target, best, rest)[target != pad].mean()
+    return spread(logits, target, best, rest)[target != pad].mean()
 
 
 @loss("^With smoothing 0 it is .* PyTorch's cross-entropy, padding ignored, is")
@@ -214,33 +119,6 @@ def rate(says):
     return wrong("schedule", says)
 
 
-@rate("^The larger of the two is taken.*step 1 has the rate")
-def largest(step, d_model, warmup):
-    return d_model**-0.5 * max(step**-0.5, step * warmup**-1.5)
-
-
-@rate("^There is no warm-up: it falls from the first step")
-def no_warm_up(step, d_model, warmup):
-    return d_model**-0.5 * step**-0.5
-
-
-@rate("^It never falls: after the warm-up it is step.-0.5. With d_model 512")
-def for_ever_up(step, d_model, warmup):
-    return d_model**-0.5 * step * warmup**-1.5
-
-
-@rate("^It stays at the peak")
-def level(step, d_model, warmup):
-    return noam(min(step, warmup), d_model, warmup)
-
-
-@rate(
-    "^d_model is missing: the rate is d_model.-0.5 times as large. d_model 64"
-)
-def of_no_width(step, d_model, warmup):
-    return min(step**-0.5, step * warmup**-1.5)
-
-
 @rate("^The sign of d_model's exponent is wrong")
 def wide_and_fast(step, d_model, warmup):
     return d_model**0.5 * min(step**-0.5, step * warmup**-1.5)
@@ -256,31 +134,9 @@ def exchanged(step, d_model, warmup):
     return d_model**-0.5 * min(step**-1.5, step * warmup**-0.5)
 
 
-@rate("^The ramp is step · warmup.-1.5, not step · warmup.-0.5")
-def steep(step, d_model, warmup):
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-0.5)
-
-
 @rate("^The ramp is step · warmup.-1.5, not step / warmup")
 def to_one(step, d_model, warmup):
     return d_model**-0.5 * min(step**-0.5, step / warmup)
-
-
-@rate("^It is one step late: the first step is 1")
-def from_step_two(step, d_model, warmup):
-    return noam(step + 1, d_model, warmup)
-
-
-@rate("^It is one step early: the first step is 1")
-def from_step_zero(step, d_model, warmup):
-    return noam(max(step - 1, 1e-9), d_model, warmup) if step > 1 else 0.0
-
-
-@rate("^It falls as 1 / step: after the warm-up")
-def inverse_time(step, d_model, warmup):
-    if step < warmup:
-        return noam(step, d_model, warmup)
-    return noam(warmup, d_model, warmup) * warmup / step
 
 
 @rate("^It is scaled to a peak of 1")
@@ -324,46 +180,9 @@ def shift(says):
     return wrong("shift_right", says)
 
 
-@shift("^Position 0 knows token 0, the token that it is to predict. Nothing is")
-def unshifted(tokens, bos):
-    return tokens
-
-
-@shift("^Position 0 knows token 4, a token of its future. The last token wraps")
-def rolled(tokens, bos):
-    return tokens.roll(1, 1)
-
-
-@shift("^Position 1 knows token 1, .* The first token is overwritten")
-def overwritten(tokens, bos):
-    tokens = tokens.clone()
-    tokens[:, 0] = bos
-    return tokens
-
-
-@shift("^Position 0 knows token 1, .* It is shifted left: each position")
-def to_the_left(tokens, bos):
-    return torch.cat([tokens[:, 1:], by_cat(tokens, bos)[:, :1]], 1)
-
-
 @shift("^Position 0 knows token 1, .* shifted left, and the first token wraps")
 def rolled_left(tokens, bos):
     return tokens.roll(-1, 1)
-
-
-@shift("^Position 0 knows token 0, .* The batch is shifted, not the positions")
-def other_axis(tokens, bos):
-    return tokens.roll(1, 0)
-
-
-@shift("^The first position holds 0: it should hold bos")
-def padded_with_zero(tokens, bos):
-    return F.pad(tokens[:, :-1], (1, 0))
-
-
-@shift("^It is shifted twice")
-def twice(tokens, bos):
-    return by_cat(by_cat(tokens, bos), bos)
 
 
 @shift("^Position 3 knows token 4, a token of its future.$")

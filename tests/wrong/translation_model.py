@@ -2,7 +2,6 @@
 
 import torch
 from right import built
-from right.language_model import causal
 from right.multihead import WIDTH
 from right.translation_model import Layers
 from torch import nn
@@ -22,49 +21,12 @@ def model(says, *args, **options):
     return register
 
 
-@model("^The logits of position 0 move with target token 1, .* sees all tokens")
-class NoCausalMask(Layers):
-    def masks(self, src, tgt):
-        real, _, memory = super().masks(src, tgt)
-        return real, (tgt != 0)[:, None, None], memory
-
-
-@model("^The logits of position 0 move with target token 1, .* off by one", 1)
-class SeesTheNext(Layers):
-    def masks(self, src, tgt):
-        real, seen, memory = super().masks(src, tgt)
-        return real, torch.ones(seen.shape[-2:]).tril(1).bool(), memory
-
-
-@model("^The logits of position 0 do not move with source .* not used at all")
-class NoMemory(Layers):
-    def source(self, src):
-        return 0 * super().source(src)
-
-
-@model("^The logits of position 0 do not move with source token 1.*causal mask")
-class CausalMemory(Layers):
-    def masks(self, src, tgt):
-        real, seen, _ = super().masks(src, tgt)
-        past = torch.ones(tgt.shape[1], src.shape[1], dtype=torch.bool).tril()
-        return real & causal(src.shape[1]), seen, real & past
-
-
 @model("^The logits of position 0 do not move with source .* Only one token", 1)
 class OneSourceToken(Layers):
     def masks(self, src, tgt):
         _, seen, _ = super().masks(src, tgt)
         itself = torch.eye(src.shape[1], dtype=torch.bool)
         return itself, seen, torch.arange(src.shape[1]) == 0
-
-
-@model(
-    "^The logits of position 3 do not move with target token .*shifted twice"
-)
-class ShiftedTwice(Layers):
-    def forward(self, src, tgt):
-        start = torch.ones_like(tgt[:, :1])
-        return super().forward(src, torch.cat([start, tgt[:, :-1]], 1))
 
 
 @model("^The logits of position 3 do not move with target .*its own token only")
@@ -74,30 +36,10 @@ class NoPast(Layers):
         return real, torch.eye(tgt.shape[1], dtype=torch.bool), memory
 
 
-@model("^Source tokens 0 and 1 changed places, .* added to the source")
-class NoSourcePositions(Layers):
-    def source(self, src):
-        return self.src(src)
-
-
 @model("^Target tokens 0 and 1 changed places, .* added to the target", 1)
 class NoTargetPositions(Layers):
     def target(self, tgt):
         return self.tgt(tgt)
-
-
-@model("^Two tokens of padding .* Do the encoder and the attention to the mem")
-class NoMaskInTheEncoder(Layers):
-    def masks(self, src, tgt):
-        _, seen, memory = super().masks(src, tgt)
-        return None, seen, memory
-
-
-@model("^Two tokens of padding .* Do the encoder and the attention to the mem")
-class NoMaskForTheMemory(Layers):
-    def masks(self, src, tgt):
-        real, seen, _ = super().masks(src, tgt)
-        return real, seen, None
 
 
 @model("^Two tokens of padding .* Do the encoder and the attention to the mem")
@@ -114,16 +56,6 @@ class MemoryMaskUpsideDown(Layers):
     def masks(self, src, tgt):
         real, seen, _ = super().masks(src, tgt)
         return real, seen, ~real | real.all(-1, keepdim=True)
-
-
-@model("^Its padding, or the other sentence, counts.")
-class MaskOfTheWholeBatch(Layers):
-    """Hides what is padding in every sentence."""
-
-    def masks(self, src, tgt):
-        real, seen, _ = super().masks(src, tgt)
-        real = real.any(0, keepdim=True)
-        return real, seen, real
 
 
 @model("^Three tokens of padding .* behind the target move earlier rows")
@@ -179,9 +111,3 @@ class LastLogits(Layers):
 class VocabularySecond(Layers):
     def forward(self, src, tgt):
         return super().forward(src, tgt).mT
-
-
-@model("^The second call differs: dropout is on")
-class Dropout(Layers):
-    def forward(self, src, tgt):
-        return nn.functional.dropout(super().forward(src, tgt), 0.1)
