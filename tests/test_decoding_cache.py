@@ -404,7 +404,7 @@ def test_a_source_that_is_none_is_named(src):
         translate(model, src.float(), max_len=3)
     with pytest.raises(ValueError, match="src: expected one sentence, got 5"):
         next_token(model, src)
-    with pytest.raises(TypeError, match="model: expected the class Transformer, got"):
+    with pytest.raises(TypeError, match="model: expected the class Tran"):
         translate(nn.Linear(2, 3), src, max_len=3)
 
 
