@@ -52,7 +52,7 @@ def opened(reader, model="BERT", **options):
 
 
 def cards(page, lane=0):
-    return page.locator(".panel .cards").nth(lane).locator(".card")
+    return page.locator(".panel .cards").nth(lane).locator(".tile")
 
 
 @pytest.mark.parametrize("name", ["objectives", "try_masking"])
@@ -69,7 +69,7 @@ def test_a_page_never_scrolls_sideways(reader, name, theme, width):
 def test_a_phone_shows_the_whole_tab_and_its_smallest_words(reader, model):
     page = opened(reader, model, width=PHONE)
     assert page.locator("figure").evaluate("e => e.scrollWidth") <= PHONE - 32
-    edges = page.locator("figure :is(svg text, .card, button)")
+    edges = page.locator("figure :is(svg text, .tile, button)")
     for left, right in edges.evaluate_all(
         "all => all.map(e => e.getBoundingClientRect())"
         ".map(r => [r.left, r.right])"
@@ -263,7 +263,7 @@ def test_arrow_keys_go_through_the_positions_of_a_lane(reader):
 
 def test_the_keys_are_not_handed_to_jupyter(reader):
     page = opened(reader, "T5")
-    stops = page.locator("figure :is([role=tab], .card)")
+    stops = page.locator("figure :is([role=tab], .tile)")
     assert stops.count() == 4 + 10 + 7
     assert set(
         stops.evaluate_all(

@@ -799,3 +799,23 @@ def test_a_batch_without_a_chosen_token_is_refused(tokens):
         )
     with pytest.raises(ValueError, match=r"target: expected one for each.*7\)"):
         MaskedModelling(ours)(tokens, nothing[:, 1:])
+
+
+@pytest.mark.bad_input
+def test_what_cannot_be_drawn_from_or_learnt_from_is_named():
+    tokens = torch.tensor([[BOS, 5, 7, EOS]])
+    with pytest.raises(TypeError, match="generator: expected a "):
+        mask_tokens(tokens, None, vocab_size=11)
+    with pytest.raises(TypeError, match="share: expected a number, got 'x'"):
+        mask_tokens(tokens, torch.Generator(), vocab_size=11, share="x")
+    with pytest.raises(TypeError, match="bert: expected the class BERT, got"):
+        Classifier(None, 3)
+    with pytest.raises(TypeError, match="model: expected the class BERT, got"):
+        MaskedModelling(None)
+    model = BERT(BERTConfig.tiny(11))
+    with pytest.raises(ValueError, match="target: expected ids from 0 to 10"):
+        MaskedModelling(model)(tokens, tokens + 9)
+    with pytest.raises(ValueError, match="classes: expected ids from 0 to 2"):
+        Classifying(Classifier(model, 3))(tokens, torch.tensor([3]))
+    with pytest.raises(TypeError, match="is_next: expected bool, got "):
+        PreTraining(model)(tokens, tokens * 0, tokens, torch.tensor([5]))

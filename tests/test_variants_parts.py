@@ -503,7 +503,7 @@ def test_today_s_encoder_keeps_the_contract_but_knows_the_order(kv_heads):
     parts = today(kv_heads)
     # That the order is told from outside is what rotary positions change.
     report = check("encoder", Encoder(config, parts))
-    assert "1 of 15 contracts fail" in str(report)
+    assert "encoder: 1 of " in str(report)
     assert "✗ Reordering the positions reorders the rows" in str(report)
     unturned = parts._replace(attention=parts.cross_attention)
     report = check("encoder", Encoder(config, unturned))
@@ -579,7 +579,11 @@ def test_a_gate_names_vectors_of_another_width():
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
-        ({"k": (3, 4, 7, 4)}, ValueError, "num_kv_heads: .*6 heads, got 4"),
+        (
+            {"k": (3, 4, 7, 4)},
+            ValueError,
+            "k: expected kv_heads .* 6 heads",
+        ),
         ({"k": (3, 2, 7, 5)}, ValueError, r"k: expected shape .*d=4.*7, 5\)"),
         ({"k": (1, 2, 7, 4)}, ValueError, r"k: expected shape .*batch=3"),
         ({"v": (3, 2, 5, 13)}, ValueError, r"v: expected shape .*key=7"),
@@ -616,7 +620,11 @@ def test_a_mask_that_does_not_fit_is_refused(x):
 @pytest.mark.parametrize(
     ("settings", "error", "match"),
     [
-        ({"num_kv_heads": 4}, ValueError, "num_kv_heads: .*6 heads, got 4"),
+        (
+            {"num_kv_heads": 4},
+            ValueError,
+            "num_kv_heads: .*6 heads, got 4",
+        ),
         ({"num_kv_heads": 0}, ValueError, "num_kv_heads: expected at least 1"),
         ({"num_kv_heads": 2.0}, TypeError, "num_kv_heads: expected an int"),
         ({"rotary": 1}, TypeError, "rotary: expected True or False"),

@@ -239,3 +239,9 @@ def test_gaps_that_cannot_be_drawn_are_named(given, error, says):
         random_spans(
             **{"length": 7, "generator": torch.Generator()} | given,
         )
+
+
+@pytest.mark.bad_input
+def test_a_target_that_begins_with_a_word_is_refused():
+    with pytest.raises(ValueError, match="target: expected it to begin with"):
+        span_restore(torch.tensor([4, 99]), torch.tensor([5, 99, 6, 98]), 99)

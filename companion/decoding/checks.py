@@ -9,7 +9,7 @@ from companion.data.checks import check_sizes
 from companion.masks.checks import require_int
 
 
-def require_model(model: object, kind: type) -> None:
+def require_model(model: object, kind: type, name: str = "model") -> None:
     """Refuses a model of another class, whose numbers would come out wrong.
 
     Raises:
@@ -17,7 +17,7 @@ def require_model(model: object, kind: type) -> None:
     """
     if not isinstance(model, kind):
         raise TypeError(
-            f"model: expected the class {kind.__name__}, got "
+            f"{name}: expected the class {kind.__name__}, got "
             f"{type(model).__name__}"
         )
 

@@ -43,7 +43,7 @@ function mount(root, { models, tabs }) {
 
   // The lane and the place of a card or of a row, or nothing.
   function find(target) {
-    const card = target.closest(".card"), row = target.closest("g");
+    const card = target.closest(".tile"), row = target.closest("g");
     if (card) {
       const lane = lanes.findIndex((cards) => cards.includes(card));
       return [lane, lanes[lane].indexOf(card)];
@@ -105,13 +105,13 @@ function mount(root, { models, tabs }) {
   });
   panel.addEventListener("keydown", (event) => {
     const move = MOVES[event.key];
-    if (!move || !event.target.matches(".card")) return;
+    if (!move || !event.target.matches(".tile")) return;
     event.preventDefault();
     const [lane, place] = find(event.target);
     look([lane, into(place + move, lanes[lane].length)]).focus();
   });
   panel.addEventListener("focusin", (event) => {
-    if (event.target.matches(".card")) look(find(event.target));
+    if (event.target.matches(".tile")) look(find(event.target));
   });
 
   controls.replaceChildren();

@@ -84,7 +84,7 @@ def _card(lane: Lane, place: int, is_seen: bool, is_chosen: bool) -> str:
             else f'<s class="loss">{word(said)}<b>●</b></s>'
         )
     return (
-        f'<div class="card {piece.kind}"{flags}>'
+        f'<div class="tile {piece.kind}"{flags}>'
         f"<span>{word(piece.text)}</span>{note}{say}</div>"
     )
 

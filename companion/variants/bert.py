@@ -30,6 +30,7 @@ from companion.data.checks import (
     check_sizes,
     check_states,
 )
+from companion.decoding.checks import require_model
 from companion.masks import padding_mask
 from companion.masks.checks import require_tokens
 from companion.multihead import MultiHeadAttention
@@ -210,12 +211,13 @@ class Classifier(nn.Module):
     Section 4.1 of Devlin et al. (2019).
 
     Raises:
-        TypeError: ``num_classes`` is not an int.
+        TypeError: ``bert`` is no ``BERT``, ``num_classes`` is not an int.
         ValueError: it is below 1.
     """
 
     def __init__(self, bert: BERT, num_classes: int):
         super().__init__()
+        require_model(bert, BERT, "bert")
         check_sizes(num_classes=num_classes)
         self.bert, self.dropout = bert, Dropout(bert.config.dropout)
         self.out_proj = nn.Linear(bert.config.d_model, num_classes)

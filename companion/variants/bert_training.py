@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from companion.data.checks import check_ids
+from companion.decoding.checks import require_model
 from companion.training.scoring import summed_loss
 from companion.variants.bert import BERT, Classifier
 from companion.variants.specials import PAD
@@ -24,6 +26,7 @@ class MaskedModelling(nn.Module):
 
     def __init__(self, model: BERT):
         super().__init__()
+        require_model(model, BERT)
         self.model = model
 
     def forward(
@@ -53,6 +56,7 @@ class PreTraining(nn.Module):
 
     def __init__(self, model: BERT):
         super().__init__()
+        require_model(model, BERT)
         self.model = model
 
     def forward(
@@ -65,8 +69,11 @@ class PreTraining(nn.Module):
         """Both losses, times the number of chosen tokens; and that number.
 
         Raises:
-            TypeError, ValueError: as ``MaskedModelling``.
+            TypeError, ValueError: as ``MaskedModelling``; or ``is_next`` is
+                not bool.
         """
+        if is_next.dtype != torch.bool:
+            raise TypeError(f"is_next: expected bool, got {is_next.dtype}")
         states = self.model.states(inputs, segments)
         total, count = _masked_loss(self.model, states, target)
         scores = self.model.next_logits(states).float()
@@ -82,6 +89,7 @@ class Classifying(nn.Module):
 
     def __init__(self, model: Classifier):
         super().__init__()
+        require_model(model, Classifier)
         self.model = model
 
     def forward(
@@ -90,9 +98,11 @@ class Classifying(nn.Module):
         """The loss, summed over the examples, and how many they are.
 
         Raises:
-            TypeError, ValueError: as ``BERT.states``.
+            TypeError, ValueError: as ``BERT.states``; or ``classes`` are not
+                ids of classes.
         """
         scores = self.model(tokens).float()
+        check_ids("classes", classes, scores.shape[1], axes=1)
         loss = F.cross_entropy(scores, classes.long(), reduction="sum")
         return loss, len(tokens)
 
@@ -107,6 +117,7 @@ def _masked_loss(model: BERT, states: Tensor, target: Tensor) -> Loss:
             f"target: expected one for each input, {tuple(states.shape[:2])}, "
             f"got {tuple(target.shape)}"
         )
+    check_ids("target", target, model.config.vocab_size)
     asked = target != PAD
     if not asked.any():
         raise ValueError(

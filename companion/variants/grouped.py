@@ -50,6 +50,11 @@ def grouped_query_attention(
     batch, heads, query, d = q.shape
     check_vectors("k", k, q, batch=batch, kv_head=None, key=None, d=d)
     kv_heads, key = k.shape[1:3]
+    if heads % kv_heads:
+        raise ValueError(
+            f"k: expected kv_heads that divide the {heads} heads of q, got "
+            f"{kv_heads}"
+        )
     check_vectors("v", v, q, batch=batch, kv_head=kv_heads, key=key, d_v=None)
     if mask is not None:
         check_mask_fits(mask, (batch, heads, query, key))

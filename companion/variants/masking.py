@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from companion.data.checks import check_ids, check_sizes
+from companion.variants.checks import check_generator, check_share
 from companion.variants.specials import BOS, EOS, FIRST_WORD, MASK, PAD
 
 # Of the tokens that are chosen: those that are hidden, and those that change.
@@ -44,11 +45,13 @@ def mask_tokens(
     (2019).
 
     Raises:
-        TypeError: ``tokens`` is no tensor of integers.
+        TypeError: ``tokens`` is no tensor of integers, ``generator`` no
+            generator, or ``share`` no number.
         ValueError: it is empty, or an id is outside the vocabulary; the
             vocabulary has no word; ``share`` is not from 0 to 1.
     """
     _require_maskable(tokens, vocab_size, share)
+    check_generator(generator)
     where = {"generator": generator, "device": generator.device}
     luck, fate = torch.rand(2, *tokens.shape, **where).to(tokens.device)
     words = torch.randint(FIRST_WORD, vocab_size, tokens.shape, **where)
@@ -76,6 +79,7 @@ def sentence_pairs(
             is empty; no document has two sentences.
     """
     _require_documents(documents)
+    check_generator(generator)
     rows, segments, answers = [], [], []
     for place, document in enumerate(documents):
         others = [*documents[:place], *documents[place + 1 :]]
@@ -111,8 +115,7 @@ def _require_maskable(tokens: Tensor, vocab_size: int, share: float) -> None:
             f"got {vocab_size}"
         )
     check_ids("tokens", tokens, vocab_size)
-    if not 0 <= share <= 1:
-        raise ValueError(f"share: expected a number from 0 to 1, got {share}")
+    check_share(share)
 
 
 def _require_documents(documents: Sequence[Sequence[Sequence[int]]]) -> None:

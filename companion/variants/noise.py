@@ -26,6 +26,7 @@ from torch import Tensor
 from companion.data.checks import check_ids
 from companion.decoding.checks import check_number
 from companion.masks.checks import require_int
+from companion.variants.checks import check_generator, check_share
 from companion.variants.specials import FIRST_WORD, MASK
 
 
@@ -44,7 +45,7 @@ def mask_each(
         ValueError: it has not one axis, is empty, or holds padding, bos or
             eos; ``share`` is not from 0 to 1.
     """
-    _check(text, share)
+    _check(text, generator, share)
     return text.masked_fill(_draw(text, generator) < share, MASK)
 
 
@@ -61,7 +62,7 @@ def delete(
     Raises:
         TypeError, ValueError: as ``mask_each``.
     """
-    _check(text, share)
+    _check(text, generator, share)
     return text[_draw(text, generator) >= share]
 
 
@@ -84,7 +85,7 @@ def infill(
         TypeError: as ``mask_each``, or ``mean`` is no number.
         ValueError: as ``mask_each``, or ``mean`` is not above 0.
     """
-    _check(text, share)
+    _check(text, generator, share)
     check_number("mean", mean, above=0)
     hidden = max(round(share * len(text)), int(share > 0))
     lengths = _span_lengths(hidden, mean, generator)
@@ -110,7 +111,7 @@ def permute_sentences(
         TypeError: as ``mask_each``, or ``stop`` is no int.
         ValueError: as ``mask_each``, or ``stop`` is no id of a word.
     """
-    _check(text)
+    _check(text, generator)
     require_int(stop=stop)
     if stop < FIRST_WORD:
         raise ValueError(
@@ -135,7 +136,7 @@ def rotate(
     Raises:
         TypeError, ValueError: as ``mask_each``.
     """
-    _check(text)
+    _check(text, generator)
     start = torch.randint(
         len(text), (), generator=generator, device=generator.device
     )
@@ -181,7 +182,10 @@ def _draw(text: Tensor, generator: torch.Generator) -> Tensor:
     return luck.to(text.device)
 
 
-def _check(text: Tensor, share: float = 0.0) -> None:
+def _check(
+    text: Tensor, generator: torch.Generator, share: float = 0.0
+) -> None:
+    check_generator(generator)
     check_ids("text", text, torch.iinfo(torch.int64).max, axes=1)
     special = (text < MASK).nonzero()
     if len(special):
@@ -190,5 +194,4 @@ def _check(text: Tensor, share: float = 0.0) -> None:
             "text: expected no padding, bos or eos, which are added after "
             f"the noise, got {int(text[place])} at {place}"
         )
-    if not 0 <= share <= 1:
-        raise ValueError(f"share: expected a number from 0 to 1, got {share}")
+    check_share(share)

@@ -23,7 +23,9 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from companion.data.checks import check_sizes
+from companion.decoding.checks import check_number
 from companion.masks.checks import is_whole, require_int, what
+from companion.variants.checks import check_generator, check_share
 
 
 def random_spans(
@@ -42,11 +44,13 @@ def random_spans(
     open.
 
     Raises:
-        TypeError: ``length`` is no int.
+        TypeError: ``length`` is no int, ``share`` or ``mean`` no number, or
+            ``generator`` no generator.
         ValueError: ``length`` is below 2, ``share`` not between 0 and 1, or
             ``mean`` below 1.
     """
     _require_shares(length, share, mean)
+    check_generator(generator)
     gone = min(max(round(length * share), 1), length - 1)
     kept = length - gone
     gaps = min(max(round(gone / mean), 1), kept + 1)
@@ -102,7 +106,7 @@ def span_restore(
     Raises:
         TypeError: a tensor does not hold integers, or ``sentinel`` is no int.
         ValueError: one of them is not one text, or the two do not fit
-            together: the target does not end with a sentinel, or not both
+            together: the target does not begin and end with one, or not both
             have the sentinels from the first to it, in order.
     """
     _require_text("source", source)
@@ -111,6 +115,11 @@ def span_restore(
     last = int(target[-1])
     _require_order("target", target, last, range(sentinel, last - 1, -1))
     _require_order("source", source, last, range(sentinel, last, -1))
+    if int(target[0]) != sentinel:
+        raise ValueError(
+            f"target: expected it to begin with {sentinel}, the first "
+            f"sentinel, got {int(target[0])}"
+        )
     ends = (target >= last).nonzero().flatten().tolist()
     gaps = [target[begin + 1 : end] for begin, end in pairwise(ends)]
     pieces = [
@@ -133,9 +142,11 @@ def _require_shares(length: int, share: float, mean: float) -> None:
             "length: expected at least 2, one token to drop and one to keep, "
             f"got {length}"
         )
+    check_share(share)
     if not 0 < share < 1:
         raise ValueError(f"share: expected between 0 and 1, got {share}")
-    if not mean >= 1:
+    check_number("mean", mean, above=None)
+    if mean < 1:
         raise ValueError(f"mean: expected at least 1 token a gap, got {mean}")
 
 
