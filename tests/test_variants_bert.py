@@ -696,6 +696,43 @@ def test_fine_tuning_moves_the_pre_trained_weights(trained):
         assert not torch.equal(before, after)
 
 
+def stories(number, seed):
+    """Two sentences each, about one person and one noun."""
+    drawn = generator(seed)
+
+    def any_of(words):
+        return words[torch.randint(len(words), (), generator=drawn)]
+
+    made = []
+    for kind in torch.randint(2, (number,), generator=drawn).tolist():
+        verb, look, noun = (any_of(x[kind]) for x in (VERBS, LOOKS, NOUNS))
+        who = any_of(PEOPLE)
+        saw, did = [who, "see", "the", noun], [who, verb, "the", look, noun]
+        made.append([KINDS.encode(saw), KINDS.encode(did)])
+    return sentence_pairs(made, drawn)
+
+
+def test_pre_training_tells_which_sentence_comes_next():
+    torch.manual_seed(0)
+    made, drawn, steps = BERT(BERTConfig.tiny(len(KINDS))), generator(0), 300
+    batches = []
+    for step in range(steps):
+        tokens, segments, is_next = stories(64, seed=step)
+        read, target = mask_tokens(tokens, drawn, vocab_size=len(KINDS))
+        batches.append((read, segments, target, is_next))
+    fit(
+        made,
+        batches,
+        rate=lambda step: linear(step, steps, peak=3e-3, warmup=20),
+        objective=PreTraining(made),
+    )
+    made.eval()
+    tokens, segments, is_next = stories(400, seed=steps)
+    with torch.no_grad():
+        says = made.next_logits(made.states(tokens, segments)).argmax(-1)
+    assert (says.bool() == is_next).double().mean() >= 0.9
+
+
 # Bad input.
 
 
