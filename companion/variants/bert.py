@@ -7,8 +7,8 @@ Words for axes, the same in the book, the code and the tests:
     class    answers that a classifier chooses from
 
 Where this differs from the published code, and why:
-    GELU is exact, as in the port that most people run; published, it is an
-    approximation by tanh, 0.0005 off at most.
+    GELU is exact, as in the port that most people run; the published code, as
+    it stands, approximates it by tanh, 0.0005 off at most.
     ``next_logits`` scores "no" at 0 and "yes" at 1, so that ``is_next`` is the
     target; published, 0 is "yes".
     linear maps start as elsewhere in this course, by Xavier; published, all
