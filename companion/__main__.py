@@ -1,4 +1,4 @@
-"""``python -m companion``: train a model, and ask it to translate."""
+"""``python -m companion``: train a model, let it translate, check yours."""
 
 import sys
 

@@ -272,7 +272,14 @@ def test_turns_are_taken_and_the_first_is_not_counted(monkeypatch):
     runs = {name: partial(run, name) for name in "ab"}
     times = machine.interleaved(runs, rounds=3, device="cpu")
     assert order == [(name, n) for n in range(4) for name in "ab"]
-    assert times == {"a": (2, 1, 3), "b": (2, 1, 3)}
+    assert [taken.rounds for taken in times.values()] == [(3, 1, 2)] * 2
+    assert times["a"].median == 2
+
+
+def test_a_ratio_is_the_middle_of_those_of_the_rounds():
+    # The machine was slow in the second round, for both.
+    ours, theirs = machine.Times((1, 8, 2)), machine.Times((3, 16, 4))
+    assert theirs.over(ours) == 2
 
 
 def test_every_sentence_of_the_race_is_written_to_its_last_token():

@@ -1,7 +1,9 @@
-"""The command line: ``python -m companion train`` and ``… translate``.
+"""The command line: ``python -m companion train``, ``translate``, ``check``.
 
 train      reads the options of a run, trains, and draws its curve
 translate  lets a trained model speak, and shows where it looked
+check      tries the contracts on functions of a file; ``check_file`` reads it,
+           ``check_parts`` finds them, ``check_process`` runs each of them apart
 fields     what each option of a run means
 curve      the picture of a run
 alignment  attention as text, as SVG and as a page
@@ -16,6 +18,7 @@ from importlib import import_module
 COMMANDS = {
     "train": "train a model, or go on with a run that was stopped",
     "translate": "translate a sentence with a trained model",
+    "check": "say what is wrong with the Transformer parts in a file",
 }
 WRONG, STOPPED = 2, 130
 """Exit codes: something does not fit; Ctrl-C, as shells say it."""
@@ -47,7 +50,8 @@ def rank() -> int:
 def _run(arguments: list[str]) -> int:
     parser = ArgumentParser(
         prog="python -m companion",
-        description="Train a Transformer on this machine and try it.",
+        description="Train a Transformer on this machine and try it, or check "
+        "your own.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, line in COMMANDS.items():

@@ -30,6 +30,7 @@ from companion.contracts.guard import Guarded
 from companion.contracts.label_smoothing import LABEL_SMOOTHING
 from companion.contracts.language_model import LANGUAGE_MODEL
 from companion.contracts.layer_norm import LAYER_NORM
+from companion.contracts.marking import checks
 from companion.contracts.mask_tokens import MASK_TOKENS
 from companion.contracts.masked_softmax import MASKED_SOFTMAX
 from companion.contracts.multihead import MULTIHEAD
@@ -93,7 +94,7 @@ COMPONENTS = {
 }
 """Name -> what can be checked."""
 
-__all__ = ["COMPONENTS", "Failure", "Report", "check"]
+__all__ = ["COMPONENTS", "Failure", "Report", "check", "checks"]
 
 
 def check(component: str, fn: object) -> Report:

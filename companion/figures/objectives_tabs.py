@@ -14,7 +14,7 @@ from companion.figures.objectives_words import position, summary
 
 TEXT = "the teacher bought a flower . she loves it ."
 OTHERS = ("river", "seven", "blue", "slowly")
-SEEDS = (2950, 12, 8, 5)
+SEEDS = (88, 9, 8, 5)
 MODELS = ("BERT", "GPT", "T5", "BART")
 DRAWS = 5
 CAPTION = """The same text, as four models learn from it: what each reads, what

@@ -1,0 +1,505 @@
+"""``python -m companion check``: what it finds, runs, says and refuses."""
+
+import ast
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from companion.commands import check as command
+from companion.commands import check_process, main
+from companion.commands.check_file import needed, read
+from companion.commands.check_parts import parts_in
+from companion.commands.check_process import built, told
+from companion.contracts import COMPONENTS, checks
+
+RIGHT = "def causal_mask(length):\n    return torch.ones(length, length).tril()"
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Writes a learner's file, and reads it as the command does."""
+
+    def write(text):
+        path = tmp_path / "mine.py"
+        path.write_text(textwrap.dedent(text).strip() + "\n", encoding="utf-8")
+        return read(path)
+
+    return write
+
+
+def found_in(file):
+    return [(p.component, p.name, p.line) for p in parts_in(file, COMPONENTS)]
+
+
+def made(file):
+    """What the first part of a file is, built from what it needs."""
+    return built(file, parts_in(file, COMPONENTS)[0])
+
+
+def names_kept(file):
+    """What the first part of a file needs, by the names that are made."""
+    part = parts_in(file, COMPONENTS)[0]
+    return [getattr(s, "name", ast.unparse(s)) for s in needed(file, part.made)]
+
+
+# What is found.
+
+
+def test_functions_are_found_by_name_and_anything_by_a_mark(written):
+    file = written("""
+    def causal_mask(length): ...
+
+    def helper(): ...
+
+    @checks("attention")
+    def look(q, k, v, mask=None): ...
+
+    # checks: rope
+    def turn(x, positions): ...
+
+    def pad(tokens, pad): ...  # checks: padding_mask
+
+    mine = Heads(12)  # checks: multihead
+
+    @contracts.checks("encoder", 12)
+    class Stack: ...
+    """)
+    assert found_in(file) == [
+        ("causal_mask", "causal_mask", 1),
+        ("attention", "look", 6),
+        ("rope", "turn", 9),
+        ("padding_mask", "pad", 11),
+        ("multihead", "mine", 13),
+        ("encoder", "Stack", 16),
+    ]
+
+
+def test_a_mark_wins_over_the_name_and_the_second_of_a_name_over_the_first(
+    written,
+):
+    file = written("""
+    @checks("masked_softmax")
+    def softmax(scores, mask): ...
+
+    def rope(x): ...
+
+    def rope(x, positions): ...
+    """)
+    assert found_in(file) == [
+        ("masked_softmax", "softmax", 2),
+        ("rope", "rope", 6),
+    ]
+
+
+def test_classes_and_numbers_with_the_name_of_a_component_are_left_alone(
+    written,
+):
+    file = written("encoder = 3\n\nclass attention: ...")
+    assert found_in(file) == []
+
+
+def test_the_decorator_changes_nothing():
+    def fn():
+        return 3
+
+    assert checks("attention", 5, heads=7)(fn) is fn
+
+
+@pytest.mark.bad_input
+def test_the_decorator_wants_a_name():
+    with pytest.raises(TypeError, match=r"as in @checks\('attention'\)"):
+        checks(len)
+
+
+# What is run.
+
+
+def test_only_what_the_function_needs_is_run_and_in_order(written):
+    file = written("""
+    import math, torch
+    import never_installed
+    WIDTH = 7
+    table = torch.zeros(WIDTH)
+    table[2] = math.pi
+    print(1 / 0)
+    def train():
+        return never_installed
+    losses = train()
+    def helper(losses):
+        return [WIDTH for table in losses]
+    table = table + 1
+    def softmax(scores, dim):
+        return table.sum() + len(helper([scores]))
+    if __name__ == "__main__":
+        table = 1 / 0
+    """)
+    kept = names_kept(file)
+    assert kept == [
+        "import math, torch",
+        "WIDTH = 7",
+        "table = torch.zeros(WIDTH)",
+        "table[2] = math.pi",
+        "helper",
+        "table = table + 1",
+        "softmax",
+    ]
+    assert made(file)(0, 0).item() == pytest.approx(7 + torch.pi + 1)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "try:\n    import missing as t\nexcept ImportError:\n    t = None",
+        "if 3 > 2:\n    t = 5\nelse:\n    t = 7",
+        "from torch import *\nt = tanh",
+        "from nowhere import *\nt = len",
+        "t: int = 3\nt += 2",
+        "class t:\n    x = 3\n    y = x",
+    ],
+)
+def test_what_makes_a_name_without_a_loop_is_run(written, before):
+    file = written(f"{before}\ndef softmax(scores, dim):\n    return t")
+    fn = made(file)
+    assert "t" in fn.__globals__
+    fn(0, 0)
+
+
+def test_what_is_called_like_a_builtin_is_the_file_s_own(written):
+    file = written("""
+    from nowhere import *
+    def sum(x):
+        return 7
+    def softmax(scores, dim):
+        return sum(scores) + len("abc")
+    """)
+    assert names_kept(file) == ["sum", "softmax"]
+    assert made(file)(0, 0) == 10
+
+
+def test_defaults_decorators_and_bases_are_needed_too(written):
+    file = written("""
+    from __future__ import annotations
+    import functools
+    HALF = 0.5
+    THIRD = 1 / 3
+    def twice(fn):
+        return functools.partial(fn, scale=THIRD)
+    @twice
+    def softmax(scores, dim, eps=HALF, scale=None) -> Unknown:
+        return eps, scale
+    """)
+    assert made(file)(0, 0) == (0.5, 1 / 3)
+
+
+def test_a_class_is_built_with_what_its_mark_says_and_put_in_eval_mode(written):
+    file = written("""
+    from torch import nn
+    WIDE = 31
+
+    @checks("feed_forward", 12, wide=WIDE)
+    class Net(nn.Sequential):
+        def __init__(self, d_model, wide):
+            first, last = nn.Linear(d_model, wide), nn.Linear(wide, d_model)
+            super().__init__(first, nn.Dropout(), nn.ReLU(), last)
+    """)
+    net = made(file)
+    assert isinstance(net, nn.Module)
+    assert net[0].out_features == 31
+    assert told("feed_forward", net)["failed"] == []
+
+
+def test_a_mark_needs_nothing_of_the_package(written):
+    file = written('@checks("rope")\ndef turn(x, positions):\n    return 3')
+    assert made(file)(0, 0) == 3
+
+
+def test_a_dataclass_in_a_file_works(written):
+    file = written("""
+    from dataclasses import dataclass
+
+    @dataclass
+    class Two:
+        a: int
+        b: "int"
+
+    def softmax(scores, dim):
+        return Two(3, 5).b
+    """)
+    assert made(file)(0, 0) == 5
+
+
+# What is said.
+
+
+FOUND = {
+    "headline": "rope: 2 of 13 contracts fail",
+    "failed": [
+        {"names": ["A long name of a contract"] * 2, "message": "word " * 30}
+    ],
+    "held": ["One", "Two"],
+}
+
+
+def shown(written, found, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    file = written("def rope(x, positions): ...")
+    [part] = parts_in(file, COMPONENTS)
+    return command.report(file, part, found)
+
+
+@pytest.mark.parametrize("columns", [31, 40, 200])
+def test_a_report_is_as_wide_as_the_terminal_and_80_at_most(
+    written, monkeypatch, columns
+):
+    first, *lines = shown(written, FOUND, monkeypatch, columns)
+    assert first.endswith("mine.py:1 rope")
+    assert min(columns, 80) - 6 < max(map(len, lines)) <= min(columns, 80)
+    assert lines[0].startswith("✗ rope: 2 of 13")
+    assert sum("✗ A long name" in line for line in lines) == 2
+    assert lines[-2:] == ["  ✓ 2 hold", ""]
+
+
+def test_what_holds_is_named_if_nothing_fails(written, monkeypatch):
+    found = {**FOUND, "failed": [], "headline": "all"}
+    lines = shown(written, found, monkeypatch, 80)
+    assert lines[1:] == ["✓ all", "  ✓ One", "  ✓ Two", ""]
+
+
+@pytest.mark.parametrize(
+    ("terminal", "name", "value", "coloured"),
+    [
+        (True, "TERM", "xterm", True),
+        (False, "TERM", "xterm", False),
+        (True, "TERM", "dumb", False),
+        (True, "NO_COLOR", "1", False),
+    ],
+)
+def test_colour_is_for_terminals_that_want_it(
+    written, monkeypatch, capsys, terminal, name, value, coloured
+):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    lines = "\n".join(shown(written, FOUND, monkeypatch, 80))
+    assert ("\033[31;1m✗ rope" in lines) == coloured
+    assert ("\033[" in lines) == coloured
+
+
+# All of it, in another process.
+
+
+def test_each_part_has_its_report_and_the_exit_code_is_for_all(
+    written, capfd, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    file = written("""
+    import torch
+
+    @checks("padding_mask")
+    def hidden(tokens, pad):
+        return (tokens == pad)[:, None, None]
+
+    def causal_mask(length):
+        return torch.ones(length, length, dtype=torch.bool).tril()
+
+    open("left_behind", "w")
+    """)
+    assert main(["check", str(file.path)]) == 1
+    out, err = capfd.readouterr()
+    assert err == ""
+    one, other = out.split("\n\n")[:2]
+    assert one.startswith(f"{file.path}:4 hidden\n✗ padding_mask: ")
+    assert other.startswith(f"{file.path}:7 causal_mask\n✓ causal_mask: all 7")
+    assert "It is upside down: True marks a real" in " ".join(one.split())
+    assert sorted(p.name for p in file.path.parent.iterdir()) == ["mine.py"]
+    # One that is asked for, and is right.
+    assert main(["check", str(file.path), "causal_mask"]) == 0
+    assert "padding_mask" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("body", "limit", "says"),
+    [
+        # C code that lets no other thread run: only a process can be killed.
+        ('re.match("(a+)+$", "a" * 40 + "b")', 3, "not come back after 3 sec"),
+        ("os._exit(0)", 60, "Its process ended before there was a result"),
+    ],
+)
+def test_what_never_comes_back_or_ends_its_process_is_told(
+    written, monkeypatch, body, limit, says
+):
+    monkeypatch.setattr(check_process, "LIMIT", limit)
+    file = written(f"import os, re\ndef softmax(scores, dim):\n    {body}")
+    [part] = parts_in(file, COMPONENTS)
+    found = check_process.verdict(file, part)
+    assert found["headline"] == "softmax: the contracts could not be tried"
+    assert says in found["failed"][0]["message"]
+
+
+def test_a_process_that_does_not_begin_is_not_waited_for(written, monkeypatch):
+    monkeypatch.setattr(check_process, "STARTING", 0.01)
+    file = written("def softmax(scores, dim): ...")
+    [part] = parts_in(file, COMPONENTS)
+    [failed] = check_process.verdict(file, part)["failed"]
+    assert failed["message"] == "It had not begun after 0.01 seconds."
+
+
+# The page of the book.
+
+YOURS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from companion import positions
+
+def yours_hidden(q, k, v, hidden=None):
+    mask = None if hidden is None else ~hidden
+    return F.scaled_dot_product_attention(q, k, v, mask)
+
+def yours_additive(q, k, v, added=None):
+    return F.scaled_dot_product_attention(q, k, v, added)
+
+def yours_additive_mask(length):
+    return nn.Transformer.generate_square_subsequent_mask(length)
+
+def yours_key_padding(tokens, pad):
+    return tokens == pad
+
+def yours_seq_first(x):
+    return x + positions.sinusoidal(*x.shape[::2])[:, None]
+"""
+PAGE = Path(__file__).parents[1] / "book" / "check.md"
+
+
+def test_what_the_page_shows_passes(written):
+    shown = re.findall(r"```python\n(.+?)```", PAGE.read_text("utf-8"), re.S)
+    file = written("\n".join([YOURS, *shown]))
+    parts = parts_in(file, COMPONENTS)
+    assert len(parts) == 10
+    for part in parts:
+        found = told(part.component, built(file, part))
+        assert found["failed"] == [], f"{part.name}: {found}"
+
+
+def test_the_page_quotes_a_report_word_for_word(written, monkeypatch):
+    [shown] = re.findall(r"```text\n(.+?)```", PAGE.read_text("utf-8"), re.S)
+    file = written("""
+    def attention(q, k, v, mask=None):
+        scores = q @ k.mT / k.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask, -float("inf"))
+        return scores.softmax(-1) @ v
+    """)
+    [part] = parts_in(file, COMPONENTS)
+    monkeypatch.setenv("COLUMNS", "80")
+    found = told("attention", built(file, part))
+    lines = command.report(file, part, found)
+    _, *quoted = shown.splitlines()
+    assert [line for line in quoted if line in lines] == [
+        line for line in quoted if "…" not in line
+    ]
+
+
+# Bad input: one line, exit code 2, and no traceback.
+
+
+@pytest.fixture
+def refused(tmp_path, capfd):
+    """What is said of a file that cannot be checked."""
+
+    def run(text, *components, name="mine.py"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        assert main(["check", str(path), *components]) == 2
+        out, err = capfd.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        return err.replace(str(tmp_path), "").rstrip()
+
+    return run
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a = 3\nb = (", "error: /mine.py:2: a syntax error: '(' was never"),
+        ("x = 3\nreturn x", "/mine.py:2: a syntax error: 'return' outside"),
+        (b"x = '\xff'", "/mine.py:1: a syntax error: "),
+        (b"x = 3\0", "/mine.py:1: a syntax error: source code"),
+        ("def f(): ...", "/mine.py: there is nothing to check in it. Call"),
+        ("@checks(3)\ndef f(): ...", "/mine.py:2: expected one of add_posi"),
+        ("@checks()\ndef f(): ...", "/mine.py:1: expected the name of a comp"),
+        ("# checks: rop\ndef f(): ...", "got 'rop'. Did you mean 'rope'?"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused(refused, text, says):
+    assert says in refused(text)
+
+
+@pytest.mark.bad_input
+def test_a_component_that_is_not_there_is_named(refused):
+    assert "there is no rnn in it" in refused(RIGHT, "rnn")
+    assert "got 'rope2'" in refused(RIGHT, "rope2")
+
+
+@pytest.mark.bad_input
+def test_another_file_is_refused(refused, tmp_path, capfd):
+    assert "expected a Python file" in refused("{}", name="mine.ipynb")
+    assert main(["check", str(tmp_path / "no.py")]) == 2
+    assert "No such file" in capfd.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["check"])
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    "block",
+    [
+        "for i in range(3):\n    t = i",
+        "while True:\n    t = 3\n    break",
+        "if True:\n    t = 3\n    print(t)",
+        "with open('x') as f:\n    for t in f:\n        pass",
+        "t = []\nfor i in range(3):\n    t[i] = 3",
+    ],
+)
+def test_a_name_that_a_loop_makes_is_refused_with_its_line(written, block):
+    file = written(f"import torch\n{block}\ndef rope(x, positions):\n    t")
+    line = 3 if block.startswith("t") else 2
+    says = rf"mine.py:{line}: `t` is needed, and made in a "
+    with pytest.raises(ValueError, match=says):
+        made(file)
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("from beside import t", "No module named 'beside'. beside is a file"),
+        ("import nowhere as t", "No module named 'nowhere'$"),
+        ("t = 1 / 0", "`t = 1 / 0` raised ZeroDivisionError: division by"),
+        ("t = exit()", "raised SystemExit"),
+    ],
+)
+def test_a_line_that_fails_is_named(written, line, says):
+    file = written(f"{RIGHT}\n\n{line}\ndef rope(x, positions):\n    t")
+    file.path.with_name("beside.py").write_text("1 / 0")
+    rope = parts_in(file, COMPONENTS)[1]
+    with pytest.raises(ValueError, match=rf"mine.py:4: .*{says}"):
+        built(file, rope)
+
+
+@pytest.mark.bad_input
+def test_a_file_beside_it_is_not_imported(tmp_path, refused, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    beside = tmp_path / "beside.py"
+    beside.write_text("open(__file__ + '.ran', 'w')")
+    text = "import beside\ndef rope(x, positions):\n    return beside.x"
+    assert "/mine.py:1: `import beside` raised ModuleNotFound" in refused(text)
+    assert not list(tmp_path.glob("*.ran"))

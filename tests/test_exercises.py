@@ -1,0 +1,307 @@
+"""Every exercise of the book: the stub, the solution and three wrong answers.
+
+What a stub and a solution need is taken from the cells before them, as ``python
+-m companion check`` takes it from a file.
+"""
+
+import ast
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+import pytest
+
+from companion.commands.check_file import File
+from companion.commands.check_parts import Part
+from companion.commands.check_process import built
+from companion.contracts import COMPONENTS, check
+from companion.zoo import ANIMALS
+
+BOOK = Path(__file__).parents[1] / "book"
+CHECKED = re.compile(r'check\("(\w+)", (\w+)\)')
+HINT = re.compile(
+    r"<details><summary>(.+?)</summary>\n\n(.+?)\n\n</details>", re.S
+)
+
+# The cell of the stub -> animals of the zoo: what is often written there.
+TYPICAL = {
+    "rnn-exercise-repair": (
+        "forgets between steps",
+        "transposed memory",
+        "one step late",
+    ),
+    "rnn-exercise-rnn": (
+        "starts from zero",
+        "overwritten",
+        "reshaped for a transpose",
+    ),
+    "seq2seq-exercise-alignment": (
+        "over the batch",
+        "first query for all",
+        "cosine",
+    ),
+    "seq2seq-exercise-repair": ("over the batch", "naive softmax", "cosine"),
+    "attention-exercise-softmax": (
+        "overflows",
+        "one maximum for all",
+        "ignores dim",
+    ),
+    "attention-exercise-masked": (
+        "multiplied afterwards",
+        "nan in empty rows",
+        "mask times a billion",
+    ),
+    "attention-exercise-attention": (
+        "unscaled",
+        "over the queries",
+        "upside down",
+    ),
+    "multihead-exercise-split": (
+        "viewed straight",
+        "every third column",
+        "batch and heads mixed",
+    ),
+    "multihead-exercise-multihead": (
+        "split by view alone",
+        "joined by view alone",
+        "upside down",
+    ),
+    "multihead-exercise-grouped": (
+        "repeated in the wrong order",
+        "heads attend to heads",
+        "multiplied afterwards",
+    ),
+    "positions-exercise-sinusoidal": (
+        "dimension for i",
+        "sines then cosines",
+        "even widths only",
+    ),
+    "positions-exercise-add": (
+        "indexed by the batch",
+        "one vector for all",
+        "added in place",
+    ),
+    "positions-exercise-rope": (
+        "turned by place",
+        "pairs that disagree",
+        "one sign lost",
+    ),
+    "masks-exercise-causal": (
+        "transposed triangle",
+        "marks what is hidden",
+        "sees the next one too",
+    ),
+    "masks-exercise-padding": (
+        "marks the padding",
+        "hides rows of padding",
+        "padding is always zero",
+    ),
+    "masks-exercise-combine": (
+        "joined by or",
+        "causal for the source",
+        "memory mask from the target",
+    ),
+    "blocks-exercise-norm": (
+        "over the batch",
+        "unbiased",
+        "eps outside the root",
+    ),
+    "blocks-exercise-ff": (
+        "nothing between",
+        "ends with its re lu",
+        "adds and norms itself",
+    ),
+    "blocks-exercise-encoder": (
+        "mask in the first layer only",
+        "mask upside down",
+        "the same layer twice",
+    ),
+    "transformer-exercise-count": (
+        "tied table counted twice",
+        "matrices without biases",
+        "decoder is an encoder",
+    ),
+    "transformer-exercise-model": (
+        "asks the target twice",
+        "decoder reads padding",
+        "memory of the first layer",
+    ),
+    "transformer-exercise-maps": (
+        "every layer reads the input",
+        "asked after it has run",
+        "mask in the first layer only",
+    ),
+    "training-exercise-schedule": (
+        "without warm up",
+        "the larger one",
+        "a step late",
+    ),
+    "training-exercise-shift": ("unshifted", "rolled round", "shifted left"),
+    "training-exercise-smoothing": (
+        "counts padding",
+        "unsmoothed",
+        "softmax over positions",
+    ),
+    "decoding-exercise-greedy": ("bos included", "ignores eos", "eos left out"),
+    "decoding-exercise-beam": (
+        "greedy in disguise",
+        "extends the finished",
+        "unpenalised",
+    ),
+    "decoding-exercise-filter": (
+        "times temperature",
+        "loses the crossing token",
+        "left in order",
+    ),
+    "decoding-exercise-bleu": (
+        "unclipped",
+        "brevity unpunished",
+        "arithmetic mean",
+    ),
+    "variants-mask-exercise": (
+        "masks all it chooses",
+        "masks padding",
+        "loss everywhere",
+    ),
+    "variants-span-exercise": (
+        "a sentinel a token",
+        "sentinels count up",
+        "never says it is over",
+    ),
+    "variants-grouped-exercise": (
+        "dealt out in turns",
+        "first head for all",
+        "scaled by d model",
+    ),
+}
+
+
+class Exercise(NamedTuple):
+    """An exercise as its notebook holds it.
+
+    Attributes:
+        cell: The name of the stub's cell.
+        component: What its check asks for.
+        before: The code up to and with the solution.
+        stub: The code of the stub.
+        solution: The code of the solution.
+        hints: What stands between the check and the solution, as Markdown.
+    """
+
+    cell: str
+    component: str
+    before: str
+    stub: str
+    solution: str
+    hints: str
+
+
+def tagged(cell, tag):
+    return tag in cell.metadata.get("tags", [])
+
+
+def exercises_of(path):
+    """The exercises of a notebook, in order; a stub is never among the code."""
+    cells, before = nbformat.read(path, as_version=4).cells, []
+    for i, cell in enumerate(cells):
+        if not tagged(cell, "exercise"):
+            before += [cell.source] if cell.cell_type == "code" else []
+            continue
+        after = next(
+            j for j in range(i, len(cells)) if tagged(cells[j], "solution")
+        )
+        between = cells[i + 1 : after]
+        [component] = [
+            found[1]
+            for c in between
+            if (found := CHECKED.fullmatch(c.source.splitlines()[-1]))
+        ]
+        solution = cells[after].source
+        yield Exercise(
+            cell.id,
+            component,
+            "\n".join([*before, solution]),
+            cell.source,
+            solution,
+            "\n".join(c.source for c in between if c.cell_type == "markdown"),
+        )
+
+
+EXERCISES = [e for p in sorted(BOOK.glob("*.ipynb")) for e in exercises_of(p)]
+WRONG = [
+    (exercise, wrong)
+    for exercise in EXERCISES
+    for wrong in TYPICAL.get(exercise.cell, ())
+]
+
+
+def written(exercise, code, everything):
+    """The function that ``code`` defines, with what it needs of the rest.
+
+    Loops are left out: their variables have names that later cells take.
+    """
+    body = ast.parse(everything).body
+    body = [s for s in body if not isinstance(s, ast.For)]
+    lines = everything.splitlines()
+    name = ast.parse(code).body[0].name
+    made = ast.parse(name, mode="eval").body
+    part = Part(exercise.component, name, 1, made)
+    return built(File(Path(f"{exercise.cell}.py"), lines, body), part)
+
+
+def animal_called(name, component):
+    found = [a for a in ANIMALS if (a.name, a.component) == (name, component)]
+    assert len(found) == 1, f"{component} has no animal called {name}"
+    return found[0]
+
+
+def by_cell(value):
+    return getattr(value, "cell", value).replace(" ", "_")
+
+
+def test_every_exercise_has_three_wrong_answers():
+    assert {e.cell for e in EXERCISES} == set(TYPICAL)
+    assert {len(set(names)) for names in TYPICAL.values()} == {3}
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_cell)
+def test_a_stub_is_told_that_nothing_is_written_and_what_to_write(exercise):
+    stub = written(exercise, exercise.stub, exercise.stub)
+    report = check(exercise.component, stub)
+    assert len(report.failures) == 1
+    wanted = COMPONENTS[exercise.component].signature.partition("(")[2]
+    assert report.failures[0].message.startswith(
+        f"Nothing is written here yet. Write `def {stub.__name__}({wanted}`"
+    )
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_cell)
+def test_a_solution_passes(exercise):
+    solution = written(exercise, exercise.solution, exercise.before)
+    report = check(exercise.component, solution)
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(("exercise", "wrong"), WRONG, ids=by_cell)
+def test_a_typical_wrong_answer_is_told_its_mistake(exercise, wrong):
+    creature = animal_called(wrong, exercise.component)
+    report = check(exercise.component, creature.fn)
+    assert not report.passed, f"{wrong} passes"
+    first = report.failures[0]
+    assert first.contract == creature.contract, str(report)
+    assert creature.says in first.message, str(report)
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=by_cell)
+def test_three_hints_come_in_order_and_give_no_solution_away(exercise):
+    hints = HINT.findall(exercise.hints)
+    assert [title for title, _ in hints] == ["Hint 1", "Hint 2", "Hint 3"]
+    lines = exercise.solution.splitlines()
+    # A line may be given, and that is the last hint; never the whole.
+    for _, hint in hints[:2]:
+        assert not any(
+            line.strip() in hint for line in lines if len(line.strip()) > 20
+        )
+    for _, hint in hints:
+        assert "```" not in hint
