@@ -4,14 +4,19 @@ Every question has
 
     id        its name in the whole bank: the chapter's word, then letters,
               digits and hyphens
-    kind      open, choice, numeric or code
+    kind      how it is answered: open, choice, numeric or code
+    asks      what it wants: concept, derivation, number, code, debug, systems
     level     junior, mid or senior
+    minutes   how long an answer takes, out loud or on paper
+    section   the heading in its chapter below which the answer is taught
     source    the note and question it came from, or "new"
     topics    optional: what it asks about, in a few words
     proof     the test, ``tests/test_x.py::test_name``, or the cell of a
               chapter, ``03_attention#cell-id``, that proves the answer
     prompt    what is asked
-    answer    the model answer, or what to take home from the solution
+    short     the answer in thirty seconds
+    answer    the answer in three minutes, or what to take home
+    follow    what an interviewer asks next, one question or more
 
 and what its kind adds (below). A text has ``en`` and ``zh``, in the markup of
 ``markup.py``.
@@ -23,15 +28,34 @@ from companion.interview.table import Table, Text
 
 
 @dataclass(frozen=True)
+class Slip:
+    """A typical ``wrong`` answer, and ``why`` it is wrong."""
+
+    wrong: Text
+    why: Text
+
+    @classmethod
+    def read(cls, table: Table) -> "Slip | None":
+        """From two keys of a question."""
+        if "wrong" not in table.values:
+            return None
+        return cls(table.text("wrong"), table.text("why"))
+
+
+@dataclass(frozen=True)
 class Open:
-    """Answered in words and marked against ``points``."""
+    """Answered in words and marked against ``points``.
+
+    ``slip`` is what is often said instead.
+    """
 
     points: tuple[Text, ...]
+    slip: "Slip"
 
     @classmethod
     def read(cls, table: Table) -> "Open":
         """From the keys of a question."""
-        return cls(table.texts("points", least=4))
+        return cls(table.texts("points", least=4), Slip.read(table))
 
 
 @dataclass(frozen=True)
@@ -115,15 +139,18 @@ class Code:
     component: str
     stub: str
     solution: str
+    slip: Slip
 
     @classmethod
     def read(cls, table: Table) -> "Code":
         """From the keys of a question."""
         component = table.word("component")
-        return cls(component, table.code("stub"), table.code("solution"))
+        stub, solution = table.code("stub"), table.code("solution")
+        return cls(component, stub, solution, Slip.read(table))
 
 
 KINDS = {"open": Open, "choice": Choice, "numeric": Numeric, "code": Code}
+ASKS = ("concept", "derivation", "number", "code", "debug", "systems")
 LEVELS = ("junior", "mid", "senior")
 PROOF = r"tests/test_\w+\.py::test_\w+|\d\d_\w+#[\w-]+"
 
@@ -135,12 +162,17 @@ class Question:
     id: str
     chapter: str
     kind: str
+    asks: str
     level: str
+    minutes: int
+    section: str
     source: str
     topics: tuple[str, ...]
     proof: str
     prompt: Text
+    short: Text
     answer: Text
+    follow: tuple[Text, ...]
     task: Open | Choice | Numeric | Code
 
     @classmethod
@@ -157,12 +189,17 @@ class Question:
             id=name,
             chapter=chapter,
             kind=kind,
+            asks=table.word("asks", among=ASKS) if "asks" in table.values else "",
             level=table.word("level", among=LEVELS),
+            minutes=int(table.number("minutes", least=1)) if "minutes" in table.values else 0,
+            section=table.word("section") if "section" in table.values else "",
             source=table.word("source"),
             topics=table.words("topics"),
             proof=table.name("proof", PROOF),
             prompt=table.text("prompt"),
+            short=table.text("short") if "short" in table.values else None,
             answer=table.text("answer"),
+            follow=table.texts("follow", least=1) if "follow" in table.values else (),
             task=KINDS[kind].read(table),
         )
         table.finish()
