@@ -6,7 +6,7 @@ from pathlib import Path
 
 from companion import CHAPTERS
 from companion.interview.question import Question
-from companion.interview.table import Table
+from companion.interview.table import Source, Table
 
 BANK = Path(__file__).parent / "bank"
 
@@ -28,29 +28,48 @@ def read(folder: Path) -> dict[str, list[Question]]:
     """All questions of all the files in a folder, by chapter.
 
     Raises:
-        ValueError: a fault. The message names the file, the question, the
-            key, what was expected and what came.
+        ValueError: a fault. The message names the file, the line, the
+            question, the key, what was expected and what came.
     """
     bank, owner = {}, {}
     for path in sorted(folder.glob("*.toml")):
-        file = Table(_values(path), path.name)
-        bank[path.stem] = []
-        for number, table in enumerate(file.tables("question", least=1), 1):
-            table.path, table.place = "", f"{path.name}, question {number}"
+        file, bank[path.stem] = parse(path), []
+        for table in entries(file, path, "question"):
             question = Question.read(table, chapter=path.stem)
             if question.id in owner:
                 taken = f"a name of its own ({owner[question.id]} has it)"
                 table.fail("id", taken, question.id)
-            owner[question.id] = f"{path.name}, question {number}"
+            owner[question.id] = table.source.at("id")
             bank[path.stem].append(question)
         file.finish()
     return bank
 
 
-def _values(path: Path) -> dict:
+def parse(path: Path) -> Table:
+    """A file as one table.
+
+    Raises:
+        ValueError: it is no TOML; the message names the line.
+    """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path.name}: expected valid TOML, got: {error}"
         ) from error
+    return Table(values, path.name)
+
+
+def entries(file: Table, path: Path, name: str) -> list[Table]:
+    """The tables ``[[name]]`` of a file, each with its place in it."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    heads = [n for n, line in enumerate(lines) if line == f"[[{name}]]"]
+    tables = file.tables(name, least=1)
+    if len(heads) != len(tables):
+        wanted = f"each {name} under a line [[{name}]]"
+        file.fail(name, wanted, f"{len(heads)} for {len(tables)}")
+    for number, table in enumerate(tables, 1):
+        first, end = (*heads, None)[number - 1 : number + 1]
+        table.path, table.place = "", f"{name} {number}"
+        table.source = Source(path.name, first + 1, tuple(lines[first:end]))
+    return tables

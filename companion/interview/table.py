@@ -1,7 +1,7 @@
 """Reading one table of a bank file key by key, with one clear complaint.
 
-Every complaint is a ``ValueError`` that names the file, the question, the key,
-what was expected and what came.
+Every complaint is a ``ValueError`` that names the file, the line, the question,
+the key, what was expected and what came.
 """
 
 import re
@@ -20,22 +20,48 @@ class Text:
     zh: str
 
 
+@dataclass(frozen=True)
+class Source:
+    """The lines of one entry, and where they stand: tomllib does not say."""
+
+    file: str
+    first: int
+    lines: tuple[str, ...]
+
+    def at(self, key: str) -> str:
+        """File and line of a key; of the entry, where the key is missing."""
+        for name in (key, *re.findall(r"^\w+", key)):
+            for number, line in enumerate(self.lines):
+                if re.match(rf"\s*{re.escape(name)}\s*[.=]", line):
+                    return f"{self.file}:{self.first + number}"
+        return f"{self.file}:{self.first}"
+
+
 class Table:
     """A table whose keys are taken one by one until none is left."""
 
-    def __init__(self, values: dict, place: str, path: str = ""):
+    def __init__(
+        self,
+        values: dict,
+        place: str,
+        path: str = "",
+        source: Source | None = None,
+    ):
         self.values = dict(values)
         self.place = place
         self.path = path
+        self.source = source
 
     def fail(self, key: str, expected: str, came: object) -> None:
         """Complains about a key."""
         came = "nothing" if came is None else repr(came)
         if len(came) > LONGEST_COMPLAINT:
             came = came[:LONGEST_COMPLAINT] + "…"
+        key, place = self.path + key, self.place
+        if self.source:
+            place = f"{self.source.at(key)}, {place}"
         raise ValueError(
-            f"{self.place}, key '{self.path}{key}': "
-            f"expected {expected}, got {came}"
+            f"{place}, key '{key}': expected {expected}, got {came}"
         )
 
     def take(self, key: str, expected: str, fits: Callable[[object], bool]):
@@ -105,7 +131,7 @@ class Table:
     def table(self, key: str) -> "Table":
         """The table below a key."""
         values = self.take(key, "a table", lambda v: isinstance(v, dict))
-        return Table(values, self.place, f"{self.path}{key}.")
+        return Table(values, self.place, f"{self.path}{key}.", self.source)
 
     def tables(self, key: str, least: int) -> list["Table"]:
         """The tables of a list, at least so many."""
@@ -119,7 +145,9 @@ class Table:
 
         rows = self.take(key, f"a list of {least} or more tables", fits)
         return [
-            Table(row, self.place, f"{self.path}{key}[{number}].")
+            Table(
+                row, self.place, f"{self.path}{key}[{number}].", self.source
+            )
             for number, row in enumerate(rows, 1)
         ]
 

@@ -71,7 +71,7 @@ class BARTConfig(LanguageModelConfig):
             d_model=64,
             num_heads=4,
             d_ff=128,
-            num_layers=2,
+            num_layers=1,
             dropout=0.0,
         )
 

@@ -87,8 +87,10 @@ class T5Config(LanguageModelConfig):
             d_model=64,
             num_heads=4,
             d_ff=128,
-            num_layers=2,
+            num_layers=1,
             dropout=0.0,
+            num_buckets=8,
+            max_distance=16,
         )
 
 
