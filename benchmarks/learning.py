@@ -75,7 +75,7 @@ def paper(steps: int, warmup: int, batch: int, *, num_heads: int) -> Recipe:
 # four. The phrasebook wants several.
 RECIPES = {
     ("copy", "tuned"): tuned(320, 5e-3, 56, num_heads=1),
-    ("reverse", "tuned"): tuned(400, 4e-3, 64, num_heads=1),
+    ("reverse", "tuned"): tuned(300, 5e-3, 64, num_heads=1),
     ("phrasebook", "tuned"): tuned(400, 6e-3, 40, num_heads=4),
     ("copy", "paper"): paper(1000, 100, 48, num_heads=1),
     ("reverse", "paper"): paper(1000, 100, 48, num_heads=1),
