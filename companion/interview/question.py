@@ -35,10 +35,8 @@ class Slip:
     why: Text
 
     @classmethod
-    def read(cls, table: Table) -> "Slip | None":
+    def read(cls, table: Table) -> "Slip":
         """From two keys of a question."""
-        if "wrong" not in table.values:
-            return None
         return cls(table.text("wrong"), table.text("why"))
 
 
@@ -189,17 +187,17 @@ class Question:
             id=name,
             chapter=chapter,
             kind=kind,
-            asks=table.word("asks", among=ASKS) if "asks" in table.values else "",
+            asks=table.word("asks", among=ASKS),
             level=table.word("level", among=LEVELS),
-            minutes=int(table.number("minutes", least=1)) if "minutes" in table.values else 0,
-            section=table.word("section") if "section" in table.values else "",
+            minutes=int(table.number("minutes", least=1.0)),
+            section=table.word("section"),
             source=table.word("source"),
             topics=table.words("topics"),
             proof=table.name("proof", PROOF),
             prompt=table.text("prompt"),
-            short=table.text("short") if "short" in table.values else None,
+            short=table.text("short"),
             answer=table.text("answer"),
-            follow=table.texts("follow", least=1) if "follow" in table.values else (),
+            follow=table.texts("follow", least=1),
             task=KINDS[kind].read(table),
         )
         table.finish()
