@@ -65,7 +65,7 @@ def tf_idf(
 
 
 def feed_forward(d_in: int, hidden: int, d_out: int) -> nn.Sequential:
-    """A feedforward network with one layer between what it reads and says."""
+    """A feed-forward network with one layer between what it reads and says."""
     return nn.Sequential(
         nn.Linear(d_in, hidden), nn.Tanh(), nn.Linear(hidden, d_out)
     )
