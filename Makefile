@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book serve test lint notebooks bench pins clean
+.PHONY: help book serve test lint notebooks bench mutants pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -48,6 +48,10 @@ notebooks: $(VENV)/test ## run the notebooks again and store their outputs
 
 bench: $(VENV)/test ## race the package against its peers, and note the results
 	@$(BIN)/python -m benchmarks $(ONLY)
+
+mutants: $(VENV)/test ## break the package a little, and see if a test notices
+	@$(PIP) install --constraint requirements.txt --group mutants
+	@$(BIN)/python tools/mutants.py $(ONLY)
 
 # torch brings the CUDA packages it needs, of the version it needs; a pin of
 # theirs, or of a CPU build, could not be installed everywhere.

@@ -1,5 +1,8 @@
 """The tested companion of a Transformer course in which every claim runs."""
 
+__version__ = "0.1.0"
+"""The version of the package and of the book; nothing else repeats it."""
+
 CHAPTERS = (
     "rnn",
     "seq2seq",
@@ -12,6 +15,7 @@ CHAPTERS = (
     "training",
     "decoding",
     "variants",
+    "clinic",
 )
 """The chapters in order; chapter k imports only the modules before it."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM = "/usr/bin/chromium"
@@ -16,6 +17,16 @@ QUIET = (
     "--no-sandbox --disable-gpu --no-first-run --disable-sync "
     "--disable-background-networking --disable-component-update"
 )
+
+
+# `HYPOTHESIS_PROFILE=nightly` draws a hundred times as many examples.
+settings.register_profile(
+    "ci", max_examples=20, derandomize=True, deadline=None, database=None
+)
+settings.register_profile(
+    "nightly", max_examples=2000, deadline=None, database=None, print_blob=True
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(autouse=True)

@@ -137,6 +137,19 @@ def test_huge_scores_stay_finite_in_every_precision(dtype):
     assert masked_softmax(scores, hidden).tolist() == [[0.0, 0.0, 1.0]]
 
 
+def test_a_row_far_below_another_is_shared_out_as_if_it_were_alone():
+    far = torch.tensor([[0.0, 0.0], [1000.0, 1000.0]])
+    assert softmax(far).tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_attention_needs_no_axis_of_heads(qkv):
+    alone = [x[:, 0] for x in qkv]
+    torch.testing.assert_close(
+        scaled_dot_product_attention(*alone),
+        scaled_dot_product_attention(*qkv)[:, 0],
+    )
+
+
 def test_a_product_beyond_half_precision_does_not_overflow_before_the_scale():
     # 512 · 16 · 16 = 131072 is more than float16 holds; over √512 it is not.
     x = torch.full((2, 512), 16.0, dtype=torch.float16)
@@ -210,6 +223,11 @@ def test_the_scale_is_one_over_the_root_of_d_k_unless_given(qkv):
     torch.testing.assert_close(raw, softmax(q @ k.transpose(-2, -1)))
 
 
+def test_with_a_scale_of_zero_each_output_is_the_mean_of_the_values(qkv):
+    output, v = scaled_dot_product_attention(*qkv, scale=0.0), qkv[2]
+    torch.testing.assert_close(output[:, :, 0], v.mean(-2))
+
+
 # Bad input.
 
 
@@ -273,11 +291,11 @@ def test_mixed_precision_is_refused_by_name(qkv, name):
 
 
 @pytest.mark.bad_input
-@pytest.mark.parametrize("name", ["k", "v"])
-def test_another_batch_is_refused_by_name(qkv, name):
+@pytest.mark.parametrize(("name", "peer"), [("k", "q"), ("v", "the weights")])
+def test_another_batch_is_refused_by_name(qkv, name, peer):
     inputs = dict(zip("qkv", qkv, strict=True))
     inputs[name] = torch.cat([inputs[name]] * 2)
-    match = rf"{name}: expected leading axes.*\(2, 3, .*got \(4, 3, "
+    match = rf"{name}: expected leading axes that fit {peer} \(2, 3, .*\(4, 3, "
     with pytest.raises(ValueError, match=match):
         scaled_dot_product_attention(**inputs)
 
@@ -293,6 +311,21 @@ def test_what_is_no_axis_is_named():
 def test_an_empty_batch_or_sequence_is_refused(shape):
     with pytest.raises(ValueError, match="q: expected at least one entry"):
         attention_weights(torch.ones(shape), torch.ones(KEY, D_K))
+    with pytest.raises(ValueError, match="k: expected at least one entry"):
+        attention_weights(torch.ones(QUERY, D_K), torch.ones(shape))
+
+
+@pytest.mark.bad_input
+def test_a_single_key_that_is_no_row_is_refused():
+    with pytest.raises(ValueError, match=r"one d_k, got \(5, 11\) and \(11,\)"):
+        attention_weights(torch.ones(QUERY, D_K), torch.ones(D_K))
+
+
+@pytest.mark.bad_input
+def test_a_mask_on_another_device_is_refused_by_name(qkv):
+    mask = torch.ones(QUERY, KEY, dtype=torch.bool, device="meta")
+    with pytest.raises(ValueError, match=r"^mask: .* on cpu, .* on meta"):
+        attention_weights(*qkv[:2], mask)
 
 
 @pytest.mark.bad_input

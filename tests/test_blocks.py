@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from companion.blocks import (
+    Dropout,
     EncoderLayer,
     FeedForward,
     LayerNorm,
@@ -103,6 +104,39 @@ def test_large_numbers_survive_in_half_precision():
     got = layer_norm(half, torch.ones_like(half[0]), torch.zeros_like(half[0]))
     assert got.dtype == torch.float16
     torch.testing.assert_close(got.float(), expected, atol=1e-3, rtol=0)
+
+
+def test_the_eps_of_a_layer_norm_is_pytorch_s_unless_given(x):
+    small, one = x / 1000, torch.ones(D_MODEL, dtype=x.dtype)
+    expected = F.layer_norm(small, (D_MODEL,))
+    torch.testing.assert_close(layer_norm(small, one, 0 * one), expected)
+
+
+# Dropout
+
+
+def test_each_feature_is_dropped_as_often_as_another():
+    # One draw decides on four features; each of the four has its own share.
+    dropped = Dropout(0.3)(torch.ones(40_000, 4)) == 0
+    share, error = dropped.double().mean(0), (0.3 * 0.7 / 40_000) ** 0.5
+    assert ((share - 0.3).abs() < 5 * error).all()
+
+
+def test_what_is_kept_is_scaled_by_a_whole_number_of_65536ths():
+    kept = Dropout(0.1)(torch.ones(100, dtype=torch.float64)).max()
+    assert kept == 65536 / (65536 - 6554)  # 0.1 · 65536 = 6553.6
+
+
+def test_of_the_rarest_and_the_commonest_drop_the_mean_stays():
+    many = torch.ones(2**20)
+    assert torch.equal(Dropout(2**-18)(many), many)
+    rest = Dropout(1 - 2**-20)(many)
+    assert set(rest.tolist()) == {0.0, 65536.0}
+
+
+def test_away_from_a_cpu_dropout_is_pytorch_s():
+    far = torch.ones(3, 5, device="meta")
+    assert Dropout(0.5)(far).device == far.device
 
 
 # Feed-forward
@@ -226,6 +260,12 @@ def test_a_layer_is_pytorch_s_layer_and_so_is_its_gradient(
     torch.testing.assert_close(*found)
 
 
+def test_a_layer_is_the_paper_s_unless_told(x):
+    layer = EncoderLayer(D_MODEL, NUM_HEADS, D_FF).double()
+    mean = layer(x).mean(-1)  # Post-LN: the norm has the last word.
+    torch.testing.assert_close(mean, torch.zeros_like(mean))
+
+
 @ORDERS
 def test_a_layer_lets_a_position_see_what_the_mask_allows(x, norm_first):
     layer = encoder_layer(norm_first=norm_first)
@@ -311,6 +351,7 @@ def test_blocks_run_under_autocast_on_what_it_has_converted():
         assert half.dtype == torch.bfloat16
         assert network(half).isfinite().all()
         assert norm(half).isfinite().all()
+        assert norm(half).dtype == torch.bfloat16
     torch.testing.assert_close(got.float(), layer(x), atol=0.1, rtol=0)
 
 
@@ -327,6 +368,13 @@ def test_a_gain_or_bias_of_another_width_is_named(x, name):
         layer_norm(x, **right | {name: torch.ones(1, dtype=x.dtype)})
     with pytest.raises(TypeError, match=rf"{name}: expected torch.float64"):
         layer_norm(x, **right | {name: torch.ones(D_MODEL)})
+
+
+@pytest.mark.bad_input
+def test_a_layer_norm_of_whole_numbers_is_refused():
+    one = torch.ones(D_MODEL)
+    with pytest.raises(TypeError, match=r"^x: expected a floating-point"):
+        layer_norm(torch.ones(D_MODEL).long(), one, one)
 
 
 @pytest.mark.bad_input
@@ -352,10 +400,11 @@ def test_numbers_that_are_no_vectors_are_refused():
 
 
 @pytest.mark.bad_input
-def test_feed_forward_names_a_wrong_width_and_a_wrong_dtype(x):
+def test_layers_name_a_wrong_width_and_a_wrong_dtype(x):
     network = FeedForward(D_MODEL, D_FF)
-    with pytest.raises(ValueError, match=r"width 14, got \(3, 5, 13\)"):
-        network(torch.ones(3, 5, 13))
+    for layer in (network, LayerNorm(D_MODEL)):
+        with pytest.raises(ValueError, match=r"width 14, got \(3, 5, 13\)"):
+            layer(torch.ones(3, 5, 13))
     with pytest.raises(TypeError, match=r"x: expected torch.float32, got"):
         network(x)
 

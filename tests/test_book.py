@@ -50,6 +50,7 @@ KEYS = {
     "beam": ("button:has-text('Back')", ("Enter", "Enter")),
     "sampling": ("input[type=range]", ARROWS),
     "objectives": ("[role=tab]", ("ArrowRight", "ArrowRight")),
+    "clinic": ("input[type=radio]", ARROWS),
 }
 
 

@@ -260,6 +260,16 @@ def test_logits_and_log_probabilities_give_the_same_sentence():
     assert shifted == beam_search(step, BOS, EOS, 3, 5, 0.6)
 
 
+def test_sums_of_many_logs_are_kept_in_32_bits():
+    # After 20 words the sum is -138, where float16 has steps of 1/8.
+    def step(tokens):
+        logits = torch.zeros(len(tokens), 1000, dtype=torch.float16)
+        logits[:, 999] = 0.05
+        return logits
+
+    assert beam_search(step, BOS, EOS, 1, 40, 0.0) == [999] * 40
+
+
 def test_a_forbidden_token_is_never_said():
     def step(tokens):
         logits = random_model(0)(tokens)
@@ -360,6 +370,17 @@ def test_sampling_with_top_k_1_is_greedy_and_a_seed_repeats_itself():
     assert draw(0, temperature=1e-3) == greedy_decode(step, BOS, EOS, 9)
     assert draw(3) == draw(3)
     assert len({tuple(draw(seed)) for seed in range(9)}) > 1
+
+
+@pytest.mark.parametrize("script", [[EOS], [A, EOS], [A, B, A, EOS], [B] * 9])
+def test_what_is_drawn_ends_where_eos_was_drawn(script):
+    def step(tokens):
+        logits = torch.full((len(tokens), 9), -torch.inf)
+        logits[:, script[tokens.shape[1] - 1]] = 0.0
+        return logits
+
+    generator = torch.Generator().manual_seed(0)
+    assert sample(step, BOS, EOS, 9, generator=generator) == script
 
 
 # BLEU
@@ -523,7 +544,7 @@ def test_logits_that_are_none_and_a_seed_for_a_generator_are_named():
         sampling_filter(torch.ones(3).long(), 1, None, None)
     with pytest.raises(ValueError, match=r"logits: .*one token, got \(2, 0\)"):
         sampling_filter(torch.ones(2, 0), 1, None, None)
-    with pytest.raises(TypeError, match=r"generator: expected a torch.Gen"):
+    with pytest.raises(TypeError, match=r"generator: .*Generator, got int"):
         sample(TREE, **LIMITS, generator=3)
 
 

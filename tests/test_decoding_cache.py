@@ -17,7 +17,10 @@ from companion.decoding import (
     translate,
 )
 from companion.decoding.beams import search_beams
+from companion.decoding.cache import Past, attend, keys_and_values
+from companion.masks import causal_mask
 from companion.transformer import Transformer, TransformerConfig
+from companion.variants import GroupedQueryAttention
 
 # All sizes differ, so no axis can stand in for another.
 BATCH, SRC, TGT, SRC_VOCAB, TGT_VOCAB = 5, 7, 11, 19, 17
@@ -109,6 +112,21 @@ def test_the_cache_outgrows_its_first_room_and_forgets_nothing(src):
     decoder = CachedDecoder(model, src)
     steps = [decoder.step(column) for column in tokens.unbind(1)]
     torch.testing.assert_close(torch.stack(steps, 1), model(src, tokens))
+
+
+def test_a_key_that_comes_alone_keeps_its_place_and_its_group():
+    # Rotary positions, and two heads for each that is stored.
+    attention = GroupedQueryAttention(12, 6, num_kv_heads=3, rotary=True)
+    x, causal = torch.randn(BATCH, TGT, 12), causal_mask(TGT)
+    past, real = Past(attention), torch.ones(1, 1, 1, TGT).bool()
+    said = [
+        past.look_back(x[:, i : i + 1], real[..., : i + 1]) for i in range(TGT)
+    ]
+    torch.testing.assert_close(torch.cat(said, dim=1), attention(x, causal))
+    stored = keys_and_values(attention, x)
+    torch.testing.assert_close(
+        attend(attention, x, stored, causal), attention(x, causal)
+    )
 
 
 @ORDERS
@@ -297,6 +315,33 @@ def test_a_sentence_does_not_depend_on_who_is_in_its_batch(src):
             one = alone(model, src, i)
             said = translate(model, one, max_len=9, beam=beam)
             assert said == [together[i]]
+
+
+@BEAMS
+def test_a_source_of_one_token_is_translated(src, beam):
+    model, one = made(ends=3), src[:, :1]
+    found = translate(model, one, max_len=5, beam=beam)
+    for i in range(BATCH):
+        step = next_token(model, one[i : i + 1])
+        assert found[i] == beam_search(step, BOS, EOS, beam, 5, 0.6)
+
+
+@BEAMS
+def test_a_model_in_32_bits_says_what_it_thinks_best(src, beam):
+    model = made(ends=3).float()
+    found = translate(model, src, max_len=9, beam=beam)
+    for i in range(BATCH):
+        step = next_token(model, alone(model, src, i))
+        assert found[i] == beam_search(step, BOS, EOS, beam, 9, 0.6)
+
+
+@BEAMS
+@pytest.mark.parametrize("cache", [False, True])
+def test_all_that_is_made_is_made_where_the_model_is(src, beam, cache):
+    model, how = made(ends=4), {"max_len": 9, "beam": beam, "cache": cache}
+    found = translate(model, src, **how)
+    with torch.device("meta"):  # Where new tensors are made, unless told.
+        assert translate(model, src, **how) == found
 
 
 def test_padding_is_never_said(src):

@@ -11,15 +11,19 @@ from typing import NamedTuple
 
 import nbformat
 import pytest
+from wrong_tests import WRONG as WRONG_TESTS
 
 from companion.commands.check_file import File
 from companion.commands.check_parts import Part
 from companion.commands.check_process import built
 from companion.contracts import COMPONENTS, check
-from companion.zoo import ANIMALS
+from companion.zoo import ANIMALS, check_test
 
 BOOK = Path(__file__).parents[1] / "book"
-CHECKED = re.compile(r'check\("(\w+)", (\w+)\)')
+CHECKED = re.compile(
+    r'check\("(?P<component>\w+)", \w+\)|check_test\(\s*"(?P<sick>\w+)", '
+    r'"(?P<animal>[\w ]+)", \w+\s*\)'
+)
 HINT = re.compile(
     r"<details><summary>(.+?)</summary>\n\n(.+?)\n\n</details>", re.S
 )
@@ -183,6 +187,7 @@ class Exercise(NamedTuple):
     Attributes:
         cell: The name of the stub's cell.
         component: What its check asks for.
+        animal: The sick one, if the answer is a test that finds it.
         before: The code up to and with the solution.
         stub: The code of the stub.
         solution: The code of the solution.
@@ -191,6 +196,7 @@ class Exercise(NamedTuple):
 
     cell: str
     component: str
+    animal: str | None
     before: str
     stub: str
     solution: str
@@ -212,15 +218,17 @@ def exercises_of(path):
             j for j in range(i, len(cells)) if tagged(cells[j], "solution")
         )
         between = cells[i + 1 : after]
-        [component] = [
-            found[1]
+        [asked] = [
+            found
             for c in between
-            if (found := CHECKED.fullmatch(c.source.splitlines()[-1]))
+            if (found := CHECKED.search(c.source))
+            and found.end() == len(c.source)
         ]
         solution = cells[after].source
         yield Exercise(
             cell.id,
-            component,
+            asked["component"] or asked["sick"],
+            asked["animal"],
             "\n".join([*before, solution]),
             cell.source,
             solution,
@@ -233,6 +241,11 @@ WRONG = [
     (exercise, wrong)
     for exercise in EXERCISES
     for wrong in TYPICAL.get(exercise.cell, ())
+]
+TESTS = [
+    (exercise, *wrong)
+    for exercise in EXERCISES
+    for wrong in WRONG_TESTS.get((exercise.component, exercise.animal), ())
 ]
 
 
@@ -250,6 +263,13 @@ def written(exercise, code, everything):
     return built(File(Path(f"{exercise.cell}.py"), lines, body), part)
 
 
+def judged(exercise, fn):
+    """The report that the exercise's check gives on ``fn``."""
+    if exercise.animal:
+        return check_test(exercise.component, exercise.animal, fn)
+    return check(exercise.component, fn)
+
+
 def animal_called(name, component):
     found = [a for a in ANIMALS if (a.name, a.component) == (name, component)]
     assert len(found) == 1, f"{component} has no animal called {name}"
@@ -257,20 +277,26 @@ def animal_called(name, component):
 
 
 def by_cell(value):
-    return getattr(value, "cell", value).replace(" ", "_")
+    name = getattr(value, "__name__", value)
+    return getattr(value, "cell", name).replace(" ", "_")
 
 
 def test_every_exercise_has_three_wrong_answers():
-    assert {e.cell for e in EXERCISES} == set(TYPICAL)
-    assert {len(set(names)) for names in TYPICAL.values()} == {3}
+    functions = {e.cell for e in EXERCISES if not e.animal}
+    assert functions == set(TYPICAL)
+    tests = {(e.component, e.animal) for e in EXERCISES if e.animal}
+    assert tests == set(WRONG_TESTS)
+    answers = [*TYPICAL.values(), *WRONG_TESTS.values()]
+    assert {len(set(found)) for found in answers} == {3}
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_cell)
 def test_a_stub_is_told_that_nothing_is_written_and_what_to_write(exercise):
     stub = written(exercise, exercise.stub, exercise.stub)
-    report = check(exercise.component, stub)
+    report = judged(exercise, stub)
     assert len(report.failures) == 1
-    wanted = COMPONENTS[exercise.component].signature.partition("(")[2]
+    signature = COMPONENTS[exercise.component].signature
+    wanted = "fn)" if exercise.animal else signature.partition("(")[2]
     assert report.failures[0].message.startswith(
         f"Nothing is written here yet. Write `def {stub.__name__}({wanted}`"
     )
@@ -279,7 +305,7 @@ def test_a_stub_is_told_that_nothing_is_written_and_what_to_write(exercise):
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_cell)
 def test_a_solution_passes(exercise):
     solution = written(exercise, exercise.solution, exercise.before)
-    report = check(exercise.component, solution)
+    report = judged(exercise, solution)
     assert report.passed, str(report)
 
 
@@ -291,6 +317,15 @@ def test_a_typical_wrong_answer_is_told_its_mistake(exercise, wrong):
     first = report.failures[0]
     assert first.contract == creature.contract, str(report)
     assert creature.says in first.message, str(report)
+
+
+@pytest.mark.parametrize(("exercise", "test", "says"), TESTS, ids=by_cell)
+def test_a_typical_wrong_test_is_told_what_it_does_not_see(
+    exercise, test, says
+):
+    report = judged(exercise, test)
+    assert not report.passed, f"{test.__name__} passes"
+    assert any(says in f.message for f in report.failures), str(report)
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=by_cell)

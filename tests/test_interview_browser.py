@@ -1,9 +1,13 @@
 """The quiz in a browser: every question is answered, right and wrong."""
 
+import re
+from html import unescape
+
 import pytest
 
 from companion import CHAPTERS
-from companion.interview import load, show
+from companion.interview import load, notes, show
+from companion.interview.words import block
 
 pytestmark = pytest.mark.browser
 
@@ -11,14 +15,14 @@ DARK, LIGHT = "#14181f", "#ffffff"
 TABS_TO_REACH_ANYTHING = 200
 
 
-def page_of(chapter, theme="light"):
+def page_of(chapter, theme="light", before=""):
     paper = DARK if theme == "dark" else LIGHT
     return (
         f'<!doctype html><html lang="en" data-theme="{theme}">'
         '<meta charset="utf-8"><title>Quiz</title>'
         '<meta name="viewport" content="width=device-width">'
         f'<body style="background: {paper}; color-scheme: {theme}">'
-        f"{show(chapter).html}</body></html>"
+        f"{before}{show(chapter).html}</body></html>"
     )
 
 
@@ -27,9 +31,10 @@ def open_quiz(chromium, tmp_path):
     """Opens a chapter's quiz as a file; nothing may go wrong or be fetched."""
     contexts, faults, asked = [], [], set()
 
-    def opened(chapter, *, theme="light", width=800, script=True):
+    def opened(chapter, *, theme="light", width=800, script=True, before=""):
         path = tmp_path / "quiz.html"
-        path.write_text(page_of(chapter, theme), encoding="utf-8")
+        html = page_of(chapter, theme, before)
+        path.write_text(html, encoding="utf-8")
         context = chromium.new_context(
             viewport={"width": width, "height": 900}, java_script_enabled=script
         )
@@ -67,28 +72,165 @@ def verdict(item):
     return item.locator(".verdict").inner_text()
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_number_is_judged_as_python_judges_it(open_quiz, chapter):
-    page = open_quiz(chapter)
+# Every question of every chapter, driven from within the page.
+
+DRIVE = """async (typed) => {
+  const shown = () => new Promise((done) => setTimeout(done));
+  const text = (item, name) => item.querySelector(name)?.textContent;
+  const state = (item) => ({ verdict: text(item, ".verdict"),
+    seal: text(item, ".seal"), open: item.querySelector(".short").open });
+  const drive = {
+    async numeric(item) {
+      const tries = [];
+      for (const number of typed[item.id]) {
+        item.querySelector("form input").value = number;
+        item.querySelector("form").requestSubmit();
+        tries.push(state(item));
+      }
+      return tries;
+    },
+    async choice(item) {
+      const tries = [], form = item.querySelector("form");
+      form.requestSubmit();
+      const whys = [...item.querySelectorAll(".why")];
+      tries.push({ ...state(item), whys: whys.map((why) => why.innerHTML) });
+      for (const box of form.querySelectorAll("input")) {
+        box.checked = true;
+        form.requestSubmit();
+        tries.push({ ...state(item), whys: whys.map((why) =>
+          [why.textContent, why.getAttribute("aria-live")].join(" ")) });
+      }
+      return tries;
+    },
+    async open(item) {
+      item.querySelector("details.points").open = true;
+      await shown();
+      const tries = [state(item)];
+      for (const box of item.querySelectorAll("[type=checkbox]")) {
+        box.click();
+        tries.push({ ...state(item), score: text(item, "output") });
+      }
+      return tries;
+    },
+    async code(item) {
+      const tries = [];
+      for (const box of item.querySelectorAll(".how input")) {
+        box.click();
+        tries.push(state(item));
+      }
+      return tries;
+    },
+  };
+  const tries = {};
+  for (const item of document.querySelectorAll(".question")) {
+    item.querySelector("details").open = true;
+    tries[item.id] = await drive[item.dataset.kind](item);
+  }
+  for (const each of document.querySelectorAll("details, .end")) {
+    each.open = true;
+    each.hidden = false;
+  }
+  const all = (names) => [...document.querySelectorAll(names)];
+  return { tries, width: document.documentElement.scrollWidth,
+    nameless: all("input, textarea, select").filter(
+      (field) => !field.labels[0]?.textContent.trim()).length,
+    untitled: all("fieldset").filter((field) =>
+      !field.querySelector("legend")?.textContent.trim()).length,
+    robbed: all("summary, input, textarea, button, select").filter((each) =>
+      each.dataset.lmSuppressShortcuts !== "true").length };
+}"""
+WILD = 987654321
+
+
+@pytest.fixture(scope="module", params=CHAPTERS)
+def driven(request, chromium, tmp_path_factory):
+    """A chapter, and what its quiz did on a phone as all was answered."""
+    chapter = request.param
+    path = tmp_path_factory.mktemp("quiz") / "quiz.html"
+    path.write_text(page_of(chapter), encoding="utf-8")
+    page = chromium.new_page(viewport={"width": 390, "height": 900})
+    faults = []
+    page.on("console", lambda message: faults.append(message.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(path.as_uri())
+    page.locator(".settings").wait_for()
+    typed = {}
     for question in of(chapter, "numeric"):
-        item, task = card(page, question), question.task
-        field = item.get_by_role("textbox")
-        for number, mistake in enumerate(task.mistakes):
-            field.fill(str(mistake.value))
-            field.press("Enter")
-            reason = item.locator("dd").nth(number).text_content()
-            assert reason in item.locator(".verdict").text_content()
-            assert item.locator(".seal").inner_text() == "✗"
-        field.fill("987654321")
-        field.press("Enter")
-        hint = item.locator("details.hint > div").text_content()
-        assert hint in item.locator(".verdict").text_content()
-        for answer in (task.value, task.value + task.tolerance):
-            field.fill(str(answer))
-            field.press("Enter")
-            assert "Right." in verdict(item)
-            assert item.locator(".seal").inner_text() == "✓"
-            assert item.locator("details.answer .value").is_visible()
+        task = question.task
+        mistakes = [mistake.value for mistake in task.mistakes]
+        known = [WILD, *mistakes, task.value, task.value + task.tolerance]
+        typed[question.id] = list(map(str, known))
+    did = page.evaluate(DRIVE, typed)
+    page.close()
+    assert faults == []
+    return chapter, did
+
+
+def plain(html):
+    return re.sub("<.*?>", "", html)
+
+
+def test_every_number_is_judged_as_python_judges_it(driven):
+    chapter, did = driven
+    for question in of(chapter, "numeric"):
+        task, (wild, *tries) = question.task, did["tries"][question.id]
+        assert unescape(plain(block(task.hint))) in wild["verdict"]
+        for mistake, told in zip(task.mistakes, tries, strict=False):
+            assert unescape(plain(block(mistake.why))) in told["verdict"]
+            assert told["seal"] == "✗"
+            assert not told["open"]
+        for told in tries[len(task.mistakes) :]:
+            assert told["verdict"].startswith("Right.")
+            assert told["seal"] == "✓"
+            assert told["open"]
+
+
+def test_a_choice_explains_every_option(driven):
+    chapter, did = driven
+    for question in of(chapter, "choice"):
+        options = question.task.options
+        empty, *tries = did["tries"][question.id]
+        assert empty["verdict"].startswith("Choose one first.")
+        assert empty["whys"] == [""] * len(options)
+        for option, told in zip(options, tries, strict=True):
+            said = "Right." if option.right else "Not that one."
+            assert told["verdict"].startswith(said)
+            assert told["seal"] == ("✓" if option.right else "✗")
+            for other, why in zip(options, told["whys"], strict=True):
+                right = "Right." if other.right else "Wrong."
+                assert why.startswith(right)
+                assert why.endswith(" polite")
+
+
+def test_an_open_answer_is_marked_point_by_point(driven):
+    chapter, did = driven
+    for question in of(chapter, "open"):
+        total = len(question.task.points)
+        tries = did["tries"][question.id]
+        assert [each["seal"] for each in tries] == [
+            f"{number}/{total}" for number in range(total + 1)
+        ]
+        assert tries[-1]["score"].startswith(f"{total} of {total} points")
+
+
+def test_code_is_marked_by_who_wrote_it(driven):
+    chapter, did = driven
+    for question in of(chapter, "code"):
+        seals = [each["seal"] for each in did["tries"][question.id]]
+        assert seals == ["✓", "½", "✗"]
+
+
+def test_whatever_takes_keys_has_a_name_and_keeps_its_keys(driven):
+    _, did = driven
+    assert did["nameless"] == did["untitled"] == did["robbed"] == 0
+
+
+def test_a_phone_never_scrolls_sideways(driven):
+    _, did = driven
+    assert did["width"] <= 390
+
+
+# By hand, as a reader does it
 
 
 @pytest.mark.parametrize("typed", ["", "abc", "0,27", "1e999"])
@@ -110,60 +252,87 @@ def test_a_number_may_be_written_as_people_write_it(open_quiz, typed):
     assert "Right." in verdict(item)
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_choice_explains_every_option(open_quiz, chapter):
-    page = open_quiz(chapter)
-    for question in of(chapter, "choice"):
-        item, options = card(page, question), question.task.options
-        boxes, whys = item.get_by_role("radio"), item.locator(".why")
-        item.get_by_role("button").click()
-        assert "Choose one first." in verdict(item)
-        assert whys.all_text_contents() == [""] * len(options)
-        for number, option in enumerate(options):
-            boxes.nth(number).check()
-            item.get_by_role("button").click()
-            expected = "Right." if option.right else "Not that one."
-            assert expected in verdict(item)
-        for why, option in zip(whys.all(), options, strict=True):
-            right = "Right." if option.right else "Wrong."
-            assert why.inner_text().startswith(right)
-            assert why.get_attribute("aria-live") == "polite"
+def test_points_stay_back_until_they_are_wanted(open_quiz):
+    question = of("rnn", "open")[0]
+    item = card(open_quiz("rnn"), question)
+    item.get_by_role("textbox").fill("What I would say.")
+    assert not item.locator("details.short").is_visible()
+    assert not item.get_by_role("checkbox").first.is_visible()
+    item.locator("details.points > summary").click()
+    item.get_by_role("checkbox").first.check()
+    assert item.locator("output").inner_text().startswith("1 of ")
+    assert item.locator("details.short").is_visible()
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_an_open_answer_is_marked_before_the_model_answer_is_read(
-    open_quiz, chapter
-):
-    page = open_quiz(chapter)
-    for question in of(chapter, "open"):
-        item, total = card(page, question), len(question.task.points)
-        item.get_by_role("textbox").fill("What I would say.")
-        assert not item.locator("details.answer").is_visible()
-        item.locator("details.points > summary").click()
-        boxes = item.get_by_role("checkbox")
-        assert boxes.count() == total
-        for box in boxes.all()[:-1]:
-            box.check()
-        score = item.locator("output").inner_text()
-        assert score.startswith(f"{total - 1} of {total} points")
-        assert item.locator(".seal").inner_text() == f"{total - 1}/{total}"
-        item.locator("details.answer > summary").click()
-        assert question.proof in item.locator("details.answer").inner_text()
+STEPS = {
+    "open": ["points", "short", "answer", "slip", "follow"],
+    "choice": ["whys", "short", "answer", "follow"],
+    "numeric": ["short", "answer", "mistakes", "follow"],
+    "code": ["solution", "short", "answer", "slip", "follow"],
+}
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_code_question_shows_what_to_run_and_folds_the_solution(
-    open_quiz, chapter
-):
-    page = open_quiz(chapter)
-    for question in of(chapter, "code"):
-        item, task = card(page, question), question.task
-        run = item.locator(".run code").inner_text()
-        assert run.startswith(f'check("{task.component}", my_')
-        solution = item.locator("details.answer pre")
-        assert not solution.is_visible()
-        item.locator("details.answer > summary").click()
-        assert solution.inner_text().strip() == task.solution
+@pytest.mark.parametrize("kind", STEPS)
+def test_a_card_opens_step_by_step_and_ends_with_its_proof(open_quiz, kind):
+    page = open_quiz("attention")
+    noted = {note.master for note in notes.read()}
+    question = next(q for q in of("attention", kind) if q.id not in noted)
+    item = card(page, question)
+    steps = item.locator(".step:visible")
+    for number, name in enumerate(STEPS[kind], 1):
+        assert steps.count() == number
+        assert name in steps.last.get_attribute("class")
+        steps.last.locator("summary").click()
+    end = item.locator(".end")
+    assert end.is_visible()
+    assert question.proof in end.inner_text()
+    assert question.section in end.inner_text()
+
+
+def test_the_notes_answer_stands_below_its_master(open_quiz):
+    note = next(n for n in notes.read() if n.master.startswith("attention-"))
+    (question,) = (q for q in load("attention") if q.id == note.master)
+    item = card(open_quiz("attention"), question)
+    open_all(item)
+    told = item.locator("details.notes").inner_text()
+    assert note.where in told
+    assert note.proof in told
+
+
+def test_a_section_of_this_page_is_linked(open_quiz):
+    question = load("attention")[0]
+    heading = f"<section id='there'><h2>{question.section}#</h2></section>"
+    item = card(open_quiz("attention", before=heading), question)
+    open_all(item)
+    link = item.locator(".section a")
+    assert link.get_attribute("href") == "#there"
+    assert link.inner_text() == question.section
+
+
+def test_a_question_can_be_called_by_its_address(open_quiz):
+    page = open_quiz("attention")
+    question = load("attention")[4]
+    page.evaluate(f"location.hash = '{question.id}'")
+    item = page.locator(f"#{question.id}")
+    item.locator(".work").wait_for()
+    assert item.locator("summary").first.evaluate(
+        "it => it === document.activeElement"
+    )
+
+
+def test_a_code_question_shows_what_to_run_and_folds_the_solution(open_quiz):
+    question = of("rnn", "code")[0]
+    item, task = card(open_quiz("rnn"), question), question.task
+    run = item.locator(".run code").inner_text()
+    assert run.startswith(f'check("{task.component}", my_')
+    practise = item.locator(".practise code").inner_text()
+    assert practise == f'interview.practise("{question.id}")'
+    solution = item.locator("details.solution pre")
+    assert not solution.is_visible()
+    item.locator("details.solution > summary").click()
+    assert solution.inner_text().strip() == task.solution
+    item.get_by_role("radio", name="With help").check()
+    assert item.locator(".seal").get_attribute("aria-label") == "half 一半"
 
 
 def test_a_language_is_chosen_once(open_quiz):
@@ -208,7 +377,7 @@ def test_a_quiz_works_by_keyboard_alone(open_quiz):
     page.keyboard.press("Enter")
     assert verdict(item).startswith(("Right.", "Not that one."))
     page.keyboard.press("Tab")
-    assert item.locator("details.answer > summary").evaluate(
+    assert item.locator("details.short > summary").evaluate(
         "element => element === document.activeElement"
     )
 
@@ -222,64 +391,33 @@ def go_to(page, element):
     pytest.fail("Tab does not reach it")
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_whatever_takes_keys_has_a_name_and_keeps_its_keys(open_quiz, chapter):
-    page = open_quiz(chapter)
-    open_all(page)
-    nameless = page.evaluate("""() =>
-      [...document.querySelectorAll("input, textarea")]
-        .filter((field) => !field.labels[0]?.textContent.trim())
-        .length""")
-    assert nameless == 0
-    for item in page.locator("fieldset").all():
-        assert item.locator("legend").first.text_content().strip()
-    taking = "summary, input, textarea, button"
-    kept = page.locator(taking).and_(
-        page.locator('[data-lm-suppress-shortcuts="true"]')
-    )
-    assert kept.count() == page.locator(taking).count()
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_without_scripts_everything_can_be_read(open_quiz, chapter):
-    page = open_quiz(chapter, script=False)
-    questions = page.locator(".question")
-    assert questions.count() == len(load(chapter))
-    for question, item in zip(load(chapter), questions.all(), strict=True):
-        for language in ("en", "zh-CN"):
-            prompt = item.locator(f".prompt > [lang={language}]")
-            assert prompt.is_visible()
-        answer = item.locator("details.answer > div > div").first
-        assert not answer.is_visible()
+def test_without_scripts_everything_can_be_read(open_quiz):
+    page = open_quiz("rnn", script=False)
+    assert page.locator(".question").count() == len(load("rnn"))
+    for kind, steps in STEPS.items():
+        question = of("rnn", kind)[0]
+        item = page.locator(f"#{question.id}")
         item.locator("summary").first.click()
-        item.locator("details.answer > summary").click()
-        assert answer.is_visible()
-        if question.kind == "choice":
-            whys = item.locator(".whys li")
-            assert whys.count() == len(question.task.options)
-            assert whys.first.is_visible()
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_phone_never_scrolls_sideways(open_quiz, chapter):
-    page = open_quiz(chapter, width=390)
-    open_all(page)
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= 390
+        for name in steps:
+            inside = item.locator(f"details.{name} > div")
+            assert not inside.is_visible()
+            item.locator(f"details.{name} > summary").click()
+            assert inside.is_visible()
+        assert question.proof in item.locator(".end").inner_text()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_all_words_can_be_told_from_the_paper(open_quiz, theme):
     page = open_quiz("attention", theme=theme)
     open_all(page)
-    for button in page.get_by_role("button").all():
+    for button in page.locator(".work button").all():
         button.click()
     assert page.evaluate(CONTRAST) >= 4.5
 
 
-def open_all(page):
-    page.evaluate("""() => document.querySelectorAll("details")
-      .forEach((each) => { each.open = true; each.hidden = false; })""")
+def open_all(place):
+    place.locator("details, .end").evaluate_all("""all => all.forEach(
+      (each) => { each.open = true; each.hidden = false; })""")
 
 
 # The lowest contrast of any text with what it stands on (WCAG 2, 1.4.3).

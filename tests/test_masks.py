@@ -79,6 +79,10 @@ def test_position_two_sees_positions_zero_one_and_itself():
     ]
 
 
+def test_a_single_position_sees_itself():
+    assert causal_mask(1).tolist() == [[True]]
+
+
 def test_the_padding_mask_is_true_for_the_real_tokens():
     tokens = torch.tensor([[4, 9, 9], [9, 5, 4]])
     mask = padding_mask(tokens, 9)
@@ -181,11 +185,14 @@ def test_every_usual_low_number_hides(low):
 
 
 def test_masks_stay_on_the_device_of_their_tokens():
+    lengths = torch.tensor([5, 7])
     found = combine_masks(SRC_TOKENS.to("meta"), TGT_TOKENS.to("meta"), PAD)
     assert {mask.device.type for mask in found} == {"meta"}
     assert causal_mask(TGT, device="meta").device.type == "meta"
     mask = torch.ones(BATCH, 1, TGT, TGT, dtype=torch.bool, device="meta")
     assert to_additive(mask).device.type == "meta"
+    with torch.device("meta"):  # Where new tensors are made, unless told.
+        assert from_lengths(lengths, SRC).device == lengths.device
 
 
 # Bad input. Each message says what was expected, what came, and what to do.
@@ -276,7 +283,8 @@ def adapter(request):
 @pytest.mark.bad_input
 def test_a_float_mask_is_refused_with_the_two_ways_out(adapter, masks):
     match = r"mask: .*True = may attend, got torch\.float32; from_additive .*"
-    with pytest.raises(TypeError, match=match + r"`mask\.bool\(\)`"):
+    match += r"scores, and `mask\.bool\(\)` one of zeros and ones$"
+    with pytest.raises(TypeError, match=match):
         adapter(masks.src.float())
 
 
@@ -296,7 +304,8 @@ def test_a_list_as_a_mask_is_refused(adapter):
 @pytest.mark.bad_input
 def test_a_mask_of_two_or_three_axes_is_told_how_to_get_four(adapter, masks):
     match = r"mask: .*got \(2, 7\); a causal mask .*`\[None, None\]`, one of "
-    with pytest.raises(ValueError, match=match + r".*`\[:, None, None\]`"):
+    match += r"keys, \(batch, key\), by `\[:, None, None\]`$"
+    with pytest.raises(ValueError, match=match):
         adapter(masks.src[:, 0, 0])
     with pytest.raises(ValueError, match=r"got \(2, 5, 5\); .*`\[:, None\]`"):
         adapter(masks.tgt[:, 0])

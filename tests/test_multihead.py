@@ -334,8 +334,12 @@ def test_pytorch_is_never_given_a_row_that_may_see_nobody(
         return scaled_dot_product_attention(q, k, v, attn_mask)
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    mask = some(BATCH, 1, QUERY, QUERY)
+    mask[1, :, 2] = False
+    attention(x, mask)
     attention(x, torch.zeros(QUERY, QUERY, dtype=torch.bool))
-    assert given[0].any(-1).all()
+    assert all(sees.any(-1).all() for sees in given)
+    assert torch.equal(given[0][mask.any(-1)], mask[mask.any(-1)])
 
 
 def test_a_masked_key_cannot_leak_into_any_output(attention, x, memory):
@@ -417,6 +421,22 @@ def test_half_precision_by_autocast(x):
     )
 
 
+def test_under_autocast_a_cpu_attends_in_32_bits(x, monkeypatch):
+    # Small products in bfloat16 cost a CPU ten times as much.
+    attention, given = MultiHeadAttention(D_MODEL, HEADS), []
+
+    def spy(*qkv, **how):
+        given.append(
+            (torch.is_autocast_enabled("cpu"), *(t.dtype for t in qkv))
+        )
+        return scaled_dot_product_attention(*qkv)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    with torch.autocast("cpu", torch.bfloat16):
+        attention(x.float())
+    assert given == [(False, *[torch.float32] * 3)]
+
+
 def test_shapes_are_known_without_memory_for_them():
     with torch.device("meta"):
         attention = MultiHeadAttention(D_MODEL, HEADS)
@@ -477,9 +497,11 @@ def test_a_dropout_that_is_no_probability_is_refused(dropout):
 
 @pytest.mark.bad_input
 def test_what_has_too_few_axes_cannot_be_split_or_merged():
-    with pytest.raises(ValueError, match=r"x: .*seq, d_model.*\(6,\)"):
+    match = r"^x: expected \(\.\.\., seq, d_model\), got \(6,\)"
+    with pytest.raises(ValueError, match=match):
         split_heads(torch.ones(6), 2)
-    with pytest.raises(ValueError, match=r"x: .*head, seq, .*\(5, 6\)"):
+    match = r"^x: expected \(\.\.\., head, seq, head_dim\), got \(5, 6\)"
+    with pytest.raises(ValueError, match=match):
         merge_heads(torch.ones(5, 6))
     with pytest.raises(TypeError, match="x: expected a tensor, got list"):
         split_heads([1.0], 1)
@@ -555,6 +577,7 @@ def test_what_is_no_tensor_is_refused_by_name(attention, x, memory, name):
         ("key", (2, 7, 31), r"key: .*kdim=33\), got \(2, 7, 31\)"),
         ("key", (3, 7, 33), r"key: .*batch=2, .*got \(3, 7, 33\)"),
         ("key", (2, 0, 33), r"key: .*got \(2, 0, 33\)"),
+        ("value", (3, 7, 33), r"value: .*\(batch=2, .*got \(3, 7, 33\)"),
         ("value", (2, 6, 33), r"value: .*key=7, .*got \(2, 6, 33\)"),
         ("value", (2, 7, 31), r"value: .*vdim=33\), got \(2, 7, 31\)"),
     ],

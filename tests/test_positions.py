@@ -1,6 +1,7 @@
 """Tokens, absolute positions and rotations: definitions, paper, invariants."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from companion.positions import (
     sinusoidal,
     sinusoids,
 )
+from companion.positions.absolute import _widest
 
 # Sizes are prime and all differ, so no axis can stand in for another.
 BATCH, SEQ, D_MODEL, VOCAB = 2, 5, 7, 11
@@ -257,6 +259,20 @@ def test_the_table_has_variance_one_over_d_and_what_is_looked_up_has_one():
     assert abs(embed.weight.var() * 31 - 1) < 0.02
 
 
+def test_learned_positions_begin_as_small_as_those_of_bert():
+    weight = LearnedPositions(1009, 31).weight
+    assert abs(weight.std() / 0.02 - 1) < 0.02
+
+
+def test_angles_are_in_64_bits_but_on_an_accelerator_that_has_none(monkeypatch):
+    def made(size, *, device):
+        return SimpleNamespace(device=torch.device(device))
+
+    monkeypatch.setattr(torch, "empty", made)
+    assert _widest("mps") == torch.float32
+    assert _widest("cuda") == torch.float64
+
+
 @pytest.mark.parametrize("kind", [torch.int32, torch.int64])
 def test_ids_may_be_of_either_integer_type_and_any_shape(kind):
     embed = TokenEmbedding(VOCAB, D_MODEL)
@@ -319,7 +335,8 @@ def test_a_length_beyond_the_table_names_both():
     "add", [SinusoidalPositions(D_MODEL), LearnedPositions(SEQ, D_MODEL)]
 )
 def test_another_width_names_both_shapes(add):
-    with pytest.raises(ValueError, match=r"x: .*7.*got \(2, 5, 13\)"):
+    match = r"^x: .* \(\.\.\., seq, d_model\) = \(\.\.\., 7\), got \(2, 5, 13\)"
+    with pytest.raises(ValueError, match=match):
         add(torch.zeros(BATCH, SEQ, 13))
     with pytest.raises(TypeError, match=r"x: .*floating.*torch.int64"):
         add(torch.zeros(BATCH, SEQ, D_MODEL, dtype=torch.long))
@@ -328,7 +345,8 @@ def test_another_width_names_both_shapes(add):
 @pytest.mark.bad_input
 def test_mixed_number_types_and_devices_are_refused_by_name():
     x = torch.zeros(SEQ, EVEN)
-    with pytest.raises(TypeError, match=r"x: expected .*float32.*float64"):
+    match = r"^x: expected .*float32 as the table of positions has, .*float64"
+    with pytest.raises(TypeError, match=match):
         LearnedPositions(SEQ, EVEN)(x.to(WIDE))
     with pytest.raises(ValueError, match=r"x: expected device cpu.*got meta"):
         LearnedPositions(SEQ, EVEN)(x.to("meta"))
@@ -349,7 +367,8 @@ def test_an_odd_width_and_missing_positions_are_refused(turn):
         turn(torch.zeros(SEQ, EVEN), torch.ones(SEQ, dtype=torch.bool))
     with pytest.raises(TypeError, match=r"positions: .*numbers.*range"):
         turn(torch.zeros(SEQ, EVEN), range(SEQ))
-    with pytest.raises(ValueError, match=r"x: expected shape .*got \(26,\)"):
+    match = r"^x: expected shape \(\.\.\., seq, d\), got \(26,\)$"
+    with pytest.raises(ValueError, match=match):
         turn(torch.zeros(EVEN), torch.arange(1))
 
 
@@ -368,10 +387,12 @@ def test_sizes_below_one_are_refused_by_name(wrong):
         (lambda: sinusoidal(wrong, D_MODEL), "length"),
         (lambda: sinusoidal(SEQ, wrong), "d_model"),
         (lambda: LearnedPositions(wrong, D_MODEL), "max_len"),
+        (lambda: LearnedPositions(SEQ, wrong), "d_model"),
         (lambda: TokenEmbedding(wrong, D_MODEL), "vocab_size"),
+        (lambda: TokenEmbedding(VOCAB, wrong), "d_model"),
         (lambda: SinusoidalPositions(wrong), "d_model"),
     ):
-        with pytest.raises(ValueError, match=f"{name}: .*got {wrong}"):
+        with pytest.raises(ValueError, match=f"^{name}: .*got {wrong}"):
             make()
 
 

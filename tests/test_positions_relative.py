@@ -139,6 +139,14 @@ def test_t5_buckets_agree_with_hugging_face(bidirectional, buckets, far):
     assert torch.equal(t5_bucket(offset, **sizes), theirs)
 
 
+def test_t5_has_32_buckets_up_to_128_on_both_sides_unless_told():
+    offset = torch.arange(-501, 502)
+    told = t5_bucket(
+        offset, num_buckets=32, max_distance=128, bidirectional=True
+    )
+    assert torch.equal(t5_bucket(offset), told)
+
+
 @pytest.mark.parametrize("decoder", [False, True])
 def test_the_t5_bias_agrees_with_hugging_face(decoder):
     from transformers.models.t5.modeling_t5 import T5Attention, T5Config
@@ -299,6 +307,17 @@ def test_gradients_are_finite_where_nobody_may_be_looked_at(qkv, shaw, xl):
         assert not inputs.grad.any()
 
 
+def test_tables_begin_with_the_spread_they_should():
+    assert abs(T5Bias(1009).weight.std() / 0.02 - 1) < 0.02
+    shaw = Shaw(16, 1009)
+    for table in (shaw.keys, shaw.values):
+        assert abs(table.std() * 4 - 1) < 0.02
+
+
+def test_the_map_of_sinusoids_has_no_bias(xl):
+    assert xl.r_proj.bias is None
+
+
 def test_every_table_learns(qkv, shaw, xl):
     t5 = T5Bias(HEAD).to(WIDE)
     shaw(*qkv).square().sum().backward()
@@ -324,6 +343,10 @@ def test_new_tensors_stand_where_the_input_stands():
     for scheme in schemes:
         assert scheme.to("meta")(q, k, v).is_meta
     assert T5Bias(HEAD).to("meta")(SEQ).is_meta
+    t5, shaw = T5Bias(HEAD), Shaw(HEAD_DIM, CLIP)
+    with torch.device("meta"):  # Where new tensors are made, unless told.
+        assert not t5(SEQ).is_meta
+        assert not shaw.rows(SEQ).is_meta
     assert alibi_bias(HEAD, SEQ, device="meta").is_meta
 
 
@@ -354,16 +377,33 @@ def test_inputs_that_do_not_fit_are_refused_by_name(qkv, shaw, xl):
             ValueError, match=r"v: .*\(2, 3, 5, 7\), got \(2, 3, 3"
         ):
             scheme(q, k, v[..., :3, :])
-        with pytest.raises(TypeError, match=r"k: expected .*float64.*float32"):
+        match = r"^k: expected .*float64 as q has, .*float32"
+        with pytest.raises(TypeError, match=match):
             scheme(q, k.float(), v)
+        with pytest.raises(TypeError, match=r"^k: .*floating.*int64"):
+            scheme(q, k.long(), v)
+        match = r"^k: .* \(\.\.\., head, seq, head_dim\), got \(7,\)$"
+        with pytest.raises(ValueError, match=match):
+            scheme(q, k[0, 0, 0], v)
+        match = r"^v: expected .*float64 as k has, .*float32"
+        with pytest.raises(TypeError, match=match):
+            scheme(q, k, v.float())
         with pytest.raises(TypeError, match=r"q: .*float64 as the .*float32"):
             scheme(*qkv.float())
         with pytest.raises(ValueError, match=r"q: .*cpu.*got meta"):
             scheme(*qkv.to("meta"))
         with pytest.raises(TypeError, match=r"v: .*floating.*int64"):
             scheme(q, k, v.long())
-        with pytest.raises(ValueError, match=r"q: .* 7\), got .*, 3\)"):
+        match = (
+            r"^q: .* \(\.\.\., head, seq, head_dim\) = \(\.\.\., 7\), got .*, 3"
+        )
+        with pytest.raises(ValueError, match=match):
             scheme(q[..., :3], k, v)
+    match = r"^v: .* \(\.\.\., key, d_v\) = \(\.\.\., 7\), got \(2, 3, 5, 3\)"
+    with pytest.raises(ValueError, match=match):
+        shaw(q, k, v[..., :3])
+    with pytest.raises(ValueError, match=r"^v: .*key, d_v\), got \(7,\)$"):
+        xl(q, k, v[0, 0, 0])
 
 
 @pytest.mark.bad_input
@@ -377,13 +417,23 @@ def test_another_number_of_heads_is_refused(qkv, xl):
 def test_a_bias_that_does_not_fit_is_refused(qkv):
     q, k, v = qkv
     for shape in ((HEAD, SEQ, 3), (13, BATCH, HEAD, SEQ, SEQ)):
-        with pytest.raises(ValueError, match=r"bias: .*\(2, 3, 5, 5\), got"):
+        match = r"^bias: .* to \(\.\.\., query, key\) = \(2, 3, 5, 5\), got"
+        with pytest.raises(ValueError, match=match):
             biased_weights(q, k, torch.zeros(shape, dtype=WIDE))
-    with pytest.raises(TypeError, match=r"bias: .*float64.*float32"):
+    match = r"bias: .*float64 as q has, .*float32"
+    with pytest.raises(TypeError, match=match):
         biased_weights(q, k, torch.zeros(SEQ, SEQ))
+    with pytest.raises(TypeError, match=r"bias: expected .*got list"):
+        biased_weights(q, k, [0.0])
     bias = torch.zeros(SEQ, SEQ, dtype=WIDE)
-    with pytest.raises(ValueError, match=r"k: .*7.*got \(2, 3, 5, 3\)"):
+    match = r"^k: .* \(\.\.\., key, d_k\) = \(\.\.\., 7\), got \(2, 3, 5, 3\)"
+    with pytest.raises(ValueError, match=match):
         biased_weights(q, k[..., :3], bias)
+    with pytest.raises(ValueError, match=r"^q: .* query, d_k\), got \(7,\)$"):
+        biased_weights(q[0, 0, 0], k, bias)
+    match = r"^k: expected .*float64 as q has, .*float32"
+    with pytest.raises(TypeError, match=match):
+        biased_weights(q, k.float(), bias)
     with pytest.raises(ValueError, match=r"k: .*q = \(2, 3\), got \(4, 3\)"):
         biased_weights(q, torch.cat([k, k]), bias)
     with pytest.raises(ValueError, match=r"v: .*each key.*\(2, 3, 2, 7\)"):
@@ -394,19 +444,42 @@ def test_a_bias_that_does_not_fit_is_refused(qkv):
 def test_buckets_that_cannot_be_are_refused():
     offset = torch.arange(3)
     for buckets, both, wanted in (
-        (31, True, "even"),
-        (2, True, "from 4"),
+        (31, True, "an even number from 4 up"),
+        (2, True, "an even number from 4 up"),
         (1, False, "2 or more"),
     ):
         sizes = {"num_buckets": buckets, "bidirectional": both}
-        with pytest.raises(ValueError, match=f"num_buckets: .*{wanted}"):
+        with pytest.raises(
+            ValueError, match=f"num_buckets: expected {wanted}, got {buckets}"
+        ):
             t5_bucket(offset, **sizes)
-        with pytest.raises(ValueError, match=f"num_buckets: .*{wanted}"):
+        with pytest.raises(
+            ValueError, match=f"num_buckets: expected {wanted}, got {buckets}"
+        ):
             T5Bias(HEAD, **sizes)
     with pytest.raises(ValueError, match=r"max_distance: .*8 near.*got 8"):
         t5_bucket(offset, max_distance=8)
     with pytest.raises(TypeError, match=r"offset: .*integers.*float32"):
         t5_bucket(offset.float())
+    with pytest.raises(TypeError, match=r"offset: .*integers, got list"):
+        t5_bucket([0, 1])
+
+
+@pytest.mark.bad_input
+def test_sizes_of_tables_are_refused_by_name():
+    offset = torch.arange(3)
+    for wrong, error in ((0, ValueError), (8.0, TypeError)):
+        for make, name in (
+            (lambda n: t5_bucket(offset, num_buckets=n), "num_buckets"),
+            (lambda n: t5_bucket(offset, max_distance=n), "max_distance"),
+            (lambda n: Shaw(n, CLIP), "head_dim"),
+            (lambda n: Shaw(HEAD_DIM, n), "clip"),
+            (lambda n: TransformerXL(n, HEAD, HEAD_DIM), "d_model"),
+            (lambda n: TransformerXL(D_MODEL, n, HEAD_DIM), "num_heads"),
+            (lambda n: TransformerXL(D_MODEL, HEAD, n), "head_dim"),
+        ):
+            with pytest.raises(error, match=f"^{name}: expected"):
+                make(wrong)
 
 
 @pytest.mark.bad_input
@@ -429,7 +502,8 @@ def test_what_is_no_tensor_or_empty_is_named(qkv, xl):
         biased_attention(q, k, v, None)
     with pytest.raises(TypeError, match=r"by_distance: expected .*got list"):
         shift([1])
-    with pytest.raises(ValueError, match=r"by_distance: .*got \(5,\)"):
+    match = r"^by_distance: .* \(\.\.\., seq, offset\), got \(5,\)$"
+    with pytest.raises(ValueError, match=match):
         shift(torch.ones(5))
     with pytest.raises(ValueError, match=r"q: expected .*got \(2, 3, 0, 7\)"):
         xl(*(x[:, :, :0] for x in qkv))

@@ -1,4 +1,4 @@
-"""The command line: ``python -m companion train``, ``translate``, ``check``.
+"""The command line: ``python -m companion train``, ``check``, ``quiz`` …
 
 train      reads the options of a run, trains, and draws its curve
 translate  lets a trained model speak, and shows where it looked
@@ -7,6 +7,10 @@ check      tries the contracts on functions of a file; ``check_file`` reads it,
 fields     what each option of a run means
 curve      the picture of a run
 alignment  attention as text, as SVG and as a page
+quiz       asks questions of the bank; ``mock`` those of an interview,
+           ``review`` what is due today; ``stats`` says how it went
+asking     what these four share
+anki       the bank as a deck
 """
 
 import os
@@ -19,6 +23,11 @@ COMMANDS = {
     "train": "train a model, or go on with a run that was stopped",
     "translate": "translate a sentence with a trained model",
     "check": "say what is wrong with the Transformer parts in a file",
+    "quiz": "answer interview questions",
+    "mock": "a mock interview, with a report",
+    "review": "answer again what is due today",
+    "stats": "what you have answered, and how well",
+    "anki": "write the questions as a deck for Anki",
 }
 WRONG, STOPPED = 2, 130
 """Exit codes: something does not fit; Ctrl-C, as shells say it."""
@@ -50,8 +59,8 @@ def rank() -> int:
 def _run(arguments: list[str]) -> int:
     parser = ArgumentParser(
         prog="python -m companion",
-        description="Train a Transformer on this machine and try it, or check "
-        "your own.",
+        description="Train a Transformer on this machine and try it, check "
+        "your own, or prepare for an interview.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, line in COMMANDS.items():

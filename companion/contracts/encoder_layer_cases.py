@@ -113,7 +113,11 @@ class Layer:
     swapped: bool = False
 
     def __call__(
-        self, x: Tensor, w: Weights, heads: int, mask: Tensor | None = None
+        self,
+        x: Tensor,
+        w: dict[str, Tensor],
+        heads: int,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """``x`` after the layer."""
         parts = [lambda x: self.attend(x, w, heads, mask)]
@@ -128,7 +132,7 @@ class Layer:
         return x
 
     def attend(
-        self, x: Tensor, w: Weights, heads: int, mask: Tensor | None
+        self, x: Tensor, w: dict[str, Tensor], heads: int, mask: Tensor | None
     ) -> Tensor:
         """Self-attention."""
         q, k, v = (self.linear(x, w[n]) for n in ("w_q", "w_k", "w_v"))
@@ -138,7 +142,7 @@ class Layer:
         gathered = (shown @ v).transpose(1, 2).flatten(2)
         return self.linear(gathered, w["w_o"]) if self.joins else gathered
 
-    def think(self, x: Tensor, w: Weights) -> Tensor:
+    def think(self, x: Tensor, w: dict[str, Tensor]) -> Tensor:
         """The feed-forward network."""
         inner = self.bend(F.linear(x, w["w_1"], w["b_1"]))
         return F.linear(inner, w["w_2"], w["b_2"])

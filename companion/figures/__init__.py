@@ -10,6 +10,7 @@ HOME = {
     "Figure": "figure",
     "alignment_grid": "alignment",
     "beam_tree": "beam",
+    "clinic": "clinic_cards",
     "data_flow": "flow",
     "depth_curves": "depth",
     "head_maps": "heads",

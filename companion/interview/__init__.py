@@ -5,6 +5,7 @@ its chapters compute with.
 """
 
 from companion.interview.bank import Question, load
-from companion.interview.page import show
+from companion.interview.notebook import practise
+from companion.interview.page import mock, show
 
-__all__ = ["Question", "load", "show"]
+__all__ = ["Question", "load", "mock", "practise", "show"]

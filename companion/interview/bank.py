@@ -23,6 +23,15 @@ def load(chapter: str) -> list[Question]:
     return list(read(BANK)[chapter])
 
 
+def course() -> list[Question]:
+    """All questions, chapter by chapter in the order of the course.
+
+    Raises:
+        ValueError: the bank has a fault.
+    """
+    return [q for chapter in CHAPTERS for q in read(BANK).get(chapter, [])]
+
+
 @cache
 def read(folder: Path) -> dict[str, list[Question]]:
     """All questions of all the files in a folder, by chapter.

@@ -30,10 +30,17 @@ class Source:
 
     def at(self, key: str) -> str:
         """File and line of a key; of the entry, where the key is missing."""
-        for name in (key, *re.findall(r"^\w+", key)):
-            for number, line in enumerate(self.lines):
-                if re.match(rf"\s*{re.escape(name)}\s*[.=]", line):
-                    return f"{self.file}:{self.first + number}"
+        top, place = re.match(r"(\w*)(?:\[(\d+)\])?", key).groups()
+        for name in (re.escape(key), rf"(?:\[\[\w+\.)?{top}"):
+            found = [
+                number
+                for number, line in enumerate(self.lines)
+                if re.match(rf"\s*{name}\s*(?:[.=]|\]\])", line)
+            ]
+            if found:
+                # A list may be written as one line, or as a table for each.
+                at = min(int(place or 1), len(found)) - 1
+                return f"{self.file}:{self.first + found[at]}"
         return f"{self.file}:{self.first}"
 
 
@@ -145,9 +152,7 @@ class Table:
 
         rows = self.take(key, f"a list of {least} or more tables", fits)
         return [
-            Table(
-                row, self.place, f"{self.path}{key}[{number}].", self.source
-            )
+            Table(row, self.place, f"{self.path}{key}[{number}].", self.source)
             for number, row in enumerate(rows, 1)
         ]
 

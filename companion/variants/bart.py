@@ -69,7 +69,7 @@ class BARTConfig(LanguageModelConfig):
             vocab_size=vocab_size,
             max_len=max_len,
             d_model=64,
-            num_heads=4,
+            num_heads=8,
             d_ff=128,
             num_layers=1,
             dropout=0.0,

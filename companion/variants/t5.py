@@ -85,7 +85,7 @@ class T5Config(LanguageModelConfig):
         return cls(
             vocab_size=vocab_size,
             d_model=64,
-            num_heads=4,
+            num_heads=8,
             d_ff=128,
             num_layers=1,
             dropout=0.0,

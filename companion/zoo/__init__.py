@@ -9,8 +9,9 @@ catch every one of them and say why; ``tests/test_zoo.py`` sees to it.
 from importlib import import_module
 
 from companion.zoo.animal import ANIMALS, Animal
+from companion.zoo.exam import check_test
 
-__all__ = ["ANIMALS", "Animal"]
+__all__ = ["ANIMALS", "Animal", "check_test"]
 
 # A line for each module. Imported by name, so that no module imports its
 # animals from here before they are registered.

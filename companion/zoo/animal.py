@@ -62,7 +62,7 @@ def called(name: str) -> str:
     return re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
-def built(kind: type[nn.Module], seed: int = 0) -> nn.Module:
+def built(kind: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
     """A module in eval mode, whose weights only ``seed`` decides."""
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)

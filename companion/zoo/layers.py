@@ -42,8 +42,8 @@ def finished(x, said, weights):
 @animal(
     "encoder_layer",
     seen="note 2, lines 364-368 (T-10, T-11)",
-    symptom="it trains, a little worse, and has 527,872 parameters less than "
-    "the model it was meant to be",
+    symptom="it trains, a little worse, and 527,872 of its parameters never "
+    "get a gradient",
     contract="Every weight that it is given changes the output",
     says="Is the feed-forward network called",
 )

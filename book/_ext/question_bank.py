@@ -1,0 +1,98 @@
+"""The bank page: ``{interview} bank``, ``mock`` or ``notes`` in a page.
+
+The page is made from the question bank as the book is built. What is inside the
+cards lies in ``_static/bank``, one script a chapter.
+"""
+
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = Path(__file__).parents[2]
+# A book is built where the package is not installed.
+sys.path.append(str(ROOT))
+
+from companion import CHAPTERS  # noqa: E402
+from companion.interview import notes, overview  # noqa: E402
+from companion.interview.bank import BANK, read  # noqa: E402
+
+FOLDER = "_static/bank"
+
+
+class place(nodes.General, nodes.Element):
+    """Stands where a part of the bank comes, until all pages are read."""
+
+
+class Interview(SphinxDirective):
+    """``{interview} bank``: a part of the bank page."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """A place, and the files it depends on."""
+        if self.arguments[0] not in PARTS:
+            raise self.error(
+                f"interview: expected one of {', '.join(PARTS)}, "
+                f"got {self.arguments[0]!r}"
+            )
+        for path in (*BANK.glob("*.toml"), notes.NOTES):
+            self.env.note_dependency(str(path))
+        return [place(part=self.arguments[0])]
+
+
+def chapters(env: BuildEnvironment) -> dict[str, overview.Chapter]:
+    """The chapters that the book has, as seen from a page beside them."""
+    found = {}
+    for number, word in enumerate(CHAPTERS, 1):
+        name = f"{number:02}_{word}"
+        if f"book/{name}" not in env.found_docs:
+            continue
+        tree, page = env.get_doctree(f"book/{name}"), f"{name}.html"
+        headings = {
+            overview.plain(title.astext()): f"{page}#{title.parent['ids'][0]}"
+            for title in tree.findall(nodes.title)
+            if isinstance(title.parent, nodes.section)
+        }
+        title = env.titles[f"book/{name}"].astext()
+        found[word] = overview.Chapter(title, page, headings)
+    return found
+
+
+PARTS = {
+    "bank": lambda env: overview.overview(
+        read(BANK), chapters(env), f"../{FOLDER}"
+    ),
+    "mock": lambda env: overview.mock_place(),
+    "notes": lambda env: overview.answered_table(),
+}
+
+
+def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put the bank where a page wants it."""
+    for node in list(doctree.findall(place)):
+        html = PARTS[node["part"]](app.env)
+        node.replace_self(nodes.raw("", html, format="html"))
+
+
+def write(app: Sphinx, exception: Exception | None) -> None:
+    """Store the inside of the cards, one script a chapter."""
+    if exception or app.builder.format != "html":
+        return
+    folder = Path(app.outdir) / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    for word, chapter in chapters(app.env).items():
+        text = overview.chapter_file(word, read(BANK)[word], chapter)
+        (folder / f"{word}.js").write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.add_node(place)
+    app.add_directive("interview", Interview)
+    app.connect("doctree-resolved", fill)
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

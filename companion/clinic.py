@@ -1,0 +1,220 @@
+"""A doctor's instruments: tests that decide, for anybody's Transformer.
+
+Each asks a model one question whose answer is known for every healthy one, so
+none needs a reference to compare with. They read; they change no weight, no
+gradient and no mode. A model that drops out is to be in eval mode.
+
+Words for axes, the same in the book, the code and the tests:
+    batch     sentences
+    seq       tokens of a sentence
+    row       positions of what comes out
+    position  positions of what went in
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from companion.data.checks import check_device
+from companion.masks.checks import require_int, require_tokens
+
+ROUNDING = 1e-4
+"""Rounding moves a number by less than this share of the largest one."""
+MORE = 5
+"""So many columns of padding more must change nothing."""
+
+
+class Company(NamedTuple):
+    """How far a sentence's numbers move at most, and on what occasion."""
+
+    alone: float
+    """Without the other sentences of its batch, and without padding."""
+    elsewhere: float
+    """At another place in the batch."""
+    padded: float
+    """With more padding behind it."""
+
+
+def without_gradient(
+    model: nn.Module, loss: Float[Tensor, ""]
+) -> dict[str, int]:
+    """The parameters that the loss does not depend on: name and size.
+
+    A parameter is named if no path leads from it to ``loss``, or if its
+    gradient is 0 in every number. ``parameter.grad`` stays as it was.
+
+    Raises:
+        ValueError: ``loss`` is not a single number with a graph behind it, or
+            ``model`` has nothing to train.
+    """
+    if loss.numel() != 1 or not loss.requires_grad:
+        raise ValueError(
+            "loss: expected one number that has a gradient, got shape "
+            f"{tuple(loss.shape)}, requires_grad={loss.requires_grad}"
+        )
+    named = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    if not named:
+        raise ValueError("model: expected parameters to train, got none")
+    found = torch.autograd.grad(
+        loss, list(named.values()), allow_unused=True, retain_graph=True
+    )
+    return {
+        name: parameter.numel()
+        for (name, parameter), slope in zip(named.items(), found, strict=True)
+        if slope is None or not slope.any()
+    }
+
+
+@torch.no_grad()
+def moved_by(
+    fn: Callable,
+    tokens: Int[Tensor, "batch seq"],
+    others: Int[Tensor, "batch seq"],
+) -> Bool[Tensor, "row position"]:
+    """Which rows of ``fn(tokens)`` move with which token, in any sentence.
+
+    One position after the other gets its token from ``others``. ``fn`` returns
+    (batch, row, ...): logits, or vectors.
+
+    Raises:
+        TypeError: ``tokens`` or ``others`` are no integers.
+        ValueError: their shapes differ, or ``others`` has the same tokens at a
+            position in every sentence.
+    """
+    _require_others(tokens, others)
+    before, columns = fn(tokens), []
+    for position in range(tokens.shape[1]):
+        changed = tokens.clone()
+        changed[:, position] = others[:, position]
+        gap = (fn(changed) - before).abs()
+        columns.append(gap.flatten(2).amax((0, 2)))
+    moved = torch.stack(columns, -1)
+    return moved > ROUNDING * moved.max()
+
+
+@torch.no_grad()
+def alone_and_in_company(
+    fn: Callable, tokens: Int[Tensor, "batch seq"], pad: int
+) -> Company:
+    """How far a sentence's numbers depend on the batch it is in.
+
+    ``fn(tokens)`` returns (batch, seq, ...), with padding at the end. Rows of
+    padding are not compared. In a healthy model all three are rounding.
+
+    Raises:
+        TypeError: ``tokens`` are no integers, or ``pad`` is no int.
+        ValueError: there is one sentence only, or one without tokens.
+    """
+    require_tokens(tokens, "tokens")
+    require_int(pad=pad)
+    real = tokens != pad
+    if len(tokens) < 2 or not real.any(1).all():
+        raise ValueError(
+            "tokens: expected two sentences or more, each with a token that "
+            f"is not pad = {pad}, got {tokens.tolist()}"
+        )
+    together = fn(tokens)
+    apart = torch.zeros_like(together)
+    for place, sentence in enumerate(real):
+        length = int(sentence.nonzero()[-1]) + 1
+        alone = tokens[place : place + 1, :length]
+        apart[place, :length] = fn(alone)[0]
+    rolled = fn(tokens.roll(1, 0)).roll(-1, 0)
+    longer = fn(F.pad(tokens, (0, MORE), value=pad))[:, : tokens.shape[1]]
+    return Company(
+        *(_gap(x[real], together[real]) for x in (apart, rolled, longer))
+    )
+
+
+@torch.no_grad()
+def same_twice(fn: Callable, *args: object) -> float:
+    """How far the answers to one question differ at most: 0 if in eval mode.
+
+    ``fn(*args)`` returns a tensor. The random numbers go on from the first
+    call to the second, as they do for a user.
+    """
+    first = fn(*args).clone()
+    return _gap(fn(*args), first)
+
+
+def how_far(model: nn.Module, step: Callable[[], object]) -> float:
+    """How far ``step()`` moves the weights: the norm of what it adds to them.
+
+    With plain SGD that is the learning rate times the norm of the gradient
+    after clipping, so never more than rate · max_norm.
+    """
+    before = [p.detach().clone() for p in model.parameters()]
+    step()
+    moves = [
+        (p.detach() - old).flatten()
+        for p, old in zip(model.parameters(), before, strict=True)
+    ]
+    return torch.cat(moves).norm().item()
+
+
+def first_difference(
+    one: Float[Tensor, "batch seq *axes"],
+    other: Float[Tensor, "batch seq *axes"],
+) -> int | None:
+    """The first position at which two computations part, or None.
+
+    What differs by rounding does not differ: less than 0.0001 of the largest
+    number.
+
+    Raises:
+        ValueError: the shapes are not the same, or the devices.
+    """
+    check_device("other", other, one)
+    if one.shape != other.shape:
+        raise ValueError(
+            f"other: expected the shape of one, {tuple(one.shape)}, got "
+            f"{tuple(other.shape)}"
+        )
+    gap = (one - other).detach().abs().flatten(2).amax((0, 2))
+    # NaN is no rounding: it differs from everything.
+    differs = ~(gap <= ROUNDING * one.detach().abs().max())
+    return int(differs.nonzero()[0]) if differs.any() else None
+
+
+def seen_before(
+    train: Iterable[Hashable],
+    test: Iterable[Hashable],
+    key: Callable[[Hashable], Hashable] = lambda item: item,
+) -> list[Hashable]:
+    """What is tested and stands in training too, in the order of ``test``.
+
+    ``key`` says what counts as the same: ``companion.data.groups.plain``
+    leaves out punctuation, spaces and capitals.
+
+    Raises:
+        ValueError: ``test`` is empty, so that nothing was looked for.
+    """
+    test = list(test)
+    if not test:
+        raise ValueError("test: expected something to look for, got nothing")
+    known = {key(item) for item in train}
+    return [item for item in test if key(item) in known]
+
+
+def _require_others(tokens: Tensor, others: Tensor) -> None:
+    require_tokens(tokens, "tokens")
+    require_tokens(others, "others")
+    if tokens.shape != others.shape:
+        raise ValueError(
+            f"others: expected the shape of tokens, {tuple(tokens.shape)}, "
+            f"got {tuple(others.shape)}"
+        )
+    same = (tokens == others).all(0).nonzero()
+    if len(same):
+        raise ValueError(
+            "others: expected another token somewhere at each position, got "
+            f"the same ones at {int(same[0])}"
+        )
+
+
+def _gap(one: Tensor, other: Tensor) -> float:
+    return (one - other).detach().abs().max().item()

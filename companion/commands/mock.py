@@ -1,0 +1,72 @@
+"""``python -m companion mock``: an interview with a report at its end."""
+
+import secrets
+from argparse import ArgumentParser, Namespace
+
+from companion import CHAPTERS
+from companion.commands.asking import add_language, every_question, screen_of
+from companion.interview.mock import GOOD, pick
+from companion.interview.question import LEVELS, Question
+from companion.interview.session import Session
+from companion.interview.table import Text
+from companion.interview.terminal import Screen
+from companion.interview.terminal_report import show_report
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """How hard, how long, and of what."""
+    parser.description = (
+        "A mock interview: from junior upwards in one topic after the other. "
+        "It shows the time and never judges it. At the end it says what to "
+        "read again."
+    )
+    add = parser.add_argument
+    add("--level", choices=LEVELS, default="senior", help="default: senior")
+    add("--minutes", type=int, default=30, help="default: 30")
+    add(
+        "--topics",
+        nargs="+",
+        choices=CHAPTERS,
+        default=(),
+        metavar="CHAPTER",
+        help=f"{', '.join(CHAPTERS)}; default: all",
+    )
+    add("--seed", type=int, help="the same seed asks the same questions")
+    add_language(parser)
+
+
+def run(options: Namespace) -> int:
+    """Asks, then reports; 0, or 130 after Ctrl-C.
+
+    Raises:
+        ValueError: the minutes are too few for any question, or the seed is
+            out of range.
+    """
+    seed = secrets.randbelow(10_000) if options.seed is None else options.seed
+    questions = pick(
+        every_question(),
+        level=options.level,
+        minutes=options.minutes,
+        chapters=options.topics,
+        seed=seed,
+    )
+    screen = screen_of(options)
+    session = Session(screen, "mock")
+    total = sum(question.minutes for question in questions)
+    screen.say(
+        f"{len(questions)} questions, {total} minutes. Seed {seed}",
+        f"{len(questions)} 题，{total} 分钟。种子 {seed}",
+    )
+    whole = session.ask_all(questions, then=_nothing, minutes=total)
+    show_report(session, questions)
+    marks = session.marks
+    missed = [q for q in questions if marks.get(q.id, GOOD) < GOOD]
+    if whole and missed:
+        screen.heading(Text("What was missing", "还差什么"))
+        session.explain_all(missed)
+    session.close()
+    return session.status
+
+
+def _nothing(screen: Screen, question: Question) -> None:
+    """An interviewer does not explain before the end."""

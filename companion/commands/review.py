@@ -1,0 +1,50 @@
+"""``python -m companion review``: what is due today."""
+
+from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
+
+from companion.commands.asking import add_language, every_question, screen_of
+from companion.interview.review import due, next_due
+from companion.interview.session import Session, answers_of
+from companion.interview.terminal import Screen
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """In which language."""
+    parser.description = (
+        "Asks again what is due today. A question you answered comes back "
+        "after days, then weeks, then months; one you missed, tomorrow."
+    )
+    add_language(parser)
+
+
+def run(options: Namespace) -> int:
+    """Asks what is due; 0, or 130 after Ctrl-C.
+
+    Raises:
+        ValueError, OSError: the answers cannot be read.
+    """
+    screen, questions = screen_of(options), every_question()
+    answers = answers_of(screen)
+    ready = due(questions, answers, datetime.now(UTC))
+    if not ready:
+        _say_when(screen, next_due(questions, answers))
+        return 0
+    session = Session(screen, "review")
+    session.ask_all(ready)
+    session.close()
+    return session.status
+
+
+def _say_when(screen: Screen, later: datetime | None) -> None:
+    if later is None:
+        screen.say(
+            "Nothing to review yet. Begin with: python -m companion quiz",
+            "还没有可复习的题。先运行：python -m companion quiz",
+        )
+    else:
+        day = f"{later.astimezone():%Y-%m-%d}"
+        screen.say(
+            f"Nothing is due today. Next: {day}",
+            f"今天没有到期的题。下一次：{day}",
+        )

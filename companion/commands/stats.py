@@ -1,0 +1,41 @@
+"""``python -m companion stats``: what was answered, and how well."""
+
+from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
+
+from companion.commands.asking import add_language, every_question, screen_of
+from companion.interview.review import due
+from companion.interview.session import answers_of
+from companion.interview.terminal_report import show_stats
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """In which language."""
+    parser.description = (
+        "A line for each chapter: questions answered, the mean of their last "
+        "marks, and how many are due for review today."
+    )
+    add_language(parser)
+
+
+def run(options: Namespace) -> int:
+    """Prints the table; 0.
+
+    Raises:
+        ValueError, OSError: the answers cannot be read.
+    """
+    screen, questions = screen_of(options), every_question()
+    answers = answers_of(screen)
+    ready = due(questions, answers, datetime.now(UTC))
+    show_stats(screen, questions, answers, ready)
+    if not answers:
+        screen.say(
+            "Nothing answered yet. Begin with: python -m companion quiz",
+            "还没有回答过。先运行：python -m companion quiz",
+        )
+    elif ready:
+        screen.say(
+            f"Due today: {len(ready)}. python -m companion review",
+            f"今天到期 {len(ready)} 题：python -m companion review",
+        )
+    return 0

@@ -1,0 +1,194 @@
+"""The bank as a deck for Anki: a note a question, a sub-deck a chapter.
+
+A note's guid comes from the question's id, and the ids of decks and of the
+model never change. So a second import changes the notes that changed, and keeps
+what the learner has done with them.
+"""
+
+import itertools
+import json
+import sqlite3
+import time
+import zipfile
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from html import escape
+from os import getpid
+from pathlib import Path
+from zlib import crc32
+
+from genanki import Deck, Model, Note, Package, guid_for
+
+from companion import CHAPTERS
+from companion.interview.question import (
+    Choice,
+    Code,
+    Numeric,
+    Open,
+    Question,
+)
+from companion.interview.table import Text
+from companion.interview.words import WORDS, block, line, written
+
+NAME = "Transformer interview"
+MODEL_ID = 1_763_752_931
+"""Any number; but another one would make every import a new kind of note."""
+
+STYLE = """
+.card { font: 18px/1.5 sans-serif; text-align: left; max-width: 40em;
+  margin: auto; padding: 0.5em; }
+h3 { font-size: 1em; margin: 1.2em 0 0.3em; }
+pre { white-space: pre-wrap; font-size: 0.85em; padding: 0.5em;
+  border: 1px solid #8888; border-radius: 4px; }
+.formula { font-family: serif; }
+.tags { font-size: 0.8em; opacity: 0.7; }
+span[lang] { display: block; }
+"""
+MODEL = Model(
+    MODEL_ID,
+    NAME,
+    fields=[{"name": "Id"}, {"name": "Question"}, {"name": "Answer"}],
+    templates=[
+        {
+            "name": "Question",
+            "qfmt": "{{Question}}",
+            "afmt": "{{FrontSide}}<hr id=answer>{{Answer}}",
+        }
+    ],
+    css=STYLE,
+)
+
+
+def write(questions: Sequence[Question], path: Path) -> None:
+    """Writes the deck; what lies there already is replaced in one step.
+
+    Raises:
+        ValueError: the name does not end in ``.apkg``.
+        OSError: there is no such folder, or it cannot be written.
+    """
+    if path.suffix != ".apkg":
+        raise ValueError(f"out: expected a file *.apkg, got {path}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"out: there is no folder {path.parent}")
+    part = path.with_name(f".{path.name}.{getpid()}.part")
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as package:
+            package.writestr("collection.anki2", _collection(questions))
+            package.writestr("media", json.dumps({}))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def decks(questions: Sequence[Question]) -> list[Deck]:
+    """A sub-deck for each chapter that has a question."""
+    found = []
+    for number, chapter in enumerate(CHAPTERS, 1):
+        mine = [q for q in questions if q.chapter == chapter]
+        name = f"{NAME}::{number:02} {chapter}"
+        deck = Deck(crc32(f"{NAME}::{chapter}".encode()), name)
+        for place, question in enumerate(mine, 1):
+            deck.add_note(_note(question, place))
+        found += [deck] if mine else []
+    return found
+
+
+def front(question: Question) -> str:
+    """What is asked, as HTML."""
+    minutes = Text(f"{question.minutes} min", f"{question.minutes} 分钟")
+    words = WORDS[question.level], WORDS[question.asks], minutes
+    en = " · ".join(text.en for text in words)
+    zh = " · ".join(text.zh for text in words)
+    head = f'<p class="tags">{en} / {zh}</p>{block(question.prompt)}'
+    return head + _FRONT[question.kind](question.task)
+
+
+def back(question: Question) -> str:
+    """The answers, what is often said instead, and what comes next."""
+    task, parts = question.task, [_BACK[question.kind](question.task)]
+    parts.append(_part("short", block(question.short)))
+    parts.append(_part("answer", block(question.answer)))
+    if isinstance(task, Open | Code):
+        parts.append(_part("slip", block(task.slip.wrong)))
+        parts.append(_part("why", block(task.slip.why)))
+    parts.append(_part("follow", _list(map(line, question.follow))))
+    source = escape(f"{question.chapter}: {question.section}")
+    parts.append(_part("section", f"<p>{source}</p>"))
+    parts.append(_part("proof", f"<p>{escape(question.proof)}</p>"))
+    return "".join(parts)
+
+
+def _collection(questions: Sequence[Question]) -> bytes:
+    # genanki's own way leaves a file behind in the folder for passing files.
+    now = time.time()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        numbers = itertools.count(int(1000 * now))
+        package = Package(decks(questions))
+        package.write_to_db(connection.cursor(), now, numbers)
+        connection.commit()
+        return connection.serialize()
+
+
+def _note(question: Question, place: int) -> Note:
+    return Note(
+        MODEL,
+        [question.id, front(question), back(question)],
+        guid=guid_for(NAME, question.id),
+        tags=[question.level, *([question.asks] if question.asks else [])],
+        due=place,
+    )
+
+
+def _options(task: Choice) -> str:
+    return _list((line(each.text) for each in task.options), 'ol type="a"')
+
+
+def _reasons(task: Choice) -> str:
+    reasons = (
+        f"{'✓' if each.right else '✗'} {line(each.text)}{block(each.why)}"
+        for each in task.options
+    )
+    return _list(reasons, 'ol type="a"')
+
+
+def _value(task: Numeric) -> str:
+    mistakes = (
+        f"{written(each.value)}{block(each.why)}" for each in task.mistakes
+    )
+    value = f"<p><strong>{written(task.value)}</strong></p>"
+    return value + _part("mistakes", _list(mistakes))
+
+
+def _points(task: Open) -> str:
+    return _part("points", _list(map(line, task.points)))
+
+
+def _stub(task: Code) -> str:
+    return f"<pre>{escape(task.stub)}</pre>"
+
+
+def _solution(task: Code) -> str:
+    return f"<pre>{escape(task.solution)}</pre>"
+
+
+def _none(task: Open | Numeric) -> str:
+    return ""
+
+
+_FRONT = {"open": _none, "choice": _options, "numeric": _none, "code": _stub}
+_BACK = {
+    "open": _points,
+    "choice": _reasons,
+    "numeric": _value,
+    "code": _solution,
+}
+
+
+def _part(name: str, html: str) -> str:
+    heading = WORDS[name]
+    return f"<h3>{heading.en} · {heading.zh}</h3>{html}"
+
+
+def _list(items: Iterable[str], tag: str = "ul") -> str:
+    inside = "".join(f"<li>{each}</li>" for each in items)
+    return f"<{tag}>{inside}</{tag.split()[0]}>"

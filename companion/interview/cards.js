@@ -1,0 +1,236 @@
+// Turns the cards of card.py into something to answer, step by step.
+
+const words = (en, zh) =>
+  [make("span", { lang: "en" }, en), make("span", { lang: "zh-CN" }, zh)];
+
+const live = (name) =>
+  make("div", { class: name, "aria-live": "polite" });
+
+const line = (state, en, zh) =>
+  make("p", { class: state }, ...words(en, zh));
+
+const copies = (element) =>
+  [...element.children].map((child) => child.cloneNode(true));
+
+// A question that is answered by pressing a button, or Enter.
+function ask(legend, ...fields) {
+  const verdict = live("verdict");
+  const form = make("form", { novalidate: "" },
+    make("fieldset", {}, make("legend", { class: "unseen" }, ...legend),
+      ...fields),
+    make("button", { type: "submit" }, ...words("Check", "对答案")), verdict);
+  return { form, verdict };
+}
+
+function answered(form, verdict, judge) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    verdict.replaceChildren(...judge());
+  });
+}
+
+// Every kind gets the question's parts and a way to mark the question.
+
+function inWords({ work, mark }) {
+  const points = work.querySelector("details.points");
+  const list = points.querySelector("ul");
+  const score = make("output");
+  const total = list.children.length;
+  const count = () => {
+    const hit = list.querySelectorAll(":checked").length;
+    score.replaceChildren(
+      ...words(`${hit} of ${total} points`, `得分点 ${hit} / ${total}`));
+    mark(hit, total);
+  };
+  for (const item of list.children)
+    item.replaceChildren(make("label", {},
+      make("input", { type: "checkbox" }),
+      make("span", {}, ...item.childNodes)));
+  list.addEventListener("change", count);
+  const rubric = make("fieldset", {},
+    make("legend", {}, ...words("Tick what you said", "勾选你答到的")));
+  list.before(rubric);
+  rubric.append(list, score);
+  points.before(make("label", { class: "draft" },
+    make("span", {}, ...words("Your answer", "你的回答")),
+    make("textarea", { rows: 4 })));
+  points.addEventListener("toggle", count, { once: true });
+}
+
+function choice({ work, prompt, mark }) {
+  const options = work.querySelector("ol.options");
+  const whys = work.querySelector("ol.whys");
+  const places = [...options.children].map((item) => {
+    const place = live("why");
+    item.replaceChildren(make("label", {},
+      make("input", { type: "radio", name: "option" }),
+      make("span", {}, ...item.childNodes)), place);
+    return place;
+  });
+  const { form, verdict } = ask(copies(prompt));
+  options.before(form);
+  form.querySelector("fieldset").append(options);
+  answered(form, verdict, () => {
+    const boxes = [...options.querySelectorAll("input")];
+    const chosen = boxes.findIndex((box) => box.checked);
+    if (chosen < 0) return [line("bad", "Choose one first.", "请先选一项。")];
+    [...whys.children].forEach((why, number) => {
+      options.children[number].classList.add(why.className);
+      places[number].append(...why.children);
+    });
+    step(work.querySelector("details.whys"), true);
+    const right = options.children[chosen].className === "right";
+    mark(right ? 1 : 0, 1);
+    return [right ? line("good", "Right.", "正确。")
+      : line("bad", "Not that one.", "选错了。")];
+  });
+}
+
+// Full-width digits, a typographic minus and commas between thousands are
+// numbers too.
+function parse(text) {
+  const plain = text.normalize("NFKC").replace("\u2212", "-").trim();
+  const grouped = /^[-+]?\d{1,3}(,\d{3})+(\.\d*)?$/.test(plain);
+  const number = Number(grouped ? plain.replaceAll(",", "") : plain);
+  return plain === "" || !Number.isFinite(number) ? null : number;
+}
+
+function numeric({ work, prompt, key, mark }) {
+  const input = make("input",
+    { type: "text", inputmode: "decimal", autocomplete: "off" });
+  const { form, verdict } = ask(copies(prompt), make("label", {},
+    make("span", {}, ...words("Your number", "你的结果")), input));
+  work.prepend(form);
+  const near = (number, value) =>
+    Math.abs(number - value) <= key.tolerance + 1e-9 * Math.abs(value);
+  answered(form, verdict, () => {
+    const number = parse(input.value);
+    input.setAttribute("aria-invalid", number === null);
+    if (number === null)
+      return [line("bad", "Type a number, such as 0.25 or 1024.",
+        "请输入一个数，例如 0.25 或 1024。")];
+    const right = near(number, key.value);
+    mark(right ? 1 : 0, 1);
+    if (right) work.querySelector("details.short").open = true;
+    if (right) return [line("good", "Right.", "正确。")];
+    const mistake = key.mistakes.findIndex((value) => near(number, value));
+    const reason = mistake < 0 ? work.querySelector("details.hint > div")
+      : work.querySelectorAll("dd")[mistake];
+    return [line("bad", "Not yet.", "还不对。"), ...copies(reason)];
+  });
+}
+
+const HOW = [[2, "It passed", "通过了"], [1, "With help", "看了提示"],
+  [0, "Not yet", "还没写出"]];
+
+function code({ work, prompt, mark }) {
+  const row = make("fieldset", { class: "how" }, make("legend", {},
+    ...words("How did it go?", "结果如何？")));
+  for (const [got, ...texts] of HOW) {
+    const box = make("input", { type: "radio", name: prompt.textContent });
+    box.addEventListener("change", () => mark(got, 2));
+    row.append(make("label", { class: "chip" }, box,
+      make("span", {}, ...words(...texts))));
+  }
+  work.querySelector("details.solution").before(make("form", {}, row));
+}
+
+const KINDS = { open: inWords, choice, numeric, code };
+
+// Opening a step shows that there is a next one.
+function step(element, skipped = false) {
+  element.hidden = skipped;
+  let next = element.nextElementSibling;
+  while (next && !next.matches(".step")) next = next.nextElementSibling;
+  if (!next) return;
+  next.hidden = false;
+  if (!next.matches("details")) step(next);
+}
+
+function unfold(work) {
+  const steps = [...work.querySelectorAll(":scope > .step")];
+  for (const each of steps.slice(1)) each.hidden = true;
+  for (const each of steps)
+    each.addEventListener("toggle", () => step(each, each.hidden),
+      { once: true });
+}
+
+// A mark as a sign, and as a word for who hears the page.
+function seal(element, { got, of }) {
+  const state = got === of ? "good" : of <= 2 && got === 0 ? "bad" : "some";
+  const [sign, said] = { good: ["✓", "right 正确"], bad: ["✗", "wrong 错误"],
+    some: ["½", "half 一半"] }[state];
+  element.className = `seal ${state}`;
+  element.textContent = of > 2 ? `${got}/${of}` : sign;
+  element.setAttribute("role", "img");
+  element.setAttribute("aria-label",
+    of > 2 ? `${got} of ${of} points 得分点` : said);
+}
+
+// Where a heading of this page stands, as a link.
+function heading(text) {
+  const same = (words_) => words_.replaceAll("’", "'")
+    .replace(/[#¶]?\s*$/, "").trim();
+  const found = [...document.querySelectorAll("h1, h2, h3, h4")]
+    .find((each) => same(each.textContent) === same(text));
+  const name = found?.closest("section[id]")?.id || found?.id;
+  return name && `#${name}`;
+}
+
+// Makes a card answer. `marked` hears each mark, from 0 to 1: of a choice and
+// a number the first one, since a second try knows more.
+function ready(item, key, store,
+  { name = item.id, link, marked = () => {} } = {}) {
+  const work = item.querySelector(".work"), { kind } = item.dataset;
+  let first = null;
+  KINDS[kind]({ work, prompt: item.querySelector(".prompt"), key,
+    mark(got, of) {
+      const again = kind === "choice" || kind === "numeric";
+      first = again && first !== null ? first : got / of;
+      store.record(name, got, of, first);
+      seal(item.querySelector(".seal"), { got, of });
+      marked(first);
+    } });
+  unfold(work);
+  const place = work.querySelector(".end .section");
+  const href = link ?? heading(place.textContent);
+  if (href) place.replaceChildren(make("a", { href }, place.textContent));
+  owned(item);
+}
+
+function owned(root) {
+  for (const each of root.querySelectorAll(
+    "input, textarea, button, select, summary"))
+    for (const [name, value] of Object.entries(OWN_KEYS))
+      each.setAttribute(name, value);
+}
+
+// Seals on all cards, now and whenever the progress changes.
+function sealed(items, store) {
+  for (const item of items)
+    item.querySelector(".tags").append(make("span", { class: "seal" }));
+  const show = () => {
+    const known = store.all();
+    for (const item of items) {
+      const place = item.querySelector(".seal");
+      if (known[item.id]) seal(place, known[item.id]);
+      else place.replaceChildren();
+    }
+  };
+  store.listen(show);
+  show();
+}
+
+// Opens the card that the address names.
+function called(open) {
+  const go = () => {
+    const item = document.getElementById(location.hash.slice(1));
+    if (!item?.matches(".question")) return;
+    open?.(item);
+    item.querySelector("details").open = true;
+    item.scrollIntoView();
+    item.querySelector("summary").focus({ preventScroll: true });
+  };
+  addEventListener("hashchange", go);
+  go();
+}

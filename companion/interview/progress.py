@@ -1,0 +1,191 @@
+"""What a learner has answered: one small SQLite file in the user's folder.
+
+Every answer is one row in a transaction of its own, so that a process which is
+killed loses nothing that it has shown, and two at once wait for each other. A
+file that is damaged is kept under another name; nothing is ever overwritten.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import FileLock
+from platformdirs import user_data_path
+
+VERSION = 1
+"""Of the table below; a larger one was written by a newer companion."""
+
+PATIENCE = 10.0
+"""Seconds to wait for another process that is writing."""
+
+SCHEMA = """
+CREATE TABLE answers (
+    question TEXT NOT NULL,
+    at REAL NOT NULL CHECK (at BETWEEN 0 AND 1e11),
+    mark REAL NOT NULL CHECK (mark BETWEEN 0 AND 1),
+    language TEXT NOT NULL,
+    source TEXT NOT NULL
+)
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer.
+
+    Attributes:
+        question: The id of the question.
+        at: When, in seconds since 1970, UTC.
+        mark: From 0 to 1.
+        language: en, zh or both.
+        source: Where it was asked: quiz, mock or review.
+    """
+
+    question: str
+    at: float
+    mark: float
+    language: str
+    source: str
+
+
+class Progress:
+    """The file of answers, open.
+
+    Attributes:
+        path: Where it lies.
+        kept: Where a damaged file lies that was found in its place, or None.
+    """
+
+    def __init__(self, path: Path):
+        """Opens the file, or begins one.
+
+        Raises:
+            ValueError: it was written by a newer version, or is the database
+                of another program.
+            OSError: it cannot be read or written.
+        """
+        self.path, self.kept = path, None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Under the lock, so that of two processes only one sets it aside.
+        with _told(path), FileLock(f"{path}.lock", timeout=PATIENCE):
+            if path.exists() and not _sound(path):
+                self.kept = _set_aside(path)
+            self._connection = _connected(path)
+            try:
+                _prepare(self._connection, path)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def add(self, answer: Answer) -> None:
+        """Remembers an answer; once this returns, it is on the disk.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with _told(self.path), _transaction(self._connection):
+            self._connection.execute(
+                "INSERT INTO answers VALUES (?, ?, ?, ?, ?)", astuple(answer)
+            )
+
+    def answers(self) -> list[Answer]:
+        """All answers, the oldest first.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        columns = "question, at, mark, language, source"
+        with _told(self.path):
+            rows = self._connection.execute(
+                f"SELECT {columns} FROM answers ORDER BY at, rowid"
+            )
+            return [Answer(*row) for row in rows]
+
+    def close(self) -> None:
+        """Lets the file go."""
+        self._connection.close()
+
+
+def place() -> Path:
+    """Where the file lies on this machine."""
+    return user_data_path("companion") / "progress.sqlite3"
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    # Without implicit transactions: each is begun where it is written.
+    return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+
+
+def _sound(path: Path) -> bool:
+    connection = _connected(path)
+    try:
+        found = connection.execute("PRAGMA quick_check").fetchall()
+    except sqlite3.OperationalError:
+        raise  # It cannot be read now; that says nothing about what is in it.
+    except sqlite3.DatabaseError:
+        return False
+    finally:
+        connection.close()
+    return found == [("ok",)]
+
+
+def _set_aside(path: Path) -> Path:
+    """Renames a damaged file, with the journal that belongs to it."""
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    kept = path.with_name(f"{path.stem}-damaged-{stamp}{path.suffix}")
+    number = 1
+    while kept.exists():
+        number += 1
+        kept = kept.with_name(
+            f"{path.stem}-damaged-{stamp}-{number}{path.suffix}"
+        )
+    journal = Path(f"{path}-journal")
+    if journal.exists():
+        journal.rename(f"{kept}-journal")
+    return path.rename(kept)
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Makes the table if there is none, and refuses what it cannot read."""
+    with _transaction(connection):
+        ((version,),) = connection.execute("PRAGMA user_version")
+        ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
+        if version > VERSION:
+            raise ValueError(
+                f"progress: expected version {VERSION} or older, got "
+                f"{version} in {path}. A newer companion wrote it; use that "
+                "one. It was left as it is"
+            )
+        if version == 0 and tables:
+            raise ValueError(
+                f"progress: expected a file of answers, got {path}, the "
+                "database of another program. It was left as it is"
+            )
+        if version == 0:
+            connection.execute(SCHEMA)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        # On a full disk SQLite has rolled back by itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turns what SQLite says into an error that names the file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise OSError(f"progress: {path}: {error}") from error

@@ -1,0 +1,71 @@
+"""When to ask again: what is due today, by FSRS.
+
+Nothing is stored for it. A question's state follows from its answers, so that
+it cannot disagree with them. FSRS is the scheduler of Anki; the package
+``fsrs`` is its authors' own.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from fsrs import Card, Rating, Scheduler
+
+from companion.interview.mock import GOOD, WEAK
+from companion.interview.progress import Answer
+from companion.interview.question import Question
+
+# Whole days only, and the same ones each time.
+SCHEDULER = Scheduler(
+    learning_steps=(), relearning_steps=(), enable_fuzzing=False
+)
+
+
+def cards(answers: Iterable[Answer]) -> dict[str, Card]:
+    """The state of each question that was answered, by its id.
+
+    ``answers`` come the oldest first.
+    """
+    found: dict[str, Card] = {}
+    for answer in answers:
+        # The number of a card is for who stores cards. Without one, it waits
+        # for the clock.
+        card = found.get(answer.question) or Card(card_id=0)
+        when = datetime.fromtimestamp(answer.at, UTC)
+        found[answer.question], _ = SCHEDULER.review_card(
+            card, rating(answer.mark), when
+        )
+    return found
+
+
+def rating(mark: float) -> Rating:
+    """What a mark is to FSRS; a right answer says nothing of ease."""
+    if mark < WEAK:
+        return Rating.Again
+    return Rating.Good if mark >= GOOD else Rating.Hard
+
+
+def due(
+    questions: Sequence[Question], answers: Iterable[Answer], now: datetime
+) -> list[Question]:
+    """The questions to repeat on the day of ``now``, the longest due first.
+
+    The day is that of the learner's own clock; one never answered is not due.
+    """
+    states, today = cards(answers), now.astimezone().date()
+    ready = [
+        question
+        for question in questions
+        if question.id in states
+        and states[question.id].due.astimezone().date() <= today
+    ]
+    return sorted(ready, key=lambda question: states[question.id].due)
+
+
+def next_due(
+    questions: Sequence[Question], answers: Iterable[Answer]
+) -> datetime | None:
+    """When the next of the questions is due; None if none was answered."""
+    states = cards(answers)
+    return min(
+        (states[q.id].due for q in questions if q.id in states), default=None
+    )

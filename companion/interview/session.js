@@ -1,0 +1,119 @@
+// A mock interview: one question after the other, a clock, and a report.
+
+const clock = (seconds) => [seconds / 60, seconds % 60]
+  .map((part) => String(Math.floor(part)).padStart(2, "0")).join(":");
+
+// Counts only what is not paused, and judges nothing.
+function timer() {
+  let before = 0, since = Date.now();
+  const seconds = () =>
+    Math.round((before + (since === null ? 0 : Date.now() - since)) / 1000);
+  const shown = make("span", { role: "timer" });
+  const tick = () => { shown.textContent = clock(seconds()); };
+  const ticking = setInterval(tick, 1000);
+  const pause = button("Pause", "暂停", () => {
+    if (since === null) since = Date.now();
+    else { before += Date.now() - since; since = null; }
+    pause.replaceChildren(...since === null ? words("Go on", "继续")
+      : words("Pause", "暂停"));
+    pause.setAttribute("aria-pressed", since === null);
+    tick();
+  });
+  tick();
+  return { shown, pause, seconds, stop: () => clearInterval(ticking) };
+}
+
+// One card at a time; `done` hears how many seconds it took.
+function session(place, cards, minutes, done) {
+  const time = timer();
+  const where = make("span", { class: "where" });
+  const end = () => {
+    time.stop();
+    done(time.seconds());
+  };
+  let at = -1;
+  const next = button("Next question", "下一题", () => {
+    at += 1;
+    if (at === cards.length) return end();
+    cards.forEach((card, each) => { card.hidden = each !== at; });
+    cards[at].querySelector("details").open = true;
+    where.replaceChildren(...words(`Question ${at + 1} of ${cards.length}`,
+      `第 ${at + 1} / ${cards.length} 题`));
+    if (at === cards.length - 1)
+      next.replaceChildren(...words("To the report", "查看报告"));
+    cards[at].querySelector("summary").focus({ preventScroll: true });
+    bar.scrollIntoView({ block: "nearest" });
+  });
+  const bar = make("p", { class: "bar" }, where,
+    make("span", {}, time.shown, ` / ${clock(60 * minutes)}`), time.pause,
+    button("End", "结束", end));
+  place.replaceChildren(make("div", { class: "session" }, bar, make("ol", { class: "questions" }, ...cards),
+  make("p", { class: "buttons" }, next)));
+  next.click();
+}
+
+// The whole interview. `asked` has the facts of the picked questions, `card`
+// that makes a card of one, its `key` and `link`, and how to link to things.
+function interview(place, asked, again) {
+  const { facts, minutes, card, key, link, store } = asked;
+  const cards = facts.map(card), marks = {};
+  cards.forEach((each, number) => {
+    const fact = facts[number], name = fact.id;
+    each.removeAttribute("id"); // The list has this name already.
+    each.querySelector(".number").textContent = number + 1;
+    each.querySelector(".tags").append(make("span", { class: "seal" }));
+    ready(each, key(fact), store, { name, link: link(fact),
+      marked: (mark) => { marks[name] = mark; } });
+  });
+  session(place, cards, minutes, (seconds) =>
+    reported(place, asked, { marks, seconds, cards }, again));
+  owned(place);
+}
+
+const NAMED = { concept: "概念", derivation: "推导", number: "计算",
+  code: "手写", debug: "排错", systems: "系统" };
+
+const part = (en, zh, items, name = "listed") => items.length
+  ? [make("h4", {}, ...words(en, zh)), make("ul", { class: name }, ...items)]
+  : [];
+
+// Strengths, gaps, and what to read again; `linked` knows where that stands.
+function reported(place, asked, { marks, seconds, cards }, again) {
+  const { facts, minutes, seed, linked } = asked;
+  const found = report(facts, marks);
+  const answered = Object.keys(marks).length, took = clock(seconds);
+  const percent = Math.round(100 * found.mark);
+  const [mean, mean_zh] = found.mark === null ? ["", ""]
+    : [`, ${percent} % on average`, `，平均得分率 ${percent} %`];
+  const item = (...children) => make("li", {}, ...children);
+  const name = (each) => item(...each in NAMED ? words(each, NAMED[each])
+    : [linked.chapter(each)]);
+  const title = make("h3", { tabindex: -1 }, ...words("Report", "面试报告"));
+  place.replaceChildren(make("div", { class: "report" }, title,
+    line("says", `${answered} of ${facts.length} answered${mean}, ${took} of `
+      + `${minutes} min. Seed ${seed}.`,
+    `作答 ${answered} / ${facts.length} 题${mean_zh}，用时 ${took}`
+      + `（计划 ${minutes} 分钟）。种子 ${seed}。`),
+    ...part("Strengths", "强项", found.strengths.map(name)),
+    ...part("Gaps", "弱项", found.gaps.map(name)),
+    ...part("Read again", "建议重读", found.reread.map(([chapter, sections]) =>
+      item(linked.chapter(chapter), make("ul", {}, ...sections.map((each) =>
+        item(linked.section(chapter, each))))))),
+    ...part("Asked", "本次题目", facts.map(({ id }, number) => item(
+      make("span", { class: "share" }, id in marks
+        ? `${Math.round(100 * marks[id])} %` : "—"),
+      linked.question(id, copies(cards[number].querySelector(".prompt"))))),
+    "asked"),
+    make("p", { class: "buttons" }, button("Print", "打印", () => printed(place)),
+      button("Another one", "再来一次", again))));
+  owned(place);
+  title.focus();
+}
+
+// The report alone goes onto paper.
+function printed(place) {
+  place.dataset.printed = "";
+  addEventListener("afterprint", () => place.removeAttribute("data-printed"),
+    { once: true });
+  print();
+}

@@ -1,0 +1,206 @@
+"""A row of questions in a terminal, remembered answer by answer."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.text import Text as Styled
+
+from companion.interview.progress import Answer, Progress, place
+from companion.interview.question import Question
+from companion.interview.terminal import Screen
+from companion.interview.terminal_ask import ask, explain
+from companion.interview.words import ASKS, LEVEL
+
+STOPPED = 130
+"""The exit code after Ctrl-C, as shells say it."""
+
+
+class Session:
+    """Asks, remembers, and ends politely whenever the learner wants.
+
+    Where nothing can be remembered it says so once, and goes on.
+
+    Args:
+        source: quiz, mock or review.
+
+    Attributes:
+        marks: What was answered so far, by question.
+        seconds: What each of these took.
+        status: The exit code of the process.
+    """
+
+    def __init__(self, screen: Screen, source: str):
+        self.screen, self.source = screen, source
+        self.marks: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}
+        self.status = 0
+        self.progress: Progress | None = None
+        try:
+            self.progress = opened(screen)
+        except (OSError, ValueError) as error:
+            self._forget(error)
+
+    def answers(self) -> list[Answer]:
+        """What was ever answered, the oldest first; none if it is lost."""
+        try:
+            return [] if self.progress is None else self.progress.answers()
+        except OSError as error:
+            self._forget(error)
+            return []
+
+    def ask_all(
+        self,
+        questions: Sequence[Question],
+        *,
+        then: Callable[[Screen, Question], None] = explain,
+        minutes: int = 0,
+    ) -> bool:
+        """Asks one after the other; whether it came to the end.
+
+        Args:
+            questions: Which, and in which order.
+            then: What is shown after an answer was marked.
+            minutes: Of how many the time is shown; 0: it is not shown.
+        """
+        begin = time.monotonic()
+
+        def step(number: int, question: Question) -> None:
+            start = time.monotonic()
+            of = f"{clock(start - begin)} / {clock(60.0 * minutes)}"
+            place = f"{number}/{len(questions)}"
+            title(self.screen, place, question, of if minutes else "")
+            mark = ask(self.screen, question)
+            self.seconds[question.id] = time.monotonic() - start
+            self._remember(question, mark)
+            then(self.screen, question)
+
+        return self._one_by_one(questions, step)
+
+    def explain_all(self, questions: Sequence[Question]) -> bool:
+        """Shows the answers one after the other; whether all were shown."""
+
+        def step(number: int, question: Question) -> None:
+            title(self.screen, f"{number}/{len(questions)}", question)
+            self.screen.show(question.prompt, style="bold")
+            explain(self.screen, question)
+
+        return self._one_by_one(questions, step)
+
+    def close(self) -> None:
+        """Says what was done, and where it is remembered."""
+        given = list(self.marks.values())
+        if given:
+            mean = 100 * sum(given) / len(given)
+            self.screen.console.print()
+            self.screen.say(
+                f"Answered: {len(given)}, on average {mean:.0f} %",
+                f"答了 {len(given)} 题，平均 {mean:.0f} %",
+                "bold",
+            )
+        if self.progress is not None:
+            if given:
+                said = str(self.progress.path)
+                self.screen.say(f"Remembered in {said}", f"已记录在 {said}")
+            self.progress.close()
+
+    def _one_by_one(
+        self,
+        questions: Sequence[Question],
+        step: Callable[[int, Question], None],
+    ) -> bool:
+        try:
+            for number, question in enumerate(questions, 1):
+                step(number, question)
+                if number < len(questions):
+                    self.screen.ask(
+                        "Enter: next, q: stop", "Enter：下一题，q：结束"
+                    )
+            return True
+        except EOFError:
+            self.screen.console.print()
+        except KeyboardInterrupt:
+            self.screen.console.print()
+            self.status = STOPPED
+        return False
+
+    def _remember(self, question: Question, mark: float) -> None:
+        self.marks[question.id] = mark
+        if self.progress is not None:
+            language = self.screen.language
+            answer = Answer(
+                question.id, time.time(), mark, language, self.source
+            )
+            try:
+                self.progress.add(answer)
+            except OSError as error:
+                self._forget(error)
+
+    def _forget(self, error: Exception) -> None:
+        if self.progress is not None:
+            self.progress.close()
+            self.progress = None
+        self.screen.say(
+            f"Your answers are not remembered from here on: {error}",
+            f"从现在起不再记录你的回答：{error}",
+            "yellow",
+        )
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, as 1:05."""
+    whole, rest = divmod(int(seconds), 60)
+    return f"{whole}:{rest:02}"
+
+
+def title(
+    screen: Screen, number: str, question: Question, told: str = ""
+) -> None:
+    """A line on a question: its place, chapter, level, kind and minutes."""
+    level = LEVEL[question.level]
+    asks = ASKS[question.asks]
+    screen.console.print()
+    parts = [
+        number,
+        question.chapter,
+        screen.words(level.en, level.zh),
+        screen.words(asks.en, asks.zh),
+        screen.words(f"{question.minutes} min", f"{question.minutes} 分钟"),
+        told,
+    ]
+    shown = " | ".join(part for part in parts if part)
+    screen.line(Styled(shown), style="dim")
+
+
+def answers_of(screen: Screen) -> list[Answer]:
+    """What was ever answered, the oldest first.
+
+    Raises:
+        ValueError, OSError: as ``Progress``.
+    """
+    progress = opened(screen)
+    try:
+        return progress.answers()
+    finally:
+        progress.close()
+
+
+def opened(screen: Screen) -> Progress:
+    """The learner's answers; says so if a damaged file was kept aside.
+
+    Raises:
+        ValueError, OSError: as ``Progress``.
+    """
+    progress = Progress(place())
+    if progress.kept is not None:
+        _told_kept(screen, progress.kept)
+    return progress
+
+
+def _told_kept(screen: Screen, kept: Path) -> None:
+    screen.say(
+        f"The file of your answers was damaged. It is kept as {kept}; "
+        "a new one begins.",
+        f"记录文件已损坏，原文件保留为 {kept}；现在开始一个新文件。",
+        "yellow",
+    )

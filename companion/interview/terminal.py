@@ -1,0 +1,107 @@
+"""A terminal: what is printed there, in which language, and what is typed.
+
+Lines are as wide as the terminal, and at most 80 cells. Colour only stresses:
+what it says a word or a sign says too.
+"""
+
+import io
+import shutil
+import sys
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text as Styled
+
+from companion.interview.table import Text
+from companion.interview.terminal_text import paragraphs, wrapped
+
+WIDEST = 80
+LANGUAGES = {"en": ("en",), "zh": ("zh",), "both": ("en", "zh")}
+
+
+class Screen:
+    """Prints the bank's texts in the languages of a learner.
+
+    Args:
+        language: en, zh or both.
+    """
+
+    def __init__(self, language: str):
+        if language not in LANGUAGES:
+            raise ValueError(
+                f"language: expected one of {', '.join(LANGUAGES)}, "
+                f"got {language!r}"
+            )
+        self.language = language
+        size = shutil.get_terminal_size()
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A question mark is better than no quiz where 中 cannot be shown.
+            sys.stdout.reconfigure(errors="replace")
+        self.console = Console(
+            width=min(size.columns, WIDEST), height=size.lines, highlight=False
+        )
+
+    def texts(self, text: Text) -> list[str]:
+        """A text in the languages that are shown."""
+        return [getattr(text, each) for each in LANGUAGES[self.language]]
+
+    def words(self, en: str, zh: str) -> str:
+        """A few words of our own, on one line if both are shown."""
+        return " · ".join(self.texts(Text(en, zh)))
+
+    def show(self, text: Text, mark: str = "", style: str = "") -> None:
+        """A text of the bank; ``mark`` stands before it, the rest hangs."""
+        for each in self.texts(text):
+            for paragraph in paragraphs(each):
+                self.line(paragraph, mark, style)
+                mark = " " * cell_len(mark)
+
+    def say(self, en: str, zh: str, style: str = "") -> None:
+        """A line of our own."""
+        self.line(Styled(self.words(en, zh)), style=style)
+
+    def line(self, text: Styled, mark: str = "", style: str = "") -> None:
+        """Wraps a text and prints it."""
+        room = max(2, self.console.width - cell_len(mark))
+        for piece in wrapped(text, room):
+            self.console.print(Styled(mark) + piece, style=style)
+            mark = " " * cell_len(mark)
+
+    def heading(self, text: Text) -> None:
+        """Something new begins."""
+        self.console.print()
+        self.say(text.en, text.zh, "bold")
+
+    def code(self, source: str) -> None:
+        """Python, in colour where there is some."""
+        coloured = Syntax(source, "python", theme="ansi_dark").highlight(source)
+        coloured.rstrip()
+        self.console.print()
+        self.console.print(coloured, overflow="fold")
+        self.console.print()
+
+    def ask(self, en: str, zh: str) -> str:
+        """Asks for a line; q, Ctrl-D and the end of a file end the quiz.
+
+        Raises:
+            EOFError: it is to end.
+            KeyboardInterrupt: Ctrl-C.
+        """
+        self.console.print()
+        *above, last = wrapped(Styled(self.words(en, zh)), self._room)
+        for line in above:
+            self.console.print(line, style="yellow")
+        self.console.print(last, style="yellow", end=" > ")
+        typed = input()
+        if not sys.stdin.isatty():
+            # Nobody has pressed Enter here.
+            self.console.print()
+        if typed.strip().lower() == "q":
+            raise EOFError
+        return typed
+
+    @property
+    def _room(self) -> int:
+        # Beside the last line of a prompt somebody types.
+        return max(2, self.console.width - 8)

@@ -1,0 +1,183 @@
+"""Asks one question in a terminal, and marks the answer.
+
+A choice and a number are marked by their first answer, words and code by who
+gave them: against the points, and with the contracts.
+"""
+
+import math
+import re
+from string import ascii_lowercase
+from unicodedata import normalize
+
+from rich.text import Text as Styled
+
+from companion.interview.question import Numeric, Question
+from companion.interview.table import Text
+from companion.interview.terminal import Screen
+from companion.interview.words import WORDS, written
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I | re.ASCII)
+_GROUPED = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
+
+
+def ask(screen: Screen, question: Question) -> float:
+    """Puts a question and returns the mark of the answer, from 0 to 1.
+
+    Raises:
+        EOFError, KeyboardInterrupt: as ``Screen.ask``.
+    """
+    screen.show(question.prompt, style="bold")
+    mark = _ASK[question.kind](screen, question)
+    sign, style = {1: ("✓", "green"), 0: ("✗", "red")}.get(mark, ("◐", ""))
+    screen.line(Styled(f"{sign} {100 * mark:.0f} %"), style=style)
+    return mark
+
+
+def explain(screen: Screen, question: Question) -> None:
+    """The long answer, what is often said instead, and what comes next."""
+    if question.kind != "open":
+        _short(screen, question)
+    screen.heading(WORDS["answer"])
+    screen.show(question.answer)
+    if question.kind in ("open", "code"):
+        screen.heading(WORDS["slip"])
+        screen.show(question.task.slip.wrong, "✗ ")
+        screen.show(question.task.slip.why, "→ ")
+    screen.heading(WORDS["follow"])
+    for each in question.follow:
+        screen.show(each, "· ")
+    screen.heading(WORDS["section"])
+    screen.line(Styled(f"{question.chapter}: {question.section}"))
+    screen.line(Styled(f"[{question.proof}]"))
+
+
+def parse(text: str) -> float | None:
+    """A typed number, or None; the page reads numbers in the same way.
+
+    Full-width digits, a typographic minus and commas between thousands are
+    numbers too.
+    """
+    plain = normalize("NFKC", text).replace("\N{MINUS SIGN}", "-").strip()
+    if _GROUPED.fullmatch(plain):
+        plain = plain.replace(",", "")
+    number = float(plain) if _NUMBER.fullmatch(plain) else math.inf
+    return number if math.isfinite(number) else None
+
+
+def _short(screen: Screen, question: Question) -> None:
+    screen.heading(WORDS["short"])
+    screen.show(question.short)
+
+
+def _open(screen: Screen, question: Question) -> float:
+    points = question.task.points
+    screen.ask("Say it aloud, then Enter", "先说出你的回答，再按 Enter")
+    _short(screen, question)
+    screen.ask("Enter: the points", "Enter：看得分点")
+    for number, point in enumerate(points, 1):
+        screen.show(point, f"{number}. ")
+    while True:
+        typed = screen.ask(
+            "Which did you say? 1 3, a for all, Enter for none",
+            "答到了哪几点？如 1 3，a 全部，Enter 没有",
+        )
+        said = _ticked(typed, len(points))
+        if said is not None:
+            return len(said) / len(points)
+        screen.say(
+            f"Numbers from 1 to {len(points)}, please.",
+            f"请输入 1 到 {len(points)} 的编号。",
+        )
+
+
+def _ticked(typed: str, total: int) -> set[int] | None:
+    """The numbers of a line, or None if it has something else."""
+    words = re.split(r"[\s,;、]+", normalize("NFKC", typed).strip().lower())
+    known = {str(number): number for number in range(1, total + 1)}
+    if words == ["a"]:
+        return set(known.values())
+    words = [word for word in words if word]
+    return {known[w] for w in words} if known.keys() >= set(words) else None
+
+
+def _choice(screen: Screen, question: Question) -> float:
+    options = dict(zip(ascii_lowercase, question.task.options, strict=False))
+    for letter, option in options.items():
+        screen.show(option.text, f"{letter}) ")
+    while True:
+        typed = screen.ask(
+            "Your letter; Enter: I do not know", "选哪一项？Enter：不知道"
+        )
+        letter = normalize("NFKC", typed).strip().lower().rstrip(")")
+        if not letter or letter in options:
+            break
+        screen.say(
+            f"One of {', '.join(options)}, please.",
+            f"请输入 {'、'.join(options)} 之一。",
+        )
+    for each, option in options.items():
+        sign, style = ("✓", "green") if option.right else ("✗", "red")
+        yours = screen.words("yours", "你选的")
+        named = f"{sign} {each}" + (f" ({yours})" if each == letter else "")
+        screen.line(Styled(named), style=style)
+        screen.show(option.why, "  ")
+    return float(bool(letter) and options[letter].right)
+
+
+def _numeric(screen: Screen, question: Question) -> float:
+    task, first = question.task, None
+    while True:
+        typed = screen.ask(
+            "Your number; Enter: show it", "你的结果？Enter：看答案"
+        )
+        number = parse(typed)
+        if number is not None and _near(task, number, task.value):
+            return 1.0 if first is None else 0.0
+        if not typed.strip():
+            screen.line(Styled(written(task.value)), style="bold")
+            return 0.0
+        if number is None:
+            screen.say(
+                "Type a number, such as 0.25 or 1024.",
+                "请输入一个数，例如 0.25 或 1024。",
+            )
+            continue
+        first = number if first is None else first
+        screen.say("Not yet.", "还不对。", "red")
+        screen.show(_reason(task, number))
+
+
+def _reason(task: Numeric, number: float) -> Text:
+    for mistake in task.mistakes:
+        if _near(task, number, mistake.value):
+            return mistake.why
+    return task.hint
+
+
+def _near(task: Numeric, number: float, value: float) -> bool:
+    return abs(number - value) <= task.tolerance + 1e-9 * abs(value)
+
+
+def _code(screen: Screen, question: Question) -> float:
+    task = question.task
+    screen.code(f"import torch\n\n# checks: {task.component}\n{task.stub}")
+    screen.say(
+        "Write it into a file, with the comment above it. Then run",
+        "写到一个文件里，保留函数上面那行注释，再运行",
+    )
+    screen.line(Styled("python -m companion check FILE.py"), "  ")
+    screen.ask("Enter: a solution", "Enter：看一种解法")
+    screen.code(task.solution)
+    marks = {"1": 1.0, "2": 0.5, "3": 0.0}
+    while True:
+        typed = screen.ask(
+            "1: mine passed, 2: with help, 3: not",
+            "1：一次通过，2：看了提示，3：没有",
+        )
+        mark = marks.get(normalize("NFKC", typed).strip())
+        if mark is not None:
+            return mark
+        screen.say("1, 2 or 3, please.", "请输入 1、2 或 3。")
+
+
+_ASK = {"open": _open, "choice": _choice, "numeric": _numeric, "code": _code}

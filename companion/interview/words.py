@@ -1,0 +1,75 @@
+"""The words of the interview's pages, and texts in both languages as HTML."""
+
+from companion.interview.markup import to_html, to_line
+from companion.interview.table import Text
+
+LEVEL = {
+    "junior": Text("junior", "初级"),
+    "mid": Text("mid", "中级"),
+    "senior": Text("senior", "高级"),
+}
+ASKS = {
+    "concept": Text("concept", "概念"),
+    "derivation": Text("derivation", "推导"),
+    "number": Text("number", "计算"),
+    "code": Text("code", "手写"),
+    "debug": Text("debug", "排错"),
+    "systems": Text("systems", "系统"),
+}
+WORDS = {
+    **LEVEL,
+    **ASKS,
+    "points": Text("Key points", "得分点"),
+    "whys": Text("Each option", "逐项解析"),
+    "hint": Text("Hint", "提示"),
+    "solution": Text("A solution", "参考实现"),
+    "short": Text("In 30 seconds", "30 秒回答"),
+    "answer": Text("In three minutes", "三分钟回答"),
+    "slip": Text("Often said", "常见的错误回答"),
+    "mistakes": Text("Typical wrong numbers", "常见的错误结果"),
+    "notes": Text("What the notes answered", "笔记是怎么答的"),
+    "missing": Text("Wrong or missing", "错误或遗漏"),
+    "decides": Text("The number that decides", "关键数字"),
+    "follow": Text("Asked next", "追问"),
+    "right": Text("Right.", "正确。"),
+    "wrong": Text("Wrong.", "错误。"),
+    "why": Text("Why it is wrong", "错在哪里"),
+    "proof": Text("Proved by", "依据"),
+    "section": Text("Taught in", "出处"),
+    "self": Text("Link to this question", "本题链接"),
+    "run": Text("Run it", "运行检查"),
+    "practise": Text("In a notebook", "在 notebook 中"),
+    "correct": Text("correct", "正确"),
+    "incomplete": Text("incomplete", "不完整"),
+    "partly wrong": Text("partly wrong", "部分错误"),
+    "unanswered": Text("unanswered", "未作答"),
+    "where": Text("Where", "位置"),
+    "asked": Text("Asked", "问题"),
+    "verdict": Text("Verdict", "评价"),
+}
+VERDICTS = {**WORDS, "wrong": Text("wrong", "错误")}
+
+
+def line(text: Text) -> str:
+    """A text of one paragraph in both languages, side by side."""
+    en, zh = to_line(text.en), to_line(text.zh)
+    return f'<span lang="en">{en}</span><span lang="zh-CN">{zh}</span>'
+
+
+def block(text: Text) -> str:
+    """A text in both languages, one below the other."""
+    en, zh = to_html(text.en), to_html(text.zh)
+    return f'<div lang="en">{en}</div><div lang="zh-CN">{zh}</div>'
+
+
+def folded(name: str, html: str, kind: str = "step") -> str:
+    """A part of a card that opens under its name."""
+    return (
+        f'<details class="{name} {kind}"><summary>{line(WORDS[name])}</summary>'
+        f"<div>{html}</div></details>"
+    )
+
+
+def written(value: float) -> str:
+    """A number as people write it: thousands apart, and a real minus."""
+    return f"{value:,.10g}".replace("-", "\N{MINUS SIGN}")

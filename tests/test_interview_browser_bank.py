@@ -1,0 +1,410 @@
+"""The bank page and the mock interview in a browser, opened from disk."""
+
+import random
+import re
+
+import pytest
+from test_interview_browser import CONTRAST, DARK, LIGHT, go_to
+
+from companion import CHAPTERS, interview
+from companion.interview import bank, notes, overview
+from companion.interview.markup import to_plain
+from companion.interview.mock import pick, report
+from companion.interview.page import script
+
+pytestmark = pytest.mark.browser
+
+LEVELS = ("junior", "mid", "senior")
+BOOK = {
+    word: overview.Chapter(
+        f"{number:02} · {word}",
+        f"{word}.html",
+        {q.section: f"{word}.html#there" for q in interview.load(word)},
+    )
+    for number, word in enumerate(CHAPTERS, 1)
+}
+WHOLE = {word: interview.load(word) for word in CHAPTERS}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The bank page as a build leaves it: a page, and a script a chapter."""
+    folder = tmp_path_factory.mktemp("book")
+    (folder / "bank").mkdir()
+    for word, questions in WHOLE.items():
+        text = overview.chapter_file(word, questions, BOOK[word])
+        (folder / "bank" / f"{word}.js").write_text(text, encoding="utf-8")
+    body = (
+        "<main class='bd-article'><section><h1>Interview</h1>"
+        f"<p>Before</p>{overview.mock_place()}"
+        f"{overview.overview(WHOLE, BOOK, 'bank')}{overview.answered_table()}"
+        "</section></main>"
+    )
+    asked = interview.mock(minutes=20, seed=3, language="zh").html
+    for name, inside in (("page", body), ("mock", asked)):
+        for theme, paper in (("light", LIGHT), ("dark", DARK)):
+            (folder / f"{name}-{theme}.html").write_text(
+                f'<!doctype html><html lang="en" data-theme="{theme}">'
+                '<meta charset="utf-8"><title>Bank</title>'
+                '<meta name="viewport" content="width=device-width">'
+                f'<body style="background: {paper}; color-scheme: {theme}">'
+                f"{inside}</body></html>",
+                encoding="utf-8",
+            )
+    return folder
+
+
+@pytest.fixture
+def visit(chromium, folder):
+    """Opens it; nothing may go wrong, and only files beside it are asked."""
+    contexts, faults, asked = [], [], []
+
+    def opened(name="page-light", hash="", width=900, script=True):
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900}, java_script_enabled=script
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{(folder / name).as_uri()}.html{hash}")
+        if script:
+            page.locator(".settings").first.wait_for()
+        page.asked = asked
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert faults == []
+    assert all(url.startswith(folder.as_uri()) for url in asked)
+
+
+def shown(page):
+    """The ids of the questions that are listed."""
+    return page.eval_on_selector_all(
+        ".bank .question:not([hidden])", "all => all.map((each) => each.id)"
+    )
+
+
+def select(page, name, value):
+    page.locator(".settings label", has_text=name).last.locator(
+        "select"
+    ).select_option(value)
+
+
+# The list
+
+
+def test_the_filters_leave_what_python_would_leave(visit):
+    page = visit()
+    everything = bank.course()
+    assert shown(page) == [q.id for q in everything]
+    select(page, "Chapter", "masks")
+    assert shown(page) == [q.id for q in WHOLE["masks"]]
+    assert page.locator(".bank section:visible").count() == 1
+    select(page, "Level", "senior")
+    seniors = [q.id for q in WHOLE["masks"] if q.level == "senior"]
+    assert shown(page) == seniors
+    told = page.locator(".settings output").inner_text()
+    assert told.startswith(f"{len(seniors)} of {len(everything)} questions")
+    select(page, "Chapter", "all")
+    select(page, "Level", "all")
+    select(page, "Kind", "debug")
+    assert shown(page) == [q.id for q in everything if q.asks == "debug"]
+
+
+def test_the_search_reads_prompts_topics_and_answers(visit):
+    page = visit()
+    question = WHOLE["rnn"][0]
+    (word,) = re.findall(r"\w+$", to_plain(question.answer.zh).rstrip("。"))
+    prompts = [to_plain(q.prompt.zh) for q in bank.course()]
+    assert not any(word in prompt for prompt in prompts)
+    field = page.get_by_role("searchbox")
+    field.fill(word)
+    page.wait_for_function(
+        "name => !document.getElementById(name).hidden", arg=question.id
+    )
+    assert question.id in shown(page)
+    assert len(shown(page)) < 20
+    field.fill("RoPE  ｆａｃｔｏｒ")
+    for name in shown(page):
+        card = page.locator(f"#{name}")
+        assert card.is_visible()
+    field.fill("mask zzxxyy")
+    assert shown(page) == []
+    assert page.locator(".settings output").inner_text().startswith("0 of ")
+
+
+def test_a_card_is_fetched_when_it_is_opened_and_answers(visit):
+    page = visit()
+    assert not any("/bank/" in url for url in page.asked)
+    question = next(q for q in WHOLE["masks"] if q.kind == "choice")
+    item = page.locator(f"#{question.id}")
+    select(page, "Chapter", "masks")
+    page.get_by_role("searchbox").focus()
+    go_to(page, item.locator("summary").first)
+    page.keyboard.press("Enter")
+    item.get_by_role("radio").first.check()
+    item.get_by_role("button").click()
+    told = item.locator(".verdict").inner_text()
+    assert told.startswith(("Right.", "Not that one."))
+    assert [
+        u for u in page.asked if "/bank/" in u and "masks.js" not in u
+    ] == []
+    taking = item.locator("summary, input, button")
+    kept = item.locator('[data-lm-suppress-shortcuts="true"]')
+    assert kept.count() == taking.count()
+    item.locator("details.short > summary").click()
+    item.locator("details.answer > summary").click()
+    item.locator("details.follow > summary").click()
+    assert item.locator(".section a").get_attribute("href").startswith("masks")
+
+
+def test_a_card_that_does_not_come_says_where_else_it_is(visit, folder):
+    page = visit()
+    name, file = WHOLE["masks"][0].id, folder / "bank" / "masks.js"
+    away = file.rename(folder / "away.js")
+    page.locator(f"#{name} summary").first.click()
+    link = page.locator(f"#{name} .work a")
+    assert link.get_attribute("href") == f"masks.html#{name}"
+    away.rename(file)
+    page.locator(f"#{name} summary").first.click()
+    page.locator(f"#{name} summary").first.click()
+    page.locator(f"#{name} .work details").first.wait_for()
+
+
+def test_an_address_opens_its_question_whatever_is_filtered(visit):
+    name = WHOLE["blocks"][2].id
+    page = visit(hash=f"#{name}")
+    item = page.locator(f"#{name}")
+    item.locator(".work details").first.wait_for()
+    select(page, "Chapter", "rnn")
+    assert not item.is_visible()
+    page.evaluate("location.hash = ''")
+    page.evaluate(f"location.hash = '{name}'")
+    item.locator(".work").wait_for()
+    assert len(shown(page)) == len(bank.course())
+
+
+def test_a_row_of_the_notes_table_opens_its_question(visit):
+    page = visit()
+    note = notes.read()[0]
+    page.locator(f".noted a[href='#{note.master}']").first.click()
+    told = page.locator(f"#{note.master} details.notes > div")
+    told.wait_for()
+    assert note.where in told.inner_text()
+    assert not page.locator(f"#{note.master} details.short").is_visible()
+
+
+def test_without_scripts_each_question_leads_to_its_chapter(visit):
+    page = visit(script=False)
+    links = page.locator(".bank a.prompt")
+    assert links.count() == len(bank.course())
+    question = WHOLE["masks"][0]
+    link = page.locator(f"#{question.id} a.prompt")
+    assert link.is_visible()
+    assert link.get_attribute("href") == f"masks.html#{question.id}"
+    assert "needs scripts" in page.locator(".mock-place").inner_text()
+
+
+def test_the_language_is_one_for_the_whole_page(visit):
+    page = visit()
+    page.get_by_role("radio", name="中文", exact=True).first.check()
+    for box in page.get_by_role("radio", name="中文", exact=True).all():
+        assert box.is_checked()
+    english = page.locator("body [lang=en]").and_(page.locator(":visible"))
+    assert english.count() == 0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_bank_page_fits_a_phone_and_can_be_read(visit, theme):
+    page = visit(f"page-{theme}", width=390)
+    page.locator(".bank summary").first.click()
+    page.locator(".work details").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate(CONTRAST) >= 4.5
+    begin(page, seed=7)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.get_by_role("button", name="End").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate(CONTRAST) >= 4.5
+
+
+# The mock interview
+
+
+def test_the_page_picks_and_reports_as_python_does(chromium):
+    draw = random.Random(5)
+    asked, expected = [], []
+    for _ in range(40):
+        wanted = {
+            "level": draw.choice(LEVELS),
+            "minutes": draw.choice([12, 30, 45, 60, 300]),
+            "chapters": draw.sample(CHAPTERS, draw.randrange(4)),
+            "seed": draw.choice([0, 1, 2**32 - 1, draw.randrange(2**32)]),
+        }
+        picked = pick(bank.course(), **wanted)
+        marks = {
+            question.id: draw.choice([0, 0.25, 0.5, 1])
+            for question in picked
+            if draw.random() < 0.8
+        }
+        said = report(picked, marks)
+        asked.append([wanted, marks])
+        expected.append(
+            {
+                "picked": [question.id for question in picked],
+                "mark": said.mark and round(said.mark, 9),
+                "strengths": list(said.strengths),
+                "gaps": list(said.gaps),
+                "reread": [[word, list(names)] for word, names in said.reread],
+            }
+        )
+    page = chromium.new_page()
+    page.set_content(f"<script>{script('pick')}</script>")
+    facts = [overview.facts(question) for question in bank.course()]
+    told = page.evaluate(
+        """([facts, asked]) => asked.map(([wanted, marks]) => {
+          const picked = pick(facts, wanted), said = report(picked, marks);
+          return { picked: picked.map(({ id }) => id), ...said,
+            mark: said.mark && Number(said.mark.toFixed(9)) }; })""",
+        [facts, asked],
+    )
+    page.close()
+    assert told == expected
+
+
+def begin(page, *, seed, minutes=10):
+    page.get_by_label("Seed").fill(str(seed))
+    page.get_by_label("Minutes").fill(str(minutes))
+    page.get_by_role("button", name="Begin").click()
+    page.locator(".session").wait_for()
+
+
+def answer(item, right):
+    """Answers the card in some way; returns its mark if that is known."""
+    kind = item.get_attribute("data-kind")
+    if kind == "open":
+        item.locator("details.points > summary").click()
+        for box in item.get_by_role("checkbox").all():
+            box.set_checked(right)
+    elif kind == "code":
+        name = "It passed" if right else "Not yet"
+        item.get_by_role("radio", name=name).check()
+    elif kind == "numeric":
+        item.get_by_role("textbox").fill("123456789")
+        item.get_by_role("button").click()
+    else:
+        item.get_by_role("radio").first.check()
+        item.get_by_role("button").click()
+
+
+def test_a_mock_interview_climbs_and_ends_with_a_report(visit):
+    page = visit()
+    page.get_by_role("checkbox", name="masks").check()
+    begin(page, seed=7)
+    picked = pick(
+        bank.course(), level="senior", minutes=10, chapters=["masks"], seed=7
+    )[:]
+    cards = page.locator(".session .question")
+    assert cards.count() == len(picked)
+    for number, question in enumerate(picked[:3]):
+        item = page.locator(".session .question:visible")
+        assert item.get_attribute("data-level") == question.level
+        where = page.locator(".session .where").inner_text()
+        assert where.startswith(f"Question {number + 1} of {len(picked)}")
+        assert item.locator("summary").first.evaluate(
+            "it => it === document.activeElement"
+        )
+        answer(item, right=False)
+        page.locator(".session .buttons button").click()
+    if page.locator(".session").count():
+        page.get_by_role("button", name="End").click()
+    told = page.locator(".report")
+    assert "Seed 7." in told.inner_text()
+    assert told.locator("h3").evaluate("it => it === document.activeElement")
+    assert told.locator(".asked li").count() == len(picked)
+    assert told.locator("a[href='masks.html']").count() >= 1
+    first = told.locator(".asked a").first
+    assert first.get_attribute("href") == f"#{picked[0].id}"
+    page.get_by_role("button", name="Another one").click()
+    assert page.get_by_role("button", name="Begin").is_visible()
+
+
+def test_the_clock_can_be_stopped(visit):
+    page = visit()
+    page.clock.install(time=0)
+    begin(page, seed=1)
+    timer = page.get_by_role("timer")
+    page.clock.run_for(65_000)
+    assert timer.inner_text() == "01:05"
+    page.get_by_role("button", name="Pause").click()
+    page.clock.run_for(600_000)
+    assert timer.inner_text() == "01:05"
+    page.get_by_role("button", name="Go on").click()
+    page.clock.run_for(5_000)
+    assert timer.inner_text() == "01:10"
+
+
+def test_the_first_answer_counts_in_an_interview(visit):
+    page = visit()
+    choices = [q for q in WHOLE["rnn"] if q.kind == "choice"]
+    seed = next(
+        seed
+        for seed in range(200)
+        if pick(bank.course(), chapters=["rnn"], minutes=300, seed=seed)[0]
+        in choices
+    )
+    page.get_by_role("checkbox", name="01").check()
+    begin(page, seed=seed, minutes=240)
+    item = page.locator(".session .question:visible")
+    question = pick(bank.course(), chapters=["rnn"], minutes=240, seed=seed)[0]
+    rights = [option.right for option in question.task.options]
+    for wanted in (False, True):
+        item.get_by_role("radio").nth(rights.index(wanted)).check()
+        item.get_by_role("button").click()
+    assert item.locator(".seal").inner_text() == "✓"
+    page.get_by_role("button", name="End").click()
+    assert page.locator(".share").first.inner_text() == "0 %"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "complaint"),
+    [("0", "The shortest question here takes"), ("", "The shortest question")],
+)
+def test_too_few_minutes_are_said_so(visit, minutes, complaint):
+    page = visit()
+    page.get_by_label("Minutes").fill(minutes)
+    page.locator(".mock form").evaluate("form => { form.noValidate = true; }")
+    page.get_by_role("button", name="Begin").click()
+    assert complaint in page.locator(".mock .verdict").inner_text()
+
+
+def test_only_the_report_is_printed(visit):
+    page = visit()
+    page.evaluate("window.print = () => { window.printed = true; }")
+    begin(page, seed=2)
+    page.get_by_role("button", name="End").click()
+    page.get_by_role("button", name="Print").click()
+    assert page.evaluate("window.printed")
+    page.emulate_media(media="print")
+    assert page.locator(".report").is_visible()
+    for other in (".bank", "h1", ".noted"):
+        assert not page.locator(other).is_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".bank").is_visible()
+
+
+def test_a_notebooks_mock_interview_needs_no_kernel(visit):
+    page = visit("mock-light")
+    picked = pick(bank.course(), minutes=20, seed=3)
+    assert page.locator("figure").get_attribute("data-language") == "zh"
+    page.get_by_role("button", name="开始").click()
+    item = page.locator(".session .question:visible")
+    answer_zh = item.locator(".prompt span[lang=zh-CN]").inner_text()
+    assert answer_zh
+    page.get_by_role("button", name="结束").click()
+    assert page.locator(".asked li").count() == len(picked)
+    assert "种子 3" in page.locator(".report").inner_text()

@@ -1,0 +1,77 @@
+"""What the bank says about the notes: the numbers stand in their proofs."""
+
+import ast
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import lint_bank
+import pytest
+import torch
+
+from companion import attention
+from companion.interview import notes
+
+ROOT = Path(__file__).parents[1]
+NOTES = notes.read()
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+each = pytest.mark.parametrize("note", NOTES, ids=lambda note: note.id)
+
+
+def numbers(text):
+    """The numbers of a text, without a formula's and without signs."""
+    text = re.sub(r"\$[^$]*\$|(?<=\d)[,_](?=\d{3})", "", text)
+    return {float(number) for number in NUMBER.findall(text)}
+
+
+def shown(proof):
+    """The source of a test; of a cell, with what it printed."""
+    file, separator, name = re.split("(::|#)", proof)
+    if separator == "::":
+        source = (ROOT / file).read_text(encoding="utf-8")
+        (test,) = (
+            node
+            for node in ast.parse(source).body
+            if getattr(node, "name", "") == name
+        )
+        return ast.get_source_segment(source, test)
+    path = ROOT / "book" / f"{file}.ipynb"
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    (cell,) = (cell for cell in cells if cell["id"] == name)
+    printed = ["".join(out.get("text", "")) for out in cell["outputs"]]
+    return "\n".join(["".join(cell["source"]), *printed])
+
+
+def test_all_questions_of_the_five_notes_are_answered_in_their_order():
+    places = [int(note.where.split()[1].rstrip(",")) for note in NOTES]
+    assert Counter(places) == {1: 10, 2: 7, 3: 8, 4: 22, 5: 8}
+    assert places == sorted(places)
+    assert all(note.id.startswith("note-") for note in NOTES)
+
+
+@each
+def test_the_number_that_decides_stands_in_its_proof(note):
+    assert numbers(note.number.en) <= numbers(shown(note.proof))
+
+
+@each
+def test_both_languages_give_one_number_and_the_bank_s_words(note):
+    assert numbers(note.number.en) == numbers(note.number.zh) != set()
+    assert not list(lint_bank.variants(note))
+    for language, text in lint_bank.texts(note):
+        assert bool(lint_bank.HAN.search(text)) == (language == "zh")
+        for mark in ("`", "$", "**"):
+            assert text.count(mark) % 2 == 0
+        assert not re.search(r"(?<!\*)\*(?!\*)", text)
+
+
+def test_one_new_word_of_7_changes_the_weights_of_all_7():
+    torch.manual_seed(0)
+    x = torch.randn(7, 11)
+    changed = x.clone()
+    changed[2] = torch.randn(11)
+    before = attention.attention_weights(x, x)
+    after = attention.attention_weights(changed, changed)
+    moved = ((before - after).abs().sum(-1) > 1e-3).sum()
+    assert moved == 7

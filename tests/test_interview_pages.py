@@ -1,0 +1,344 @@
+"""What is made of the bank: cards, the bank page, and the notebook's part."""
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from test_interview import written
+
+from companion import CHAPTERS, interview
+from companion.contracts import check
+from companion.interview import bank, notes, overview
+from companion.interview.card import card, work
+from companion.interview.markup import to_html
+from companion.interview.mock import pick
+from companion.interview.page import quiz
+
+ROOT = Path(__file__).parents[1]
+BOOK = {
+    word: overview.Chapter(
+        f"{number:02} · {word}", f"{word}.html", {"Interview": f"{word}.html#i"}
+    )
+    for number, word in enumerate(CHAPTERS, 1)
+}
+WORST_CASE = 150_000
+"""Bytes of a page, compressed."""
+
+
+def of(kind):
+    return [question for question in bank.course() if question.kind == kind]
+
+
+# One source
+
+
+def test_a_changed_answer_is_changed_everywhere(tmp_path, monkeypatch):
+    folder = shutil.copytree(bank.BANK, tmp_path / "bank")
+    changed, file = "Because of the zebra.", folder / "attention.toml"
+    text = file.read_text(encoding="utf-8")
+    question = bank.read(folder)["attention"][0]
+    assert text.count(question.answer.en) == 1
+    file.write_text(text.replace(question.answer.en, changed), encoding="utf-8")
+    bank.read.cache_clear()
+    monkeypatch.setattr(bank, "BANK", folder)
+
+    page = quiz(bank.read(folder)["attention"], "Questions").html
+    inside = overview.chapter_file(
+        "attention", bank.read(folder)["attention"], BOOK["attention"]
+    )
+    in_notebook = interview.show("attention")._repr_mimebundle_()["text/html"]
+    asked = interview.mock(chapters=["attention"], minutes=10_000).html
+    for told in (page, inside, in_notebook, asked):
+        assert changed in told
+        assert to_html(question.answer.en) not in told
+    bank.read.cache_clear()
+
+
+# The card
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_card_tells_all_there_is_in_both_languages(chapter):
+    for question in interview.load(chapter):
+        told = work(question)
+        texts = [question.short, question.answer, *question.follow]
+        texts += getattr(question.task, "points", ())
+        if hasattr(question.task, "slip"):
+            texts += [question.task.slip.wrong, question.task.slip.why]
+        for text in filter(None, texts):
+            for each in (text.en, text.zh):
+                assert to_html(each)[len("<p>") : -len("</p>")] in told
+        assert question.proof in told
+        assert question.section.replace("'", "&#x27;") in told
+        assert f'id="{question.id}"' in card(1, question)
+
+
+# The bank page
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return {word: interview.load(word) for word in CHAPTERS}
+
+
+def test_the_bank_page_lists_and_links_every_question(whole):
+    html = overview.overview(whole, BOOK, "bank")
+    for question in bank.course():
+        prompt = to_html(question.prompt.zh)[len("<p>") : -len("</p>")]
+        assert prompt in html
+        assert f'href="{question.chapter}.html#{question.id}"' in html
+    assert html == overview.overview(whole, BOOK, "bank")
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", html)
+
+
+def test_the_bank_page_is_light(whole):
+    html = overview.overview(whole, BOOK, "bank") + overview.answered_table()
+    assert len(gzip.compress(html.encode())) < WORST_CASE
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_chapters_file_has_the_inside_of_its_cards(chapter, whole):
+    script = overview.chapter_file(chapter, whole[chapter], BOOK[chapter])
+    start, _, rest = script.partition(" = ")
+    assert start == f'(window.companionBank ??= {{}})["{chapter}"]'
+    cards = json.loads(rest.rstrip(";\n"))
+    assert list(cards) == [question.id for question in whole[chapter]]
+    for question in whole[chapter]:
+        assert cards[question.id]["html"] == work(question)
+        assert cards[question.id]["link"].startswith(f"{chapter}.html")
+
+
+def test_a_section_is_linked_where_the_chapter_has_its_heading():
+    question = SimpleNamespace(**vars(interview.load("rnn")[0]))
+    question.section = "What’s read"
+    chapter = overview.Chapter("RNN", "1.html", {"What's read": "1.html#read"})
+    for section, link in (("What’s read", "1.html#read"), ("Gone", "1.html")):
+        question.section = section
+        assert f'"link":"{link}"' in overview.chapter_file(
+            "rnn", [bank.Question(**vars(question))], chapter
+        )
+
+
+def test_the_version_changes_with_a_question_and_only_then(whole):
+    def version(questions):
+        html = overview.overview(questions, BOOK, "bank")
+        return re.search(r'"version":"(\w{8})"', html)[1]
+
+    assert version(whole) == version(dict(whole))
+    assert version(whole) != version({**whole, "rnn": whole["rnn"][1:]})
+
+
+BOOK_OF_TWO = {
+    "conf.py": f"""
+import sys
+sys.path.append({str(ROOT / "book" / "_ext")!r})
+extensions = ["question_bank"]
+master_doc = "book/interview"
+""",
+    "book/interview.rst": """
+Interview
+=========
+
+.. interview:: mock
+.. interview:: bank
+.. interview:: notes
+
+.. toctree::
+
+   03_attention
+""",
+    "book/03_attention.rst": """
+03 · Attention
+==============
+
+Why √dₖ
+-------
+""",
+}
+
+
+def built(tmp_path):
+    """A small book of the bank page and a chapter, as Sphinx builds it."""
+    return subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", ".", "built"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def test_the_book_has_the_bank_and_leads_to_its_sections(tmp_path):
+    (tmp_path / "book").mkdir()
+    for name, text in BOOK_OF_TWO.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert built(tmp_path).stderr == ""
+    page = (tmp_path / "built/book/interview.html").read_text("utf-8")
+    for question in interview.load("attention"):
+        assert f'href="03_attention.html#{question.id}"' in page
+    assert 'id="rnn-' not in page
+    assert page.count("<figure") == 3
+    inside = (tmp_path / "built/_static/bank/attention.js").read_text("utf-8")
+    cards = json.loads(inside.partition(" = ")[2].rstrip(";\n"))
+    for question in interview.load("attention"):
+        here = "#why-dk" if question.section == "Why √dₖ" else ""
+        assert cards[question.id]["link"] == f"03_attention.html{here}"
+
+    wrong = BOOK_OF_TWO["book/interview.rst"].replace("notes", "nots")
+    (tmp_path / "book/interview.rst").write_text(wrong, encoding="utf-8")
+    complaint = "interview: expected one of bank, mock, notes, got 'nots'"
+    assert complaint in built(tmp_path).stderr
+
+
+# What the notes answered
+
+
+def test_a_master_has_what_the_notes_answered_below_it():
+    for note in notes.read():
+        (question,) = (q for q in bank.course() if q.id == note.master)
+        told = work(question)
+        assert note.where in told
+        for text in (note.said, note.missing, note.number):
+            if text:
+                assert to_html(text.en) in told
+                assert to_html(text.zh) in told
+        assert note.proof in told
+    asked = {note.master for note in notes.read()}
+    other = next(q for q in bank.course() if q.id not in asked)
+    assert "笔记是怎么答的" not in work(other)
+
+
+def test_the_table_of_the_notes_leads_to_every_master():
+    table = overview.answered_table()
+    assert table.count("<tr>") == 1 + len(notes.read())
+    for note in notes.read():
+        assert f'href="#{note.master}"' in table
+
+
+NOTE = """[[note]]
+id = "note-x"
+where = "note 0, question 1"
+asked = { en = "Why?", zh = "为什么？" }
+master = "rnn-x"
+verdict = "correct"
+said = { en = "So.", zh = "如此。" }
+number = { en = "3", zh = "3 个" }
+proof = "01_rnn#cell"
+"""
+
+
+def test_a_correct_answer_of_the_notes_lacks_nothing(tmp_path):
+    path = tmp_path / "notes.toml"
+    path.write_text(NOTE, encoding="utf-8")
+    (note,) = notes.read(path)
+    assert note.missing is None
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('"note-x"', '"x"', r"notes.toml:2, note 1, key 'id': .*note-"),
+        (
+            '"correct"',
+            '"right"',
+            r"notes.toml:6, note 1 'note-x', key 'verdict': expected one of "
+            r"correct, .*, got 'right'",
+        ),
+        (
+            '"correct"',
+            '"wrong"',
+            r"notes.toml:1, note 1 'note-x', key 'missing': expected a table",
+        ),
+        ('"如此。"', '""', r"notes.toml:7, .*key 'said.zh'"),
+        (NOTE, NOTE * 2, r"notes.toml:11, .* a name of its own, got 'note-x'"),
+    ],
+)
+def test_a_fault_in_the_notes_answers_is_named(tmp_path, old, new, complaint):
+    path = tmp_path / "notes.toml"
+    assert old in NOTE
+    path.write_text(NOTE.replace(old, new), encoding="utf-8")
+    with pytest.raises(ValueError, match=complaint):
+        notes.read(path)
+
+
+# The notebook
+
+
+def test_a_mock_interview_asks_what_python_picks():
+    wanted = {"level": "mid", "minutes": 20, "chapters": ("masks", "rnn")}
+    picked = pick(bank.course(), **wanted, seed=11)
+    shown = interview.mock(**wanted, seed=11)
+    assert re.findall(r'<li class="question" id="([\w-]+)"', shown.html) == [
+        question.id for question in picked
+    ]
+    assert shown.html == interview.mock(**wanted, seed=11).html
+    assert shown.text.startswith(f"1. [{picked[0].level}, {picked[0].kind}] ")
+    assert '"language":"zh"' in interview.mock(language="zh").html
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (
+            {"language": "fr"},
+            "language: expected one of both, en, zh, got 'fr'",
+        ),
+        ({"level": "boss"}, "level: expected one of junior, .*, got 'boss'"),
+        ({"chapters": ["gru"]}, "chapters: expected some of .*, got 'gru'"),
+    ],
+)
+def test_a_wrong_wish_is_answered_with_the_known_ones(wrong, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        interview.mock(**wrong)
+
+
+@pytest.mark.parametrize("question", of("code"), ids=lambda q: q.id)
+def test_practise_gives_a_cell_that_runs_and_waits_for_its_solution(question):
+    cell = interview.practise(question.id)
+    _, name = written(question.task.stub)
+    assert cell.count(question.task.stub) == 1
+    assert cell.endswith(f'\ncheck("{question.task.component}", {name})')
+    assert max(map(len, cell.splitlines())) <= 80
+    compile(cell, "cell", "exec")
+
+
+def test_a_practised_stub_is_judged_by_check():
+    question = next(q for q in of("code") if q.asks != "debug")
+    cell, scope = interview.practise(question.id), {}
+    before, _, call = cell.rpartition("\n")
+    exec(before, scope)
+    assert scope["check"] is check
+    assert "Nothing is written here yet" in str(eval(call, scope))
+
+
+def test_practise_opens_a_cell_where_there_is_ipython(monkeypatch):
+    opened = []
+    shell = SimpleNamespace(set_next_input=opened.append)
+    ipython = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    question = of("code")[0]
+    assert interview.practise(question.id) is None
+    ipython.get_ipython = lambda: None
+    assert opened == [interview.practise(question.id)]
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        (of("open")[0].id, "one that is answered in code, .* is of kind open"),
+        ("attention-nothing", "expected one of attention-.*, got 'attention-"),
+        ("nothing", "expected one of rnn-.*, got 'nothing'"),
+    ],
+)
+def test_what_cannot_be_practised_is_refused(name, complaint):
+    with pytest.raises(ValueError, match=f"^question: .*{complaint}"):
+        interview.practise(name)

@@ -1,0 +1,265 @@
+"""Whatever the sizes and numbers: rules of chapters 03 and 04."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from drawn import FEW, HALVES, SEEDS, SIZES, masks, normal
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from torch import nn
+
+from companion.attention import (
+    attention_weights,
+    masked_softmax,
+    scaled_dot_product_attention,
+    softmax,
+    softmax_jacobian,
+)
+from companion.multihead import MultiHeadAttention, merge_heads, split_heads
+
+close = torch.testing.assert_close
+
+
+@st.composite
+def asked(draw, dtype=torch.float64):
+    """q, k, v and a mask that leaves everybody somebody to look at."""
+    batch, head = draw(FEW), draw(FEW)
+    query, key, d_k, d_v = (draw(SIZES) for _ in range(4))
+    sizes = (query, d_k), (key, d_k), (key, d_v)
+    qkv = [draw(normal(batch, head, *size, dtype=dtype)) for size in sizes]
+    return *qkv, draw(masks(draw(st.sampled_from([1, batch])), 1, query, key))
+
+
+@st.composite
+def heads(draw, square=False):
+    """A multi-head attention, with what asks and what is asked."""
+    torch.manual_seed(draw(SEEDS))
+    num_heads, head_dim = draw(FEW), draw(FEW)
+    d_model = num_heads * head_dim
+    kdim = d_model if square else draw(SIZES)
+    layer = MultiHeadAttention(d_model, num_heads, kdim=kdim, vdim=kdim)
+    batch = draw(FEW)
+    x = draw(normal(batch, SIZES, d_model))
+    key = x if square else draw(normal(batch, SIZES, kdim))
+    return layer.double().eval(), x, key
+
+
+# Softmax.
+
+
+@given(normal(SIZES, SIZES, SIZES), st.integers(-3, 2), st.floats(-99, 99))
+def test_softmax_agrees_with_pytorch_and_sees_differences_only(
+    scores, dim, shift
+):
+    weights = softmax(scores, dim)
+    close(weights, scores.softmax(dim))
+    close(softmax(scores + shift, dim), weights)
+
+
+@given(HALVES, SIZES, SIZES, st.floats(0, 3e4), st.data())
+def test_softmax_is_finite_however_large_the_scores(
+    dtype, rows, columns, scale, data
+):
+    scores = data.draw(normal(rows, columns)).clamp(-2, 2) * scale
+    weights = softmax(scores.to(dtype))
+    assert weights.dtype == dtype
+    assert weights.isfinite().all()
+    close(weights.double().sum(-1), torch.ones(rows).double(), **ROUNDING)
+
+
+ROUNDING = {"atol": 2e-2, "rtol": 0.0}
+
+
+@given(normal(SIZES, SIZES))
+def test_the_jacobian_is_symmetric_and_loses_no_weight(scores):
+    jacobian = softmax_jacobian(softmax(scores))
+    close(jacobian, jacobian.mT)
+    close(jacobian.sum(-1), torch.zeros_like(scores))
+    norms = torch.linalg.matrix_norm(jacobian, ord=2)
+    assert (norms <= 0.5 + 1e-12).all()
+
+
+@given(FEW, SIZES, SIZES, st.data())
+def test_to_hide_a_key_is_to_leave_it_out(batch, query, key, data):
+    scores = data.draw(normal(batch, query, key))
+    mask = data.draw(masks(key))
+    weights = masked_softmax(scores, mask)
+    assert not weights[..., ~mask].any()
+    close(weights[..., mask], softmax(scores[..., mask]))
+
+
+@given(FEW, SIZES, SIZES, st.data())
+def test_who_sees_fewer_keys_looks_no_less_at_each_that_is_left(
+    batch, query, key, data
+):
+    scores = data.draw(normal(batch, query, key))
+    many = data.draw(masks(batch, query, key))
+    few = many & data.draw(masks(query, key))
+    more, less = masked_softmax(scores, few), masked_softmax(scores, many)
+    assert (more[few] >= less[few] - 1e-12).all()
+
+
+@given(FEW, SIZES, SIZES, st.data())
+def test_who_may_see_nobody_gets_zeros_and_gives_zero_gradients(
+    batch, query, key, data
+):
+    scores = data.draw(normal(batch, query, key)).requires_grad_()
+    mask = data.draw(masks(batch, query, key, somebody=False))
+    weights = masked_softmax(scores, mask)
+    weights.square().sum().backward()
+    blind = ~mask.any(-1)
+    assert not weights[blind].any()
+    assert not scores.grad[blind].any()
+    assert scores.grad.isfinite().all()
+    assert not scores.grad[~mask].any()
+
+
+# Attention.
+
+
+@given(asked(), st.one_of(st.none(), st.floats(0.01, 3)))
+def test_attention_agrees_with_pytorch_whatever_the_sizes(drawn, scale):
+    *qkv, mask = drawn
+    ours = scaled_dot_product_attention(*qkv, mask, scale=scale)
+    close(ours, F.scaled_dot_product_attention(*qkv, mask, scale=scale))
+
+
+@given(asked())
+def test_every_output_is_a_mixture_of_the_values_that_are_seen(drawn):
+    q, k, v, mask = drawn
+    weights = attention_weights(q, k, mask)
+    assert (weights >= 0).all()
+    close(weights.sum(-1), torch.ones(weights.shape[:-1]).double())
+    output = scaled_dot_product_attention(q, k, v, mask)
+    assert (output <= v.amax(-2, keepdim=True) + 1e-12).all()
+    assert (output >= v.amin(-2, keepdim=True) - 1e-12).all()
+
+
+@given(asked(), SEEDS)
+def test_keys_and_values_may_change_places_together(drawn, seed):
+    q, k, v, mask = drawn
+    torch.manual_seed(seed)
+    order = torch.randperm(k.shape[-2])
+    moved = k[..., order, :], v[..., order, :], mask[..., order]
+    close(
+        scaled_dot_product_attention(q, *moved),
+        scaled_dot_product_attention(q, k, v, mask),
+    )
+
+
+@given(asked(), st.floats(-3, 3))
+def test_attention_is_linear_in_the_values(drawn, factor):
+    q, k, v, mask = drawn
+    other = v.flip(-1)
+    mixed = scaled_dot_product_attention(q, k, v + factor * other, mask)
+    parts = [scaled_dot_product_attention(q, k, x, mask) for x in (v, other)]
+    close(mixed, parts[0] + factor * parts[1])
+
+
+@given(asked(), FEW)
+def test_hidden_keys_may_be_appended_and_change_nothing(drawn, more):
+    q, k, v, mask = drawn
+    longer = [F.pad(x, (0, 0, 0, more), value=9.0) for x in (k, v)]
+    hidden = F.pad(mask, (0, more), value=False)
+    close(
+        scaled_dot_product_attention(q, *longer, hidden),
+        scaled_dot_product_attention(q, k, v, mask),
+    )
+
+
+@pytest.mark.bad_input
+@given(asked(), st.sampled_from("kv"), st.sampled_from([-1, 0, 1, 2, 3]))
+def test_a_shape_that_does_not_fit_is_refused_by_name(drawn, name, axis):
+    q, k, v, _ = drawn
+    assume((name, axis) != ("v", 3) and (name, axis) != ("v", -1))
+    # One key, one head, and one batch broadcast; two more of them never do.
+    sizes = list(k.shape)
+    sizes[axis] += 2
+    inputs = {"q": q, "k": k, "v": v}
+    assume(axis in (-1, 2, 3) or min(k.shape[axis], q.shape[axis]) > 1)
+    inputs[name] = torch.ones(sizes, dtype=q.dtype)
+    with pytest.raises(ValueError, match=r"^(q, k|k|v): .*got .*\("):
+        scaled_dot_product_attention(**inputs)
+
+
+@pytest.mark.bad_input
+@given(asked(), st.sampled_from("qkv"), st.sampled_from([int, bool, list]))
+def test_what_is_no_number_is_refused_by_name(drawn, name, kind):
+    inputs = dict(zip("qkv", drawn, strict=False))
+    x = inputs[name]
+    inputs[name] = x.tolist() if kind is list else x.to(kind)
+    with pytest.raises(TypeError, match=f"^{name}: expected a"):
+        scaled_dot_product_attention(**inputs)
+
+
+# Many heads.
+
+
+@given(FEW, SIZES, FEW, FEW, st.data())
+def test_splitting_and_merging_heads_undo_each_other(
+    batch, seq, num_heads, head_dim, data
+):
+    x = data.draw(normal(batch, seq, num_heads * head_dim))
+    split = split_heads(x, num_heads)
+    assert split.shape == (batch, num_heads, seq, head_dim)
+    assert torch.equal(merge_heads(split), x)
+    one = x.unflatten(-1, (num_heads, head_dim))[:, :, -1]
+    assert torch.equal(split[:, -1], one)
+
+
+@given(heads(square=True), st.data())
+def test_many_heads_agree_with_pytorch_whatever_the_sizes(drawn, data):
+    layer, x, _ = drawn
+    seq, d_model = x.shape[1:]
+    mask = data.draw(masks(seq, seq))
+    theirs = nn.MultiheadAttention(
+        d_model, layer.num_heads, batch_first=True
+    ).double()
+    three = layer.q_proj, layer.k_proj, layer.v_proj
+    theirs.in_proj_weight.data = torch.cat([p.weight for p in three])
+    theirs.in_proj_bias.data = torch.cat([p.bias for p in three])
+    theirs.out_proj.load_state_dict(layer.out_proj.state_dict())
+    close(
+        layer(x, mask),
+        theirs(x, x, x, attn_mask=~mask, need_weights=False)[0],
+    )
+
+
+@given(heads(), st.data())
+def test_heads_gather_by_the_weights_they_show(drawn, data):
+    layer, x, key = drawn
+    mask = data.draw(
+        masks(1, layer.num_heads, x.shape[1], key.shape[1], somebody=False)
+    )
+    weights = layer.weights(x, mask, key=key)
+    gathered = weights @ layer.values(key)
+    close(layer(x, mask, key=key), layer.out_proj(merge_heads(gathered)))
+
+
+@given(heads(), FEW, st.data())
+def test_padding_the_keys_of_many_heads_changes_nothing(drawn, more, data):
+    layer, x, key = drawn
+    mask = data.draw(masks(len(x), 1, 1, key.shape[1]))
+    longer = F.pad(key, (0, 0, 0, more), value=9.0)
+    hidden = F.pad(mask, (0, more), value=False)
+    close(layer(x, hidden, key=longer), layer(x, mask, key=key))
+
+
+@given(heads(square=True), SEEDS)
+def test_without_positions_the_order_of_the_queries_is_that_of_the_answers(
+    drawn, seed
+):
+    layer, x, _ = drawn
+    torch.manual_seed(seed)
+    order = torch.randperm(x.shape[1])
+    close(layer(x[:, order]), layer(x)[:, order])
+
+
+@pytest.mark.bad_input
+@given(SIZES, st.integers(-2, 9))
+def test_heads_that_do_not_divide_the_width_are_refused(d_model, num_heads):
+    assume(num_heads < 1 or d_model % num_heads)
+    with pytest.raises(ValueError, match=r"^num_heads: expected"):
+        MultiHeadAttention(d_model, num_heads)
+    with pytest.raises(ValueError, match=r"^num_heads: expected"):
+        split_heads(torch.ones(2, 3, d_model), num_heads)

@@ -1,0 +1,102 @@
+"""Pack the built book: a zip of its pages, and the same book as a PDF.
+
+    make bundle
+
+The pages in the zip work from disk. The PDF is those pages, one after the other,
+as Chromium prints them without their scripts; hints, solutions and answers stand
+at its end. Both lie in ``_build/bundle``.
+"""
+
+import sys
+import zipfile
+from pathlib import Path
+
+import paper
+from playwright.sync_api import Error, sync_playwright
+
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "_build" / "html"
+FOLDER = ROOT / "_build" / "bundle"
+CHROMIUM = "/usr/bin/chromium"
+# The oldest date a zip can hold, so that the same pages make the same bytes.
+DATE = (1980, 1, 1, 0, 0, 0)
+FOOTER = (
+    '<div style="width: 100%; text-align: center; font-size: 8pt">'
+    '<span class="pageNumber"></span></div>'
+)
+MARGIN = {"top": "17mm", "bottom": "19mm", "left": "18mm", "right": "18mm"}
+LIMIT_MS = 600_000
+
+
+def named(version: str, suffix: str) -> str:
+    """What a file of the bundle is called."""
+    return f"companion-{version}.{suffix}"
+
+
+def pack(pages: Path, target: Path) -> None:
+    """Write the site in ``pages`` as a zip of one folder, named as it is."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(pages.rglob("*")):
+            name = path.relative_to(pages).as_posix()
+            if path.is_file() and not name.startswith("."):
+                entry = zipfile.ZipInfo(f"{target.stem}/{name}", DATE)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, path.read_bytes())
+
+
+def print_pdf(page: Path, target: Path) -> None:
+    """Print ``page`` as Chromium does, once its formulas are drawn.
+
+    Raises:
+        Error: Chromium is not there, or the page asks for what is not there.
+    """
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        tab = browser.new_page()
+        tab.set_default_timeout(LIMIT_MS)
+        missing = []
+        tab.on("requestfailed", lambda request: missing.append(request.url))
+        tab.goto(page.as_uri(), wait_until="load")
+        tab.evaluate("MathJax.startup.promise.then(() => document.fonts.ready)")
+        if missing:
+            raise Error(f"the page has no {', '.join(missing)}")
+        tab.pdf(
+            path=target,
+            format="A4",
+            margin=MARGIN,
+            outline=True,
+            tagged=True,
+            display_header_footer=True,
+            header_template="<span></span>",
+            footer_template=FOOTER,
+        )
+        browser.close()
+
+
+def main(pages: Path = PAGES, folder: Path = FOLDER) -> int:
+    """Pack the pages, both ways, or say what is missing."""
+    sys.path.append(str(ROOT))
+    from companion import __version__
+
+    folder.mkdir(parents=True, exist_ok=True)
+    pack(pages, folder / named(__version__, "zip"))
+    sheet = folder / "paper.html"
+    sheet.write_text(
+        paper.paper(pages, paper.order(ROOT / "_toc.yml"), __version__),
+        encoding="utf-8",
+    )
+    try:
+        print_pdf(sheet, folder / named(__version__, "pdf"))
+    except Error as error:
+        print(f"No PDF: {error.message}")
+        return 1
+    for suffix in ("zip", "pdf"):
+        print(f"Written: {folder / named(__version__, suffix)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

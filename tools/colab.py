@@ -1,0 +1,148 @@
+"""Write the published edition of each notebook: it installs the course first.
+
+    make colab REPO=owner/name
+
+REPO is the public home; without it, the remote ``origin`` is, if it is on
+GitHub. The editions lie in ``_build/colab``. Pushed to the branch ``colab`` of
+the public home, they are what the pages' buttons open.
+"""
+
+import copy
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "_build" / "colab"
+BRANCH = "colab"
+NAME = r"[A-Za-z0-9][\w-]*/[\w.-]+?"
+REMOTE = re.compile(
+    rf"(?:https://(?:[^/@]+@)?|ssh://git@|git@)github\.com[/:]({NAME})"
+    r"(?:\.git)?/?"
+)
+VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
+INSTALL = """\
+# The course, as it was when this notebook was made from it.
+%pip install -q "git+https://github.com/{home}@{commit}"
+import companion
+
+assert companion.__version__ == "{version}", "Another course is loaded: restart."\
+"""
+
+
+def named(repo: str) -> str:
+    """The public home that ``repo`` names.
+
+    Raises:
+        ValueError: ``repo`` is not ``owner/name``.
+    """
+    if not re.fullmatch(NAME, repo):
+        raise ValueError(f"REPO: expected owner/name, got {repo!r}")
+    return repo
+
+
+def address(home: str, notebook: str) -> str:
+    """Where Colab opens the notebook of this name, such as ``01_rnn``."""
+    return (
+        "https://colab.research.google.com/github/"
+        f"{home}/blob/{BRANCH}/{notebook}.ipynb"
+    )
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", root, *arguments], capture_output=True, text=True
+    )
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def public_home(root: Path, repo: str) -> str:
+    """``repo``, or else the owner/name of the remote origin.
+
+    Raises:
+        ValueError: ``repo`` is not ``owner/name``, or there is neither.
+    """
+    if repo:
+        return named(repo)
+    remote = REMOTE.fullmatch(_git(root, "remote", "get-url", "origin"))
+    if not remote:
+        raise ValueError(
+            "no public home: the remote origin is not on GitHub. Name one with "
+            "make colab REPO=owner/name"
+        )
+    return remote[1]
+
+
+def working_commit(root: Path) -> str:
+    """The commit that the files are, all of them.
+
+    Raises:
+        ValueError: there is no commit, or a file is not as it was committed.
+    """
+    commit = _git(root, "rev-parse", "--verify", "HEAD")
+    if not commit:
+        raise ValueError("a commit is what is installed: there is none")
+    if changed := _git(root, "status", "--porcelain"):
+        raise ValueError(
+            "these files are not as they were committed, and the commit is "
+            f"what is installed: commit them first\n{changed}"
+        )
+    return commit
+
+
+def course_version(root: Path) -> str:
+    """The version that the course in ``root`` gives itself."""
+    init = root / "companion" / "__init__.py"
+    return VERSION.findall(init.read_text(encoding="utf-8"))[0]
+
+
+def edition(
+    notebook: nbformat.NotebookNode, install: str
+) -> nbformat.NotebookNode:
+    """The notebook with the cell ``install`` at its head, for a GPU."""
+    published = copy.deepcopy(notebook)
+    cell = nbformat.v4.new_code_cell(install, id="install")
+    # What pip says depends on the machine.
+    cell.metadata["tags"] = ["nbval-ignore-output"]
+    published.cells.insert(0, cell)
+    published.metadata["accelerator"] = "GPU"
+    return published
+
+
+def publish(root: Path, folder: Path, home: str, commit: str) -> list[Path]:
+    """Write the edition of every notebook of the course, and nothing else."""
+    install = INSTALL.format(
+        home=home, commit=commit, version=course_version(root)
+    )
+    draft = folder.with_suffix(".draft")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    for path in sorted((root / "book").glob("*.ipynb")):
+        published = edition(nbformat.read(path, as_version=4), install)
+        text = nbformat.writes(published) + "\n"
+        (draft / path.name).write_text(text, encoding="utf-8")
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+    return sorted(folder.iterdir())
+
+
+def main(root: Path = ROOT, folder: Path = FOLDER) -> int:
+    """Publish the notebooks of the working commit, or say why not."""
+    try:
+        home = public_home(root, os.environ.get("REPO", ""))
+        commit = working_commit(root)
+    except ValueError as error:
+        print(f"Nothing was written: {error}")
+        return 1
+    paths = publish(root, folder, home, commit)
+    print(f"{len(paths)} notebooks that install {home}@{commit}: {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

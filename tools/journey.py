@@ -1,0 +1,121 @@
+"""Walk a learner's way through Colab: a bare runtime, an empty folder.
+
+    make journey [ONLY=book/06_masks.ipynb] [PYTHON=3.13] [TORCH=2.11]
+
+Each notebook gets a new environment with what such a runtime has, and without
+the course. Its own install cell fetches the course from a clone of the working
+commit, which stands in for the public home. The outputs must be those stored.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import colab
+
+FOLDER = colab.ROOT / "_build" / "journey"
+HOME = "somebody/course"
+RUNTIME = ("numpy", "matplotlib", "ipywidgets", "ipykernel", "pip")
+CELL_LIMIT_S = 600
+# What would lead a runtime to the packages of this one.
+LEAKS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "JUPYTER_PATH")
+
+
+def runtime(folder: Path, python: str, torch: str) -> Path:
+    """The interpreter of a new environment: torch, a kernel, no course."""
+    uv = Path(sys.executable).with_name("uv")
+    new = [uv, "venv", "--quiet", "--clear", "--python", python, folder]
+    subprocess.run(new, check=True)
+    interpreter = folder / "bin" / "python"
+    # Where pip is told to look, uv looks too.
+    told = {
+        f"UV_{word}": os.environ[f"PIP_{word}"]
+        for word in ("FIND_LINKS", "EXTRA_INDEX_URL")
+        if f"PIP_{word}" in os.environ
+    }
+    install = [uv, "pip", "install", "--quiet", "--python", interpreter]
+    install += ["--index-strategy", "unsafe-best-match"]
+    subprocess.run(
+        [*install, f"torch=={torch}.*", *RUNTIME],
+        check=True,
+        env=os.environ | told,
+    )
+    return interpreter
+
+
+def stand_in(root: Path, folder: Path) -> str:
+    """Clone the working commit of ``root``, and return its name."""
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run(["git", "clone", "--quiet", root, folder], check=True)
+    return colab.working_commit(folder)
+
+
+def surroundings(home: Path, kernels: Path, interpreter: Path) -> dict:
+    """Variables that make ``home`` public, and ``interpreter`` the kernel."""
+    start = [str(interpreter), "-m", "ipykernel_launcher"]
+    kernel = {"argv": [*start, "-f", "{connection_file}"], "language": "python"}
+    path = kernels / "kernels" / "runtime" / "kernel.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(kernel), encoding="utf-8")
+    own = {key: os.environ[key] for key in os.environ if key not in LEAKS}
+    return own | {
+        "JUPYTER_PATH": str(kernels),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.file://{home}.insteadOf",
+        "GIT_CONFIG_VALUE_0": f"https://github.com/{HOME}",
+    }
+
+
+def walk(notebook: Path, around: dict) -> subprocess.CompletedProcess:
+    """Run the notebook's cells against its stored outputs, as nbval does."""
+    options = ["--quiet", "-p", "no:cacheprovider", "--nbval"]
+    options += ["--nbval-kernel-name=runtime"]
+    options += [f"--nbval-cell-timeout={CELL_LIMIT_S}"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options, notebook],
+        env=around,
+        capture_output=True,
+        text=True,
+    )
+
+
+def journey(notebook: Path, home: Path, python: str, torch: str) -> bool:
+    """Take one published notebook through a runtime of its own."""
+    place = FOLDER / notebook.stem
+    shutil.rmtree(place, ignore_errors=True)
+    desk = place / "desk"
+    desk.mkdir(parents=True)
+    shutil.copy(notebook, desk)
+    interpreter = runtime(place / "runtime", python, torch)
+    around = surroundings(home, place / "jupyter", interpreter)
+    done = walk(desk / notebook.name, around)
+    if done.returncode:
+        print(done.stdout + done.stderr)
+    last = done.stdout.strip().splitlines()[-1]
+    print(f"{notebook.stem}: {last}", flush=True)
+    shutil.rmtree(place)
+    return done.returncode == 0
+
+
+def main(names: list[str]) -> int:
+    """Walk through the named notebooks, or all; return how many failed."""
+    python = os.environ.get("PYTHON") or sys.executable
+    torch = os.environ.get("TORCH") or version("torch").split("+")[0]
+    home = FOLDER / "home"
+    commit = stand_in(colab.ROOT, home)
+    print(f"commit {commit}, Python {python}, torch {torch}", flush=True)
+    editions = colab.publish(home, FOLDER / "editions", HOME, commit)
+    wanted = {Path(name).stem for name in names} or {p.stem for p in editions}
+    if unknown := wanted - {path.stem for path in editions}:
+        print(f"ONLY: no such notebook: {' '.join(sorted(unknown))}")
+        return len(unknown)
+    chosen = [path for path in editions if path.stem in wanted]
+    return sum(not journey(path, home, python, torch) for path in chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(sys.argv[1:]), 1))
