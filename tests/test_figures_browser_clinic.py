@@ -119,6 +119,7 @@ def test_a_guess_is_answered_and_the_numbers_are_shown(reader, guess):
     section = page.locator("section:visible")
     assert section.locator(".verdict").inner_text() == expected
     assert section.locator(".verdict").get_attribute("aria-live") == "polite"
+    assert section.locator(".answer").is_visible()
     assert section.locator(".sick dd").inner_text() == f"✕ {told['sick']}"
     assert section.locator(".healthy dd").inner_text() == f"✓ {told['healthy']}"
     marks = section.locator(".guesses label").evaluate_all(

@@ -13,9 +13,9 @@ from small_bank import changed, every_kind, question
 
 from companion import CHAPTERS
 from companion.commands import main
-from companion.commands.asking import every_question
 from companion.interview import anki
 from companion.interview.anki import MODEL_ID, back, front, write
+from companion.interview.bank import course
 
 VOID = {"br", "hr"}
 
@@ -24,7 +24,7 @@ VOID = {"br", "hr"}
 def deck(tmp_path_factory):
     """The deck of the whole bank."""
     path = tmp_path_factory.mktemp("deck") / "out.apkg"
-    write(every_question(), path)
+    write(course(), path)
     return path
 
 
@@ -69,7 +69,7 @@ def test_every_question_is_a_note_in_the_deck_of_its_chapter(deck, tmp_path):
             f"{each.chapter}",
             0,
         )
-        for each in every_question()
+        for each in course()
     ]
     assert [(n, m, names[d], o) for n, m, d, _, o in rows] == wanted
     assert [due for *_, due, _ in rows][:3] == [1, 2, 3]
@@ -105,7 +105,7 @@ def test_a_changed_answer_changes_the_note_and_keeps_its_guid(
 
 def test_a_guid_belongs_to_one_question_only(deck, tmp_path):
     guids = [guid for guid, *_ in notes(deck, tmp_path).values()]
-    assert len(set(guids)) == len(guids) == len(every_question())
+    assert len(set(guids)) == len(guids) == len(course())
 
 
 def test_the_front_asks_in_both_languages_and_gives_nothing_away():
@@ -230,4 +230,4 @@ def test_the_command_says_how_many_notes_lie_where(tmp_path, capsys):
     path = tmp_path / "out.apkg"
     assert main(["anki", str(path)]) == 0
     said = capsys.readouterr().out
-    assert said == f"{len(every_question())} notes in {path}\n"
+    assert said == f"{len(course())} notes in {path}\n"

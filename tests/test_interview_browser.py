@@ -75,7 +75,10 @@ def verdict(item):
 # Every question of every chapter, driven from within the page.
 
 DRIVE = """async (typed) => {
-  const shown = () => new Promise((done) => setTimeout(done));
+  const opened = (details) => new Promise((done) => {
+    details.addEventListener("toggle", done, { once: true });
+    details.open = true;
+  });
   const text = (item, name) => item.querySelector(name)?.textContent;
   const state = (item) => ({ verdict: text(item, ".verdict"),
     seal: text(item, ".seal"), open: item.querySelector(".short").open });
@@ -103,8 +106,7 @@ DRIVE = """async (typed) => {
       return tries;
     },
     async open(item) {
-      item.querySelector("details.points").open = true;
-      await shown();
+      await opened(item.querySelector("details.points"));
       const tries = [state(item)];
       for (const box of item.querySelectorAll("[type=checkbox]")) {
         box.click();
@@ -261,7 +263,7 @@ def test_points_stay_back_until_they_are_wanted(open_quiz):
     item.locator("details.points > summary").click()
     item.get_by_role("checkbox").first.check()
     assert item.locator("output").inner_text().startswith("1 of ")
-    assert item.locator("details.short").is_visible()
+    item.locator("details.short").wait_for()
 
 
 STEPS = {
@@ -280,11 +282,12 @@ def test_a_card_opens_step_by_step_and_ends_with_its_proof(open_quiz, kind):
     item = card(page, question)
     steps = item.locator(".step:visible")
     for number, name in enumerate(STEPS[kind], 1):
+        item.locator(f"details.step.{name}").wait_for()
         assert steps.count() == number
         assert name in steps.last.get_attribute("class")
         steps.last.locator("summary").click()
     end = item.locator(".end")
-    assert end.is_visible()
+    end.wait_for()
     assert question.proof in end.inner_text()
     assert question.section in end.inner_text()
 

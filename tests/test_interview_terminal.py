@@ -19,10 +19,10 @@ from rich.cells import cell_len
 from small_bank import changed, every_kind, large, question
 
 from companion.commands import main
-from companion.commands.asking import every_question
 from companion.commands.check_file import read
 from companion.commands.check_parts import parts_in
 from companion.contracts import COMPONENTS
+from companion.interview.bank import course
 from companion.interview.progress import Answer, Progress, place
 from companion.interview.session import Session
 from companion.interview.terminal import Screen
@@ -68,7 +68,7 @@ def small(monkeypatch):
 def give(monkeypatch, questions):
     for module in ("quiz", "mock", "review", "stats"):
         monkeypatch.setattr(
-            f"companion.commands.{module}.every_question", lambda: questions
+            f"companion.commands.{module}.course", lambda: questions
         )
 
 
@@ -127,7 +127,7 @@ def test_a_word_longer_than_a_line_is_cut():
 
 @pytest.mark.parametrize("width", [30, 40])
 def test_every_text_of_the_bank_is_wrapped_and_nothing_of_it_is_lost(width):
-    for each in every_question():
+    for each in course():
         for words in (each.prompt, each.answer):
             for paragraph in paragraphs(words.en) + paragraphs(words.zh):
                 shown = wrapped(paragraph, width)
@@ -146,7 +146,7 @@ def test_in_40_columns_no_line_of_any_question_is_longer(
     # Every fifth question of a kind: the texts are all tried above.
     for kind, line in typed.items():
         monkeypatch.setattr("builtins.input", lambda line=line: line)
-        asked = [each for each in every_question() if each.kind == kind]
+        asked = [each for each in course() if each.kind == kind]
         assert session.ask_all(asked[::5])
     session.close()
     printed = capsys.readouterr().out.splitlines()
@@ -269,7 +269,7 @@ def test_code_is_written_elsewhere_and_marked_by_who_wrote_it(
 
 @pytest.mark.parametrize(
     "task",
-    [q for q in every_question() if q.kind == "code"],
+    [q for q in course() if q.kind == "code"],
     ids=lambda q: q.id,
 )
 def test_what_is_printed_of_a_code_question_is_found_by_check(
@@ -591,6 +591,6 @@ def test_a_changed_answer_is_said_in_the_terminal(
 ):
     one = changed(tmp_path, monkeypatch, "It is 4711 squirrels")
     session = Session(Screen("en"), "quiz")
-    questions = [each for each in every_question() if each.id == one.id]
+    questions = [each for each in course() if each.id == one.id]
     session.explain_all(questions)
     assert "\nIt is 4711 squirrels" in capsys.readouterr().out

@@ -2,9 +2,9 @@
 
     make bundle
 
-The pages in the zip work from disk. The PDF is those pages, one after the other,
-as Chromium prints them without their scripts; hints, solutions and answers stand
-at its end. Both lie in ``_build/bundle``.
+The pages in the zip work from disk. The PDF is those pages, one after the
+other, as Chromium prints them without their scripts; hints, solutions and
+answers stand at its end. Both lie in ``_build/bundle``.
 """
 
 import sys

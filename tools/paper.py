@@ -1,14 +1,13 @@
 """The whole book as one page, to be printed.
 
 What folds on a screen stands open on paper, and figures show what they show
-without scripts. Hints, solutions and answers move to an appendix, so that nobody
-reads them by accident.
+without scripts. Hints, solutions and answers move to an appendix, so that
+nobody reads them by accident.
 """
 
 import copy
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from posixpath import normpath
 from urllib.parse import urlsplit
 
 import yaml
@@ -24,8 +23,8 @@ STYLE = """
 .bd-main, .bd-content, .bd-article-container { display: block !important;
   max-width: none !important; padding: 0 !important; margin: 0; }
 .bd-article { padding: 0 !important; }
-.bd-article h1 { break-before: page; margin-top: 0; }
-.chapter:first-child h1 { break-before: auto; }
+.bd-main .bd-content .bd-article h1 { display: block !important; margin-top: 0; }
+.bd-article > * + * { break-before: page; }
 .headerlink, .copybtn { display: none !important; }
 .bd-article details > summary { list-style: none; }
 .bd-article details > summary::before { content: none !important; }
@@ -98,7 +97,7 @@ def _add_head(sheet: BeautifulSoup, page: BeautifulSoup, path: Path) -> None:
 
 
 def _file(link: str, page: Path) -> str:
-    """The file that ``page`` means by a link such as ``../_static/a.css?v=1``."""
+    """The file that a link of ``page`` means, without its ``?v=1``."""
     parts = urlsplit(link)
     return (
         link if parts.scheme else (page.parent / parts.path).resolve().as_uri()

@@ -3,8 +3,8 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from companion.commands.asking import every_question
 from companion.interview.anki import write
+from companion.interview.bank import course
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -22,7 +22,7 @@ def run(options: Namespace) -> int:
     Raises:
         ValueError, OSError: as ``anki.write``.
     """
-    questions = every_question()
+    questions = course()
     write(questions, options.out)
     print(f"{len(questions)} notes in {options.out}")
     return 0

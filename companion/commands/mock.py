@@ -4,7 +4,8 @@ import secrets
 from argparse import ArgumentParser, Namespace
 
 from companion import CHAPTERS
-from companion.commands.asking import add_language, every_question, screen_of
+from companion.commands.asking import add_language, screen_of
+from companion.interview.bank import course
 from companion.interview.mock import GOOD, pick
 from companion.interview.question import LEVELS, Question
 from companion.interview.session import Session
@@ -44,7 +45,7 @@ def run(options: Namespace) -> int:
     """
     seed = secrets.randbelow(10_000) if options.seed is None else options.seed
     questions = pick(
-        every_question(),
+        course(),
         level=options.level,
         minutes=options.minutes,
         chapters=options.topics,

@@ -4,7 +4,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from companion import CHAPTERS
-from companion.commands.asking import add_language, every_question, screen_of
+from companion.commands.asking import add_language, screen_of
+from companion.interview.bank import course
 from companion.interview.progress import Answer
 from companion.interview.question import ASKS, LEVELS, Question
 from companion.interview.session import Session
@@ -55,7 +56,7 @@ def chosen(options: Namespace) -> list[Question]:
     """
     questions = [
         question
-        for question in every_question()
+        for question in course()
         if question.chapter in options.chapter
         and question.level in options.level
         and question.asks in options.kind

@@ -3,7 +3,8 @@
 from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 
-from companion.commands.asking import add_language, every_question, screen_of
+from companion.commands.asking import add_language, screen_of
+from companion.interview.bank import course
 from companion.interview.review import due
 from companion.interview.session import answers_of
 from companion.interview.terminal_report import show_stats
@@ -24,7 +25,7 @@ def run(options: Namespace) -> int:
     Raises:
         ValueError, OSError: the answers cannot be read.
     """
-    screen, questions = screen_of(options), every_question()
+    screen, questions = screen_of(options), course()
     answers = answers_of(screen)
     ready = due(questions, answers, datetime.now(UTC))
     show_stats(screen, questions, answers, ready)

@@ -62,6 +62,15 @@ def _require(place: str, case: Mapping) -> None:
         if not isinstance(case[key], str):
             kind = type(case[key]).__name__
             raise TypeError(f"{place}[{key!r}]: expected a text, got a {kind}")
+    if sum(kind in case for kind in PICTURES) > 1:
+        raise ValueError(
+            f"{place}: expected one picture at most, got several of "
+            f"{', '.join(PICTURES)}"
+        )
+    _require_guesses(place, case)
+
+
+def _require_guesses(place: str, case: Mapping) -> None:
     guesses = case["guesses"]
     if len(guesses) != GUESSES or len({*guesses}) != GUESSES:
         raise ValueError(
@@ -71,11 +80,6 @@ def _require(place: str, case: Mapping) -> None:
     if case["right"] not in range(GUESSES):
         raise ValueError(
             f"{place}['right']: expected 0, 1 or 2, got {case['right']!r}"
-        )
-    if sum(kind in case for kind in PICTURES) > 1:
-        raise ValueError(
-            f"{place}: expected one picture at most, got several of "
-            f"{', '.join(PICTURES)}"
         )
 
 

@@ -58,22 +58,6 @@ def work(question: Question) -> str:
     )
 
 
-def filled(question: Question) -> Question:
-    """TRANSITIONAL, until every question has every key."""
-    from dataclasses import replace
-
-    dots, task = Text("…", "…"), question.task
-    if isinstance(task, Open | Code) and task.slip is None:
-        task = replace(task, slip=Slip(dots, dots))
-    return replace(
-        question,
-        short=question.short or dots,
-        follow=question.follow or (dots,),
-        asks=question.asks or "concept",
-        task=task,
-    )
-
-
 def key(question: Question) -> dict | None:
     """What the script must know to judge an answer."""
     task = question.task

@@ -53,11 +53,7 @@ def mock(
         ValueError: an argument is not one of those that ``mock.pick`` knows,
             no question fits, or the bank has a fault.
     """
-    if language not in LANGUAGES:
-        raise ValueError(
-            f"language: expected one of {', '.join(LANGUAGES)}, "
-            f"got {language!r}"
-        )
+    _check(language)
     picked = pick(
         course(), level=level, minutes=minutes, chapters=chapters, seed=seed
     )
@@ -73,6 +69,14 @@ def mock(
             "language": language,
         },
     )
+
+
+def _check(language: str) -> None:
+    if language not in LANGUAGES:
+        raise ValueError(
+            f"language: expected one of {', '.join(LANGUAGES)}, "
+            f"got {language!r}"
+        )
 
 
 def _figure(

@@ -24,8 +24,9 @@ function read(text) {
   if (found?.companion !== "progress") throw NO_PROGRESS;
   if (counts(found.version) && found.version > VERSION) throw NEWER;
   const entries = Object.entries(found.questions ?? 0);
-  if (found.version !== VERSION || !found.questions
-    || typeof found.questions !== "object" || !entries.every(([name, each]) => each && fits([name, each])))
+  const { questions } = found;
+  if (found.version !== VERSION || !questions || typeof questions !== "object"
+    || !entries.every(([name, each]) => each && fits([name, each])))
     throw NO_PROGRESS;
   return Object.fromEntries(entries);
 }
@@ -121,7 +122,9 @@ function keeper(store, names) {
     try {
       const count = store.merge(await file.files[0].text());
       say("good", `${count} questions imported.`, `已导入 ${count} 题。`);
-    } catch (fault) { say("bad", ...(Array.isArray(fault) ? fault : NO_PROGRESS)); }
+    } catch (fault) {
+      say("bad", ...(Array.isArray(fault) ? fault : NO_PROGRESS));
+    }
     file.value = "";
   });
   const row = make("p", { class: "buttons" });

@@ -183,16 +183,13 @@ class Question:
         name = table.name("id", rf"{chapter}-[a-z0-9-]+")
         table.place += f" '{name}'"
         kind = table.word("kind", among=tuple(KINDS))
-        minutes = table.number("minutes", least=1.0)
-        if minutes % 1:
-            table.fail("minutes", "a whole number", minutes)
         question = cls(
             id=name,
             chapter=chapter,
             kind=kind,
             asks=table.word("asks", among=ASKS),
             level=table.word("level", among=LEVELS),
-            minutes=int(minutes),
+            minutes=table.whole("minutes"),
             section=table.word("section"),
             source=table.word("source"),
             topics=table.words("topics"),

@@ -33,7 +33,8 @@ function rehearsal(place, data, load, store) {
   const minutes = number(["Minutes", "分钟"], 30, 1, 240);
   const seed = number(["Seed", "种子"], anySeed(), 0, 4294967295);
   const chapters = topics(data.chapters), said = live("verdict");
-  const form = panel(languages(), level.label, minutes.label, seed.label, chapters.field,
+  const form = panel(languages(), level.label, minutes.label, seed.label,
+    chapters.field,
     make("button", { type: "submit" }, ...words("Begin", "开始")), said);
 
   const linked = {
@@ -65,7 +66,8 @@ function rehearsal(place, data, load, store) {
     try {
       await Promise.all(facts.map(({ chapter }) => load(chapter)));
     } catch {
-      return said.replaceChildren(missing(Object.values(data.chapters)[0].page));
+      const [first] = Object.values(data.chapters);
+      return said.replaceChildren(missing(first.page));
     }
     interview(place, { ...wanted, facts, store, linked,
       card: ({ id, chapter }) => built(id, companionBank[chapter][id]),

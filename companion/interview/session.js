@@ -47,8 +47,9 @@ function session(place, cards, minutes, done) {
   const bar = make("p", { class: "bar" }, where,
     make("span", {}, time.shown, ` / ${clock(60 * minutes)}`), time.pause,
     button("End", "结束", end));
-  place.replaceChildren(make("div", { class: "session" }, bar, make("ol", { class: "questions" }, ...cards),
-  make("p", { class: "buttons" }, next)));
+  place.replaceChildren(make("div", { class: "session" }, bar,
+    make("ol", { class: "questions" }, ...cards),
+    make("p", { class: "buttons" }, next)));
   next.click();
 }
 

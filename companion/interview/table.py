@@ -115,6 +115,12 @@ class Table:
 
         return float(self.take(key, expected, fits))
 
+    def whole(self, key: str) -> int:
+        """A whole number from 1 up."""
+        return self.take(
+            key, "a whole number from 1 up", lambda v: type(v) is int and v > 0
+        )
+
     def code(self, key: str) -> str:
         """Lines of Python that compile."""
         return self.take(key, "Python that compiles", _compiles).strip()
