@@ -226,6 +226,31 @@ def test_a_button_opens_a_file_that_is_written(small_book, tmp_path):
     assert "expected owner/name" in small_book(REPO="https://example.org")
 
 
+def test_a_shallow_checkout_has_a_whole_stand_in(checkout, tmp_path):
+    shallow, home = tmp_path / "shallow", tmp_path / "home"
+    git(checkout, "commit", "--quiet", "--allow-empty", "--message=second")
+    git(
+        tmp_path, "clone", "--quiet", "--depth=1", f"file://{checkout}", shallow
+    )
+    assert (shallow / ".git" / "shallow").exists()
+    commit = journey.stand_in(shallow, home)
+    assert commit == colab.working_commit(home)
+    assert not (home / ".git" / "shallow").exists()
+    for path in (checkout / "book").iterdir():
+        there = home / "book" / path.name
+        assert there.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.bad_input
+def test_a_notebook_that_is_not_there_is_named(
+    checkout, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(journey.colab, "ROOT", checkout)
+    monkeypatch.setattr(journey, "FOLDER", tmp_path / "journey")
+    assert journey.main(["book/99_nowhere.ipynb"]) == 1
+    assert "no such notebook: 99_nowhere" in capsys.readouterr().out
+
+
 def borrowed(folder):
     """An environment with this one's packages, but without the course."""
     venv.create(folder, with_pip=False)

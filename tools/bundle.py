@@ -25,6 +25,8 @@ FOOTER = (
     '<span class="pageNumber"></span></div>'
 )
 MARGIN = {"top": "17mm", "bottom": "19mm", "left": "18mm", "right": "18mm"}
+# What is easily read on a screen is large on paper.
+SCALE = 0.8
 LIMIT_MS = 600_000
 
 
@@ -66,6 +68,7 @@ def print_pdf(page: Path, target: Path) -> None:
         tab.pdf(
             path=target,
             format="A4",
+            scale=SCALE,
             margin=MARGIN,
             outline=True,
             tagged=True,

@@ -31,7 +31,7 @@ INSTALL = """\
 %pip install -q "git+https://github.com/{home}@{commit}"
 import companion
 
-assert companion.__version__ == "{version}", "Another course is loaded: restart."\
+assert companion.__version__ == "{version}", "Restart the runtime."\
 """
 
 

@@ -1,10 +1,12 @@
 """Walk a learner's way through Colab: a bare runtime, an empty folder.
 
     make journey [ONLY=book/06_masks.ipynb] [PYTHON=3.13] [TORCH=2.11]
+        [WITH="numpy==2.1.* ipython==7.34.*"]
 
 Each notebook gets a new environment with what such a runtime has, and without
-the course. Its own install cell fetches the course from a clone of the working
-commit, which stands in for the public home. The outputs must be those stored.
+the course. Its own install cell fetches the course from a repository made of
+the working commit, which stands in for the public home. The outputs must be
+those stored.
 """
 
 import json
@@ -26,7 +28,10 @@ LEAKS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "JUPYTER_PATH")
 
 
 def runtime(folder: Path, python: str, torch: str) -> Path:
-    """The interpreter of a new environment: torch, a kernel, no course."""
+    """The interpreter of a new environment: torch, a kernel, no course.
+
+    WITH says of what version something shall be.
+    """
     uv = Path(sys.executable).with_name("uv")
     new = [uv, "venv", "--quiet", "--clear", "--python", python, folder]
     subprocess.run(new, check=True)
@@ -39,8 +44,9 @@ def runtime(folder: Path, python: str, torch: str) -> Path:
     }
     install = [uv, "pip", "install", "--quiet", "--python", interpreter]
     install += ["--index-strategy", "unsafe-best-match"]
+    with_ = os.environ.get("WITH", "").split()
     subprocess.run(
-        [*install, f"torch=={torch}.*", *RUNTIME],
+        [*install, f"torch=={torch}.*", *RUNTIME, *with_],
         check=True,
         env=os.environ | told,
     )
@@ -48,9 +54,26 @@ def runtime(folder: Path, python: str, torch: str) -> Path:
 
 
 def stand_in(root: Path, folder: Path) -> str:
-    """Clone the working commit of ``root``, and return its name."""
+    """Make a repository of the working commit's files; return its commit.
+
+    It is no clone: of a shallow one pip wants a part of what is not there, and
+    git starts itself again and again to find it.
+    """
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run(["git", "clone", "--quiet", root, folder], check=True)
+    files = folder.with_suffix(".zip")
+    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+    for command in (
+        ["init", "--quiet", folder],
+        ["-C", root, "archive", "--output", files, "HEAD"],
+    ):
+        subprocess.run(["git", *command], check=True)
+    shutil.unpack_archive(files, folder)
+    files.unlink()
+    for command in (
+        ["add", "--all", "--force"],
+        [*who, "-c", "commit.gpgsign=false", "commit", "--quiet", "-m", "."],
+    ):
+        subprocess.run(["git", "-C", folder, *command], check=True)
     return colab.working_commit(folder)
 
 
@@ -107,7 +130,7 @@ def main(names: list[str]) -> int:
     torch = os.environ.get("TORCH") or version("torch").split("+")[0]
     home = FOLDER / "home"
     commit = stand_in(colab.ROOT, home)
-    print(f"commit {commit}, Python {python}, torch {torch}", flush=True)
+    print(f"Python {python}, torch {torch}", flush=True)
     editions = colab.publish(home, FOLDER / "editions", HOME, commit)
     wanted = {Path(name).stem for name in names} or {p.stem for p in editions}
     if unknown := wanted - {path.stem for path in editions}:

@@ -19,17 +19,19 @@ ANSWER = ".work > :is(details, .end)"
 HEADING = ["h1", "h2", "h3", "h4", "h5", "h6"]
 # Attributes that name an id of the same page.
 NAMING = ("id", "for", "aria-labelledby", "aria-describedby", "aria-controls")
+# A heading in two alphabets that begins a page would stand twice in the outline
+# that Chromium makes, were nothing before it: hence the empty word.
 STYLE = """
-.bd-main, .bd-content, .bd-article-container { display: block !important;
+.bd-main .bd-content, .bd-article-container { display: block !important;
   max-width: none !important; padding: 0 !important; margin: 0; }
-.bd-article { padding: 0 !important; }
-.bd-main .bd-content .bd-article h1 { display: block !important; margin-top: 0; }
+.bd-main .bd-content .bd-article { padding: 0 !important; }
+.bd-main .bd-content .bd-article h1 { display: block !important; margin: 0; }
 .bd-article > * + * { break-before: page; }
+.chapter::before { content: "\\200b"; display: block; }
 .headerlink, .copybtn { display: none !important; }
 .bd-article details > summary { list-style: none; }
 .bd-article details > summary::before { content: none !important; }
 .bd-article details > summary .collapsed { display: none; }
-.edition { color: var(--muted); }
 """
 EDITION = (
     "Version {version}, as a PDF. Figures stand still here; in the pages they "

@@ -47,10 +47,12 @@ def rotate_complex(
     Raises:
         TypeError, ValueError: as ``rotate``.
     """
-    angles = _angles(x, positions).to(_wide(x))
+    angles = _angles(x, positions)
     turn = torch.polar(torch.ones_like(angles), angles)  # seq pair
     pairs = x.to(_wide(x)).unflatten(-1, (-1, 2)).contiguous()
-    turned = torch.view_as_complex(pairs) * turn
+    pairs = torch.view_as_complex(pairs)
+    # The angle is rounded after its sine, as in `rotate`, and not before.
+    turned = pairs * turn.to(pairs.dtype)
     return torch.view_as_real(turned).flatten(-2).to(x.dtype)
 
 
