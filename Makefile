@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book serve test lint notebooks bench mutants pins clean
+.PHONY: help book serve test lint notebooks bench mutants bundle release pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -32,7 +32,7 @@ test: $(VENV)/test lint book ## run everything: units, notebooks, pages
 	  echo "what to run."; exit 1; }
 	@echo "Again, with every shape and type in a signature checked"
 	@$(TEST) --jaxtyping-packages=companion,beartype.beartype \
-	  -m "not bad_input and not browser"
+	  -m "not bad_input and not browser and not once"
 	@echo "Every notebook, its stored outputs against a fresh run"
 	@$(TEST) --nbval --nbval-current-env --nbval-cell-timeout=120 \
 	  --dist loadfile -p no:cacheprovider book || { \
@@ -48,6 +48,13 @@ notebooks: $(VENV)/test ## run the notebooks again and store their outputs
 
 bench: $(VENV)/test ## race the package against its peers, and note the results
 	@$(BIN)/python -m benchmarks $(ONLY)
+
+bundle: $(VENV)/test book ## pack the book: a zip of its pages, and a PDF
+	@$(BIN)/python tools/bundle.py
+	@REQUIRE_BUNDLE=1 $(BIN)/python -m pytest --quiet tests/test_bundle.py
+
+release: $(VENV)/test ## test, build and try the working commit
+	@$(BIN)/python tools/release.py
 
 mutants: $(VENV)/test ## break the package a little, and see if a test notices
 	@$(PIP) install --constraint requirements.txt --group mutants

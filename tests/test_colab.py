@@ -129,7 +129,7 @@ def test_what_is_not_committed_is_refused_and_named(
 @pytest.mark.bad_input
 def test_a_folder_without_a_commit_is_refused(tmp_path):
     git(tmp_path, "init", "--quiet", tmp_path)
-    with pytest.raises(ValueError, match="there is none"):
+    with pytest.raises(ValueError, match="git says: fatal: Needed a single"):
         colab.working_commit(tmp_path)
 
 

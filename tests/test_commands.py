@@ -20,6 +20,8 @@ from companion.training import TrainConfig, load_trained, read_log, trainer
 from companion.training.checkpoint import every
 from companion.training.config import DIRECTIONS, SCHEDULES, SCRIPTS
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 SMALL = "--d-model 8 --d-ff 11 --num-heads 2 --warmup 3 --batch-tokens 256"
 SHORT = [*SMALL.split(), "--steps", "13", "--save-every", "5"]

@@ -17,6 +17,8 @@ from companion.commands.check_parts import parts_in
 from companion.commands.check_process import built, told
 from companion.contracts import COMPONENTS, checks
 
+pytestmark = pytest.mark.once
+
 RIGHT = "def causal_mask(length):\n    return torch.ones(length, length).tril()"
 
 

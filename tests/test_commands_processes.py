@@ -12,6 +12,8 @@ import pytest
 from companion.training import read_log
 from companion.training.disk import alone_in
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 SMALL = "--d-model 8 --d-ff 11 --num-heads 2 --warmup 3 --batch-tokens 256"
 PATIENCE = 120

@@ -10,6 +10,8 @@ from torch import nn
 
 from companion.contracts import check
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize(
     "kind", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit]

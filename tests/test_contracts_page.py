@@ -11,6 +11,8 @@ from wrong import WRONG
 from companion.contracts import check
 from companion.contracts.matrices import side_by_side
 
+pytestmark = pytest.mark.once
+
 VOID = {"br", "meta"}
 
 

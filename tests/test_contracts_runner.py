@@ -15,6 +15,8 @@ from told import told
 
 from companion.contracts import check, runner
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def impatient(monkeypatch):

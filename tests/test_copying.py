@@ -6,6 +6,8 @@ import torch
 from companion.data.copying import copying_batches
 from companion.data.vocabulary import Vocabulary
 
+pytestmark = pytest.mark.once
+
 SIZES = {"length": 7, "symbols": 5, "size": 3, "steps": 2}
 
 

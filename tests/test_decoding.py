@@ -279,6 +279,19 @@ def test_a_forbidden_token_is_never_said():
     assert beam_search(step, BOS, EOS, 3, 4, 0.6) == [EOS]
 
 
+def test_nobody_is_asked_what_follows_a_forbidden_token():
+    asked = set()
+
+    def step(tokens):
+        asked.update(tokens.flatten().tolist())
+        logits = torch.zeros(len(tokens), 5)
+        logits[:, [0, BOS, A]] = -torch.inf
+        return logits
+
+    beam_search(step, BOS, EOS, 4, 3, 0.6)
+    assert asked == {BOS, B}
+
+
 def test_the_length_penalty_on_paper():
     assert length_penalty(1, 0.7) == 1
     assert length_penalty(7, 1) == 2

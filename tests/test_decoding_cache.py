@@ -16,7 +16,7 @@ from companion.decoding import (
     sample,
     translate,
 )
-from companion.decoding.beams import search_beams
+from companion.decoding.beams import Beams, search_beams
 from companion.decoding.cache import Past, attend, keys_and_values
 from companion.masks import causal_mask
 from companion.transformer import Transformer, TransformerConfig
@@ -268,6 +268,8 @@ def test_who_has_finished_is_thrown_out_and_the_others_go_on(
     found = translate(model, src[order], **settings)
     assert kept  # Some went on after the others were thrown out.
     assert found == [said[i] for i in order]
+    with torch.device("meta"):  # Where new tensors are made, unless told.
+        assert translate(model, src[order], **settings) == found
 
 
 class Numbers(RecomputingDecoder):
@@ -307,6 +309,25 @@ def test_beams_side_by_side_find_what_each_alone_would(beam, alpha):
     assert {len(row) for row in found} >= {1, 2, 3}
 
 
+def test_a_beam_may_be_wider_than_the_vocabulary(src):
+    model, beam = made(ends=3), TGT_VOCAB + 3
+    [found] = translate(model, src[:1], max_len=4, beam=beam)
+    step = next_token(model, src[:1])
+    assert found == beam_search(step, BOS, EOS, beam, 4, 0.6)
+
+
+def test_the_sums_of_beams_are_kept_in_32_bits():
+    logits = (20 * torch.randn(6, 23)).half()  # Steps of 1/64 up there.
+    beams = Beams(torch.ones(2, 1).long(), 3, 5, 0.6)
+    beams.extend(logits)
+    best = logits.float().log_softmax(-1)[[0, 3]].topk(3).values
+    open_ends = beams.sums.isfinite()
+    torch.testing.assert_close(
+        beams.sums[open_ends], best[open_ends], atol=1e-4, rtol=0
+    )
+    assert open_ends.any()
+
+
 def test_a_sentence_does_not_depend_on_who_is_in_its_batch(src):
     model = made(ends=3)
     for beam in (1, 3):
@@ -342,6 +363,15 @@ def test_all_that_is_made_is_made_where_the_model_is(src, beam, cache):
     found = translate(model, src, **how)
     with torch.device("meta"):  # Where new tensors are made, unless told.
         assert translate(model, src, **how) == found
+
+
+def test_padding_behind_a_source_changes_no_score_of_the_next_word(src):
+    model, said = made(), torch.tensor([[BOS, 5, 7]])
+    padded, short = src[1:2], alone(model, src, 1)
+    assert padded.shape[1] > short.shape[1]
+    torch.testing.assert_close(
+        next_token(model, padded)(said), next_token(model, short)(said)
+    )
 
 
 def test_padding_is_never_said(src):

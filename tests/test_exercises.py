@@ -19,6 +19,8 @@ from companion.commands.check_process import built
 from companion.contracts import COMPONENTS, check
 from companion.zoo import ANIMALS, check_test
 
+pytestmark = pytest.mark.once
+
 BOOK = Path(__file__).parents[1] / "book"
 CHECKED = re.compile(
     r'check\("(?P<component>\w+)", \w+\)|check_test\(\s*"(?P<sick>\w+)", '

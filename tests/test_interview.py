@@ -16,6 +16,8 @@ from companion.interview.bank import BANK, read
 from companion.interview.markup import to_html, to_plain
 from companion.interview.question import KINDS
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 QUESTIONS = [q for chapter in CHAPTERS for q in load(chapter)]
 

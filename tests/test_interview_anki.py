@@ -17,6 +17,8 @@ from companion.interview import anki
 from companion.interview.anki import MODEL_ID, back, front, write
 from companion.interview.bank import course
 
+pytestmark = pytest.mark.once
+
 VOID = {"br", "hr"}
 
 

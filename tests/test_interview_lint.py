@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from lint_bank import faults
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 
 EN, ZH = " ".join(["word"] * 70), "字" * 60

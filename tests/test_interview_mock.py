@@ -8,6 +8,8 @@ from small_bank import large, question
 from companion.interview.mock import LARGEST_SEED, Draws, pick, report
 from companion.interview.question import ASKS, LEVELS
 
+pytestmark = pytest.mark.once
+
 SEEDS = (0, 1, 2, 3, 5, LARGEST_SEED)
 
 

@@ -13,6 +13,8 @@ import torch
 from companion import attention
 from companion.interview import notes
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 NOTES = notes.read()
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")

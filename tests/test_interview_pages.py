@@ -20,6 +20,8 @@ from companion.interview.markup import to_html
 from companion.interview.mock import pick
 from companion.interview.page import quiz
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 BOOK = {
     word: overview.Chapter(

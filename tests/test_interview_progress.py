@@ -17,6 +17,8 @@ from companion.interview import progress as progress_module
 from companion.interview.progress import VERSION, Answer, Progress, place
 from companion.interview.review import SCHEDULER, cards, due, next_due, rating
 
+pytestmark = pytest.mark.once
+
 LONG = "rnn-" + 5000 * "x"
 """A name that needs pages of its own in the file."""
 

@@ -29,6 +29,8 @@ from companion.interview.terminal import Screen
 from companion.interview.terminal_ask import parse
 from companion.interview.terminal_text import paragraphs, wrapped
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 ENOUGH = 99 * "\n"
 ONE_OF_EACH = "\n\na\n\nb\n\n\n\n\n3\n"

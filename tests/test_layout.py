@@ -10,6 +10,8 @@ import pytest
 import companion
 from companion import CHAPTERS
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "companion"
 MODULES = sorted(PACKAGE.rglob("*.py"))

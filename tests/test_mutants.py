@@ -47,6 +47,7 @@ def test_one_part_is_changed_and_its_own_tests_are_run(tmp_path):
     assert settings["pytest_add_cli_args_test_selection"] == [
         "tests/test_positions.py",
         "tests/test_positions_relative.py",
+        f"-k=not ({mutants.SLOW})",
     ]
 
 

@@ -9,6 +9,8 @@ import pytest
 import companion.attention
 from companion.contracts import check
 
+pytestmark = pytest.mark.once
+
 BOOK = Path(__file__).parents[1] / "book"
 LINE = re.compile(r'<p class="(?:pass|fail|why)">(.*?)</p>', re.DOTALL)
 

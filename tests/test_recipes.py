@@ -22,6 +22,8 @@ from companion.training import (
 )
 from companion.variants import GPT
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 SMALL = """vocab_size = 300
 d_model = 8

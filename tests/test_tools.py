@@ -9,6 +9,8 @@ import pytest
 import serve
 from nbformat.v4 import new_code_cell, new_notebook
 
+pytestmark = pytest.mark.once
+
 CELLS = (
     "import sys\nprint('a')\nsys.stdout.flush()\nprint('b')",
     "import ipywidgets\nipywidgets.IntSlider()",

@@ -13,6 +13,8 @@ from shared_run import CONFIG, gradients
 from companion.training import load_trained, read_log, train
 from companion.training.checkpoint import every
 
+pytestmark = pytest.mark.once
+
 TESTS = Path(__file__).parent
 
 

@@ -13,6 +13,8 @@ from killed_run import STEPS, run
 from companion.training import read_log
 from companion.training.checkpoint import every
 
+pytestmark = pytest.mark.once
+
 KILLS = 12  # Of each of two kinds.
 
 

@@ -22,6 +22,8 @@ from companion.variants.spans import random_spans, span_corrupt
 from companion.variants.specials import BOS, EOS, FIRST_WORD, MASK, PAD
 from companion.variants.t5 import T5, T5Config
 
+pytestmark = pytest.mark.once
+
 # A text is day 有 measure look animal, deeds, how many, 步: 11 ids at most.
 # The animal behind it decides on the measure word, and the number behind them
 # on how many deeds there are. As words: 今天 有 匹 白 马 来 停 看 三 步.

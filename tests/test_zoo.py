@@ -14,6 +14,8 @@ from companion.contracts.core import other_inputs
 from companion.zoo import ANIMALS
 from companion.zoo.animal import animal, built
 
+pytestmark = pytest.mark.once
+
 SERIES = (1, 2)
 """Besides the usual numbers, 0, with which ``test_contracts.py`` works."""
 

@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 
 import paper
-from playwright.sync_api import Error, sync_playwright
+from playwright.sync_api import Browser, Error, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "_build" / "html"
@@ -47,57 +47,69 @@ def pack(pages: Path, target: Path) -> None:
                 archive.writestr(entry, path.read_bytes())
 
 
-def print_pdf(page: Path, target: Path) -> None:
-    """Print ``page`` as Chromium does, once its formulas are drawn.
+def print_pdf(browser: Browser, page: Path, target: Path) -> None:
+    """Print ``page``, once its fonts and formulas are there.
 
     Raises:
-        Error: Chromium is not there, or the page asks for what is not there.
+        ValueError: it asks for a file that is not there.
     """
+    tab = browser.new_page()
+    tab.set_default_timeout(LIMIT_MS)
+    missing = []
+    tab.on("requestfailed", lambda request: missing.append(request.url))
+    tab.goto(page.as_uri(), wait_until="load")
+    tab.evaluate("window.MathJax?.startup?.promise")
+    tab.evaluate("document.fonts.ready")
+    if missing:
+        raise ValueError(f"{page.name} has no {', '.join(missing)}")
+    tab.pdf(
+        path=target,
+        format="A4",
+        scale=SCALE,
+        margin=MARGIN,
+        outline=True,
+        tagged=True,
+        display_header_footer=True,
+        header_template="<span></span>",
+        footer_template=FOOTER,
+    )
+    tab.close()
+
+
+def print_book(pages: Path, documents: list[str], version: str) -> Path:
+    """Print the ``documents`` in ``pages`` as one PDF; return where it lies.
+
+    Raises:
+        Error: Chromium is not there, or does not answer.
+    """
+    sheet = FOLDER / "paper.html"
+    text = paper.paper(pages, documents, version)
+    sheet.write_text(text, encoding="utf-8")
+    target = FOLDER / named(version, "pdf")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
-        tab = browser.new_page()
-        tab.set_default_timeout(LIMIT_MS)
-        missing = []
-        tab.on("requestfailed", lambda request: missing.append(request.url))
-        tab.goto(page.as_uri(), wait_until="load")
-        tab.evaluate("MathJax.startup.promise.then(() => document.fonts.ready)")
-        if missing:
-            raise Error(f"the page has no {', '.join(missing)}")
-        tab.pdf(
-            path=target,
-            format="A4",
-            scale=SCALE,
-            margin=MARGIN,
-            outline=True,
-            tagged=True,
-            display_header_footer=True,
-            header_template="<span></span>",
-            footer_template=FOOTER,
-        )
+        print_pdf(browser, sheet, target)
         browser.close()
+    sheet.unlink()
+    return target
 
 
-def main(pages: Path = PAGES, folder: Path = FOLDER) -> int:
-    """Pack the pages, both ways, or say what is missing."""
+def main() -> int:
+    """Pack the built pages, both ways, or say what is missing."""
     sys.path.append(str(ROOT))
-    from companion import __version__
+    from companion import __version__ as version
 
-    folder.mkdir(parents=True, exist_ok=True)
-    pack(pages, folder / named(__version__, "zip"))
-    sheet = folder / "paper.html"
-    sheet.write_text(
-        paper.paper(pages, paper.order(ROOT / "_toc.yml"), __version__),
-        encoding="utf-8",
-    )
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    pack(PAGES, FOLDER / named(version, "zip"))
+    print(f"Written: {FOLDER / named(version, 'zip')}")
     try:
-        print_pdf(sheet, folder / named(__version__, "pdf"))
-    except Error as error:
-        print(f"No PDF: {error.message}")
+        pdf = print_book(PAGES, paper.order(ROOT / "_toc.yml"), version)
+    except (Error, ValueError) as error:
+        print(f"No PDF: {error}")
         return 1
-    for suffix in ("zip", "pdf"):
-        print(f"Written: {folder / named(__version__, suffix)}")
+    print(f"Written: {pdf}")
     return 0
 
 

@@ -58,7 +58,9 @@ def _git(root: Path, *arguments: str) -> str:
     done = subprocess.run(
         ["git", "-C", root, *arguments], capture_output=True, text=True
     )
-    return done.stdout.strip() if done.returncode == 0 else ""
+    if done.returncode:
+        raise ValueError(f"git says: {done.stderr.strip()}")
+    return done.stdout.strip()
 
 
 def public_home(root: Path, repo: str) -> str:
@@ -69,7 +71,8 @@ def public_home(root: Path, repo: str) -> str:
     """
     if repo:
         return named(repo)
-    remote = REMOTE.fullmatch(_git(root, "remote", "get-url", "origin"))
+    origin = ["config", "--default", "", "--get", "remote.origin.url"]
+    remote = REMOTE.fullmatch(_git(root, *origin))
     if not remote:
         raise ValueError(
             "no public home: the remote origin is not on GitHub. Name one with "
@@ -85,8 +88,6 @@ def working_commit(root: Path) -> str:
         ValueError: there is no commit, or a file is not as it was committed.
     """
     commit = _git(root, "rev-parse", "--verify", "HEAD")
-    if not commit:
-        raise ValueError("a commit is what is installed: there is none")
     if changed := _git(root, "status", "--porcelain"):
         raise ValueError(
             "these files are not as they were committed, and the commit is "

@@ -37,6 +37,8 @@ PARTS = {
         "training_trainer",
     ),
 }
+# Whole trainings, which would run anew for each mutant that they reach.
+SLOW = "broken_run or healthy or sentences_by_heart"
 
 
 def prepare(part: str, folder: Path) -> None:
@@ -48,7 +50,8 @@ def prepare(part: str, folder: Path) -> None:
     only = {
         "only_mutate": [f"companion/{part}.py", f"companion/{part}/*.py"],
         "pytest_add_cli_args_test_selection": [
-            f"tests/test_{name}.py" for name in PARTS[part]
+            *(f"tests/test_{name}.py" for name in PARTS[part]),
+            f"-k=not ({SLOW})",
         ],
     }
     # A list of strings is written alike in JSON and in TOML.

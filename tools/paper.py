@@ -29,9 +29,8 @@ STYLE = """
 .bd-article > * + * { break-before: page; }
 .chapter::before { content: "\\200b"; display: block; }
 .headerlink, .copybtn { display: none !important; }
-.bd-article details > summary { list-style: none; }
+.bd-article details > summary { list-style: none !important; }
 .bd-article details > summary::before { content: none !important; }
-.bd-article details > summary .collapsed { display: none; }
 """
 EDITION = (
     "Version {version}, as a PDF. Figures stand still here; in the pages they "
@@ -178,6 +177,9 @@ def _unfold(sheet: BeautifulSoup) -> None:
     """Open what is folded, and drop a style sheet said before."""
     for tag in sheet.select("details"):
         tag["open"] = ""
+    for title in sheet.select("summary .collapsed"):
+        words = title.get_text().removeprefix("Show ").capitalize()
+        title.parent.string = words
     known = set()
     for style in sheet.select("style"):
         if style.string in known:

@@ -49,7 +49,6 @@ def add_button(
             "type": "link",
             "text": "Colab",
             "tooltip": "Run this chapter in Colab",
-            "icon": "_static/images/logo_colab.png",
             "url": colab.address(home, source.stem),
         }
     )

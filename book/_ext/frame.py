@@ -1,12 +1,13 @@
 """What the book's pages need from this machine alone.
 
-Local MathJax, the palette the figures use, and a name on folded solutions.
+The palette the figures use, fonts in time, and a name on folded solutions.
 """
 
 import re
 from importlib.metadata import distribution
 from pathlib import Path
 from shutil import copyfile
+from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -15,6 +16,21 @@ from sphinx.errors import ExtensionError
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "companion" / "figures" / "base.css"
 MATHJAX = "sphinx-mathjax-offline/static/mathjax/tex-svg.js"
+FONTS = ROOT / "book" / "assets" / "fonts.css"
+# Every page begins with these two.
+FIRST_FONTS = ("source-serif-4-latin", "source-sans-3-latin")
+# A font that comes late is not used, so that no line moves: these come early.
+# From disk nothing can be asked for early, and nothing takes long.
+PRELOAD = """<script>
+if (location.protocol === "file:")
+  addEventListener("DOMContentLoaded", () => document.head.insertAdjacentHTML(
+    "beforeend", '<link rel="stylesheet" href="{static}/fonts-disk.css">'));
+else
+  for (const font of {fonts})
+    document.write('<link rel="preload" as="font" type="font/woff2" '
+      + 'crossorigin href="{static}/fonts/' + font + '.woff2">');
+</script>
+"""
 # The two rules of FIGURES that set the colours: light first, then dark.
 COLOURS = re.compile(r"\{([^{}]*--ink:[^{}]*)\}")
 COLOUR = re.compile(r"--[a-z]+: *#[0-9a-f]{6};")
@@ -43,7 +59,7 @@ def palette() -> str:
 
 
 def add_assets(app: Sphinx) -> None:
-    """Put MathJax and the palette where the pages look for them."""
+    """Put the style sheets that are made where the pages look for them."""
     if app.builder.format != "html":
         return
     static = Path(app.outdir) / "_static"
@@ -51,6 +67,21 @@ def add_assets(app: Sphinx) -> None:
     source = distribution("sphinx-mathjax-offline").locate_file(MATHJAX)
     copyfile(source, static / "mathjax" / "tex-svg.js")
     (static / "palette.css").write_text(palette(), encoding="utf-8")
+    fonts = FONTS.read_text(encoding="utf-8").replace(": optional", ": swap")
+    (static / "fonts-disk.css").write_text(fonts, encoding="utf-8")
+
+
+def ask_for_fonts(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """Let a page ask for its first fonts before it has read its styles."""
+    static = context["pathto"]("_static", resource=True)
+    ask = PRELOAD.format(static=static, fonts=list(FIRST_FONTS))
+    context["metatags"] = context.get("metatags", "") + ask
 
 
 def name_solutions(app: Sphinx, doctree: nodes.document) -> None:
@@ -65,4 +96,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("builder-inited", add_assets)
     app.connect("doctree-read", name_solutions)
+    app.connect("html-page-context", ask_for_fonts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

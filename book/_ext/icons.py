@@ -1,7 +1,7 @@
 """The theme's dozen icons as a style sheet, instead of its 1.5 MB script.
 
-The theme sends all of Font Awesome to every page, as a script and as a font. The
-outlines of the icons that it uses are taken from that very script.
+The theme sends all of Font Awesome to every page, as a script and as a font.
+The outlines of the icons that it uses are taken from that very script.
 """
 
 import re
@@ -26,7 +26,8 @@ ICONS = {
 }
 SCRIPT = "_static/scripts/fontawesome.js"
 OUTLINE = r'"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"{number}","([^"]+)"'
-STYLE = """/* Icons: Font Awesome Free, CC BY 4.0, fontawesome.com/license/free */
+STYLE = """/* Font Awesome Free, fontawesome.com/license/free, CC BY 4.0. */
+.fa-solid { font-family: inherit !important; }
 .fa-solid::before { content: "" !important; display: inline-block; width: 1em;
   height: 1em; vertical-align: -0.125em; background: currentColor;
   mask: var(--icon) center / contain no-repeat; }

@@ -83,7 +83,9 @@ def put(page: HTML5Translator, node: nodes.Node, tag: str, tex: str) -> None:
     except ValueError as error:
         LOG.warning(str(error), location=node)
         html = page.encode(tex)
-    page.body.append(f'{page.starttag(node, tag, "", CLASS="math")}{html}</{tag}>')
+    page.body.append(
+        f"{page.starttag(node, tag, '', CLASS='math')}{html}</{tag}>"
+    )
     raise nodes.SkipNode
 
 
