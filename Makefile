@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book serve test lint notebooks bench mutants bundle release pins clean
+.PHONY: help book serve test lint notebooks bench mutants bundle release colab journey offline pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -55,6 +55,16 @@ bundle: $(VENV)/test book ## pack the book: a zip of its pages, and a PDF
 
 release: $(VENV)/test ## test, build and try the working commit
 	@$(BIN)/python tools/release.py
+
+colab: $(VENV)/book ## write the notebooks that Colab opens (REPO=owner/name)
+	@$(BIN)/python tools/colab.py
+
+journey: $(VENV)/test ## run those in bare runtimes (TORCH=2.11, see tools/journey.py)
+	@$(BIN)/python tools/journey.py $(ONLY)
+
+offline: $(VENV)/test ## make test with the network cut off (Linux)
+	@unshare --map-root-user --net \
+	  sh -c 'ip link set lo up && exec $(MAKE) --no-print-directory test'
 
 mutants: $(VENV)/test ## break the package a little, and see if a test notices
 	@$(PIP) install --constraint requirements.txt --group mutants

@@ -69,7 +69,7 @@ def test_the_right_forms_are_apart_in_every_case():
 
 
 def test_ways_of_spreading_may_not_be_mixed():
-    """PyTorch's with little smoothing, the paper code's with more."""
+    """PyTorch's with little smoothing, the port's with more."""
 
     def mixed(logits, target, smoothing, pad):
         form = by_cross_entropy if smoothing < 0.2 else as_kl_divergence

@@ -115,7 +115,7 @@ TYPICAL = {
     ),
     "blocks-exercise-ff": (
         "nothing between",
-        "ends with its re lu",
+        "ends with a relu",
         "adds and norms itself",
     ),
     "blocks-exercise-encoder": (

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import colab
 import pytest
 import release
 import trial
@@ -234,6 +235,10 @@ def test_what_is_published_is_what_a_release_makes():
         step.get("run") == ".ci/run release colab"
         for step in jobs["release"]["steps"]
     )
+    built = "".join(str(step) for step in jobs["release"]["steps"])
+    assert "'REPO': '${{ github.repository }}'" in built
+    pushed = "".join(str(step) for step in jobs["notebooks"]["steps"])
+    assert f'"$HOME_OF_ALL" {colab.BRANCH}\\n' in pushed
     # Each waits for the one before: no button opens what is not there yet.
     assert [job.get("needs") for job in jobs.values()] == [
         None,

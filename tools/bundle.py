@@ -18,8 +18,6 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "_build" / "html"
 FOLDER = ROOT / "_build" / "bundle"
 CHROMIUM = "/usr/bin/chromium"
-# The oldest date a zip can hold, so that the same pages make the same bytes.
-DATE = (1980, 1, 1, 0, 0, 0)
 FOOTER = (
     '<div style="width: 100%; text-align: center; font-size: 8pt">'
     '<span class="pageNumber"></span></div>'
@@ -41,7 +39,8 @@ def pack(pages: Path, target: Path) -> None:
         for path in sorted(pages.rglob("*")):
             name = path.relative_to(pages).as_posix()
             if path.is_file() and not name.startswith("."):
-                entry = zipfile.ZipInfo(f"{target.stem}/{name}", DATE)
+                # Without a date of its own: the same pages, the same bytes.
+                entry = zipfile.ZipInfo(f"{target.stem}/{name}")
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 entry.external_attr = 0o644 << 16
                 archive.writestr(entry, path.read_bytes())

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import nbformat
+import proved
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
@@ -76,6 +77,7 @@ def main(names: list[str]) -> int:
         start = time.perf_counter()
         try:
             store(normalise(run(path)), path)
+            proved.note(path)
         except (CellExecutionError, DeadKernelError, OSError) as error:
             failures += 1
             print(f"{path.name} stays as it was:\n{error}")

@@ -28,6 +28,9 @@ STYLE = """
 .bd-main .bd-content .bd-article h1 { display: block !important; margin: 0; }
 .bd-article > * + * { break-before: page; }
 .chapter::before { content: "\\200b"; display: block; }
+/* What is longer than a page may begin on this one. */
+.bd-article :is(pre, .companion-source, .companion-quiz) {
+  break-inside: auto !important; orphans: 4; widows: 4; }
 .headerlink, .copybtn { display: none !important; }
 .bd-article details > summary { list-style: none !important; }
 .bd-article details > summary::before { content: none !important; }

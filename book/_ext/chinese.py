@@ -22,7 +22,10 @@ PIECES = re.compile(rf"{RUN}|[^\W{HAN}]+")
 class EnglishAndChinese(SearchEnglish):
     """English by its stems, Chinese by characters and pairs of characters."""
 
+    # From disk a page cannot read another, so no excerpt is asked for.
     js_splitter_code = rf"""
+if (location.protocol === "file:")
+  DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 var splitQuery = (query) =>
   (query.match(/{RUN}|(?:(?![{HAN}])[\p{{L}}\p{{N}}_])+/gu) || [])
     .flatMap((piece) => /^[{HAN}]{{2}}/.test(piece)

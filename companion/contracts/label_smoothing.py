@@ -1,7 +1,7 @@
 """Contracts of cross-entropy against a target that is not quite sure.
 
 Two ways to spread the mass ε are right. PyTorch's spreads it over all classes,
-the target included. That of the paper's code spreads it over all but the
+the target included. That of a well-known port spreads it over all but the
 target and padding, and measures a cross-entropy or, less the entropy of the
 target, a KL divergence. A batch of nothing but padding has no mean: nothing is
 asked of it.
@@ -143,7 +143,7 @@ def mean(fn: Guarded) -> None:
 
 @LABEL_SMOOTHING.contract
 def smoothed(fn: Guarded) -> None:
-    """The mass is spread as PyTorch does it, or as the paper's code does."""
+    """The mass is spread as PyTorch does it, or as a well-known port does."""
     if forms(fn):
         two_classes(fn)
         return

@@ -20,7 +20,7 @@ def pytorchs(target: Tensor, vocab: int, mass: float, pad: int) -> Tensor:
     return share(target, vocab, 1 - mass + rest, rest)
 
 
-def papers(target: Tensor, vocab: int, mass: float, pad: int) -> Tensor:
+def ports(target: Tensor, vocab: int, mass: float, pad: int) -> Tensor:
     """ε / (V - 2) for every class but the target and padding."""
     rest = mass / max(vocab - 2, 1)
     return but(pad, share(target, vocab, 1 - mass, rest))
@@ -68,8 +68,8 @@ class Loss:
 
 RIGHT = (
     Loss("in PyTorch's form"),
-    Loss("in that of the paper's code", papers),
-    Loss("in that as a KL divergence", papers, less_entropy=True),
+    Loss("in that of a well-known port", ports),
+    Loss("in that as a KL divergence", ports, less_entropy=True),
 )
 
 
@@ -123,14 +123,14 @@ MISTAKEN = {
             )
         ),
         *every(
-            spread=lambda target, v, mass, pad: papers(target, v, 1 - mass, pad)
+            spread=lambda target, v, mass, pad: ports(target, v, 1 - mass, pad)
         ),
     ],
     "The target gets 1 - ε, and its share ε / V is missing: the masses do not "
     "sum to 1.": every(
         spread=spread_by(lambda mass, v: 1 - mass, lambda mass, v: mass / v)
     ),
-    "Padding gets a share of ε: a class that is never right. The paper's code "
+    "Padding gets a share of ε: a class that is never right. A well-known port "
     "spreads it over V - 2 classes, all but the target and padding.": [
         *every(
             spread=spread_by(

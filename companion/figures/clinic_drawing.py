@@ -58,7 +58,7 @@ def _lines(place: str, lines: Mapping) -> str:
 
 
 def _matrix(place: str, matrix) -> str:
-    """Numbers as a table, tinted by their size; columns are keys."""
+    """Numbers as a table, tinted by their size."""
     rows = [[float(n) for n in row] for row in matrix]
     widths = {len(row) for row in rows}
     if len(widths) != 1 or not 1 <= len(rows) <= SIDE or max(widths) > SIDE:
@@ -67,12 +67,14 @@ def _matrix(place: str, matrix) -> str:
             f"{len(rows)} rows of {sorted(widths)} numbers"
         )
     top = max(abs(n) for row in rows for n in row)
+    whole = all(n.is_integer() for row in rows for n in row)
+    places = 0 if whole else 2
     return table(
         "seen",
-        "Rows ask, columns are asked",
-        [str(i) for i in range(max(widths))],
-        [str(i) for i in range(len(rows))],
-        [tinted(row, top) for row in rows],
+        "A row is what comes out, a column what goes in",
+        [str(i) for i in range(1, max(widths) + 1)],
+        [str(i) for i in range(1, len(rows) + 1)],
+        [tinted(row, top, places) for row in rows],
     )
 
 

@@ -100,11 +100,12 @@ def _number_of(number: int) -> str:
 
 
 def _tags(question: Question) -> str:
+    minutes = Text(f"{question.minutes} min", f"{question.minutes} 分钟")
     return (
         f'<span class="tags"><span class="{question.level}">'
         f"{line(WORDS[question.level])}</span>"
         f"<span>{line(WORDS[question.asks])}</span>"
-        f"<span>{question.minutes} min</span></span>"
+        f"<span>{line(minutes)}</span></span>"
     )
 
 

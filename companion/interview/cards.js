@@ -86,12 +86,12 @@ function choice({ work, prompt, mark }) {
   });
 }
 
-// Full-width digits, a typographic minus and commas between thousands are
-// numbers too.
+// Full-width digits, a typographic minus, commas and blanks between thousands
+// are numbers too.
 function parse(text) {
   const plain = text.normalize("NFKC").replace("\u2212", "-").trim();
-  const grouped = /^[-+]?\d{1,3}(,\d{3})+(\.\d*)?$/.test(plain);
-  const number = Number(grouped ? plain.replaceAll(",", "") : plain);
+  const grouped = /^[-+]?\d{1,3}([ ,]\d{3})+(\.\d*)?$/.test(plain);
+  const number = Number(grouped ? plain.replaceAll(/[ ,]/g, "") : plain);
   return plain === "" || !Number.isFinite(number) ? null : number;
 }
 

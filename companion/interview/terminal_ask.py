@@ -17,7 +17,7 @@ from companion.interview.terminal import Screen
 from companion.interview.words import WORDS, written
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I | re.ASCII)
-_GROUPED = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
+_GROUPED = re.compile(r"[-+]?\d{1,3}([ ,]\d{3})+(\.\d*)?", re.ASCII)
 
 
 def ask(screen: Screen, question: Question) -> float:
@@ -54,12 +54,12 @@ def explain(screen: Screen, question: Question) -> None:
 def parse(text: str) -> float | None:
     """A typed number, or None; the page reads numbers in the same way.
 
-    Full-width digits, a typographic minus and commas between thousands are
-    numbers too.
+    Full-width digits, a typographic minus, commas and blanks between thousands
+    are numbers too.
     """
     plain = normalize("NFKC", text).replace("\N{MINUS SIGN}", "-").strip()
     if _GROUPED.fullmatch(plain):
-        plain = plain.replace(",", "")
+        plain = plain.replace(",", "").replace(" ", "")
     number = float(plain) if _NUMBER.fullmatch(plain) else math.inf
     return number if math.isfinite(number) else None
 

@@ -59,7 +59,7 @@ def animal(component: str, **told: str) -> Callable:
 
 def called(name: str) -> str:
     """A name in Python as words: ``LostItsNorm`` is "lost its norm"."""
-    return re.sub(r"_|(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    return re.sub(r"_|(?<=[a-z])(?=[A-Z])|(?<=A)(?=[A-Z])", " ", name).lower()
 
 
 def built(kind: Callable[[], nn.Module], seed: int = 0) -> nn.Module:

@@ -96,7 +96,8 @@ def of_healthy(
         return Broken(
             f"Your test depends on luck: in {len(red)} of {len(runs)} runs it "
             f"calls a healthy one sick, {one.name}. {told} What is true of a "
-            "healthy one is true of all numbers.",
+            "healthy one is true of all numbers, up to rounding: compare "
+            "floats with a tolerance.",
             cause=cause,
         )
     if upside_down:

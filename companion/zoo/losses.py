@@ -7,7 +7,7 @@ from companion.zoo.animal import animal
 
 PADDING = "The logits at padding do not count"
 PLAIN = "Without smoothing it is the cross-entropy"
-MASS = "The mass is spread as PyTorch does it, or as the paper's code does"
+MASS = "The mass is spread as PyTorch does it, or as a well-known port does"
 
 
 def smoothed(logits, target, smoothing):

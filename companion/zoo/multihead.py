@@ -209,7 +209,7 @@ class JoinedByViewAlone(Heads):
     contract="A row that may attend to nothing is finite, and sees nothing",
     says="All its scores are -∞",
 )
-class NaNInEmptyRows(Heads):
+class NanInEmptyRows(Heads):
     """Hidden scores become -∞, and a row of nothing else NaN."""
 
     def weigh(self, scores, mask):

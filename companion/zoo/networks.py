@@ -93,7 +93,7 @@ class NothingBetween(Network):
     contract="The output takes both signs",
     says="does the ReLU come last",
 )
-class EndsWithItsReLU(Network):
+class EndsWithARelu(Network):
     """Every matrix is followed by a ReLU, the last one too."""
 
     def forward(self, x):
@@ -107,7 +107,7 @@ class EndsWithItsReLU(Network):
     contract="Every feature of the input counts, in both directions",
     says="does a ReLU cut the input",
 )
-class BeginsWithItsReLU(Network):
+class BeginsWithARelu(Network):
     """Cuts off the negative half of the stream before it reads it."""
 
     def forward(self, x):

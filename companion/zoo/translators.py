@@ -71,7 +71,7 @@ class Translator(nn.Module):
     contract=FUTURE,
     says="Every row sees all tokens: is the causal mask missing",
 )
-class DecoderWithoutACausalMask(Translator):
+class DecoderWithoutCausalMask(Translator):
     """The target is masked as the source is, for its padding only."""
 
     def masks(self, src, tgt):

@@ -30,7 +30,7 @@ def by_two_means(logits, target, smoothing, pad):
 
 @right("label_smoothing")
 def as_kl_divergence(logits, target, smoothing, pad):
-    """As the paper's code has it, with a matrix of targets."""
+    """As a well-known port has it, with a matrix of targets."""
     vocab = logits.size(-1)
     logs = F.log_softmax(logits.reshape(-1, vocab), -1)
     words = target.reshape(-1)
