@@ -8,7 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 import test_book
-from proved import digest
+import torch
+from proved import digest, note
 from test_book import CHAPTERS, DESKTOP, PAGES, PHONE, ROOT
 
 base, visit = test_book.base, test_book.visit
@@ -73,22 +74,23 @@ def test_headings_are_in_order(visit, document):
         assert below <= above + 1
 
 
+WORDS = """all => all
+  .filter(one => !one.closest("[aria-hidden=true], mjx-container"))
+  .map(one => [one.outerHTML.slice(0, 120), one.alt
+    ?? one.closest("[role=img]")?.getAttribute("aria-label")
+    ?? one.querySelector("title")?.textContent ?? ""])"""
+
+
 @browser
 @every_page
 def test_every_picture_is_told_in_words(visit, document):
     page = visit(document).page
-    for picture in page.locator(".bd-article img").all():
-        assert len(picture.get_attribute("alt") or "") > 10
     for figure in page.locator("figure.companion").all():
         assert figure.get_attribute("aria-label").strip()
-    drawings = page.locator(
-        ".bd-article svg:not(mjx-container svg):not([aria-hidden=true])"
+    words = page.locator(".bd-article :is(img, svg):not(svg svg)").evaluate_all(
+        WORDS
     )
-    named = """all => all.filter(svg => !svg.closest('[aria-hidden=true]')
-      && !svg.closest('[role=img][aria-label]') && !svg.querySelector('title')
-      && !svg.getAttribute('aria-label') && !svg.textContent.trim()
-      && svg.getAttribute('role') === 'img').length"""
-    assert drawings.evaluate_all(named) == 0
+    assert [tag for tag, told in words if len(told) < 10] == []
 
 
 @browser
@@ -142,11 +144,11 @@ def test_nothing_moves_for_who_wants_no_motion(visit, document):
 @every_chapter
 def test_a_phone_shows_notes_tables_and_the_way_on(visit, document):
     page = visit(document, viewport=PHONE).page
-    for note in page.locator("aside.margin").all():
-        box = note.bounding_box()
+    for beside in page.locator("aside.margin").all():
+        box = beside.bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= PHONE["width"]
-        assert note.evaluate("e => getComputedStyle(e).float") == "none"
+        assert beside.evaluate("e => getComputedStyle(e).float") == "none"
     for way in page.locator(".prev-next-area a").all():
         box = way.bounding_box()
         assert 0 <= box["x"] <= PHONE["width"] - box["width"]
@@ -190,6 +192,23 @@ def test_prose_may_change_without_a_run_and_code_may_not(tmp_path):
     book.cells[1].source = "1 + 2"
     nbformat.write(book, path)
     assert digest(path) != before
+
+
+def test_what_ran_a_notebook_is_noted_beside_it_and_once(tmp_path):
+    for name, code in (("02_b", "2"), ("01_a", "1"), ("02_b", "3")):
+        book = nbformat.v4.new_notebook()
+        book.cells = [nbformat.v4.new_code_cell(code)]
+        nbformat.write(book, tmp_path / f"{name}.ipynb")
+        note(tmp_path / f"{name}.ipynb")
+    noted = tomllib.loads((tmp_path / "proved.toml").read_text())
+    assert list(noted) == ["01_a", "02_b"]
+    assert noted["02_b"]["code"] == digest(tmp_path / "02_b.ipynb")
+    assert noted["01_a"]["torch"] in torch.__version__
+    assert sorted(p.suffix for p in tmp_path.iterdir()) == [
+        ".ipynb",
+        ".ipynb",
+        ".toml",
+    ]
 
 
 @browser

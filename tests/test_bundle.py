@@ -165,6 +165,24 @@ def test_a_printed_chapter_begins_a_page_and_is_in_the_outline(
     }
 
 
+def test_a_radical_becomes_the_word_that_it_looks_like():
+    table = "3 beginbfchar\n<2F12> <2F12>\n<0007> <6CE8>\n<0011> <2EEC>\n"
+    words = "3 beginbfchar\n<2F12> <529B>\n<0007> <6CE8>\n<0011> <9F50>\n"
+    assert bundle.plain(table) == words
+
+
+@pytest.mark.browser
+def test_chinese_words_are_found_in_what_was_printed(chromium, tmp_path):
+    page, pdf = tmp_path / "paper.html", tmp_path / "paper.pdf"
+    page.write_text("<p>注意力 小猫 对齐</p>", encoding="utf-8")
+    bundle.print_pdf(chromium, page, pdf)
+    bundle.mend_words(pdf)
+    text = PdfReader(pdf).pages[0].extract_text()
+    assert "注意力" in text
+    assert "小猫" in text
+    assert "对齐" in text
+
+
 @pytest.mark.browser
 def test_a_picture_that_is_missing_stops_the_print(chromium, tmp_path):
     page = tmp_path / "paper.html"
@@ -180,6 +198,14 @@ def chapters(pdf):
         for entry in pdf.outline
         if not isinstance(entry, list)
     }
+
+
+def tables(pdf):
+    """What each font of a PDF says that its characters are."""
+    for page in pdf.pages:
+        for font in page["/Resources"].get("/Font", {}).values():
+            if "/ToUnicode" in font.get_object():
+                yield font["/ToUnicode"].get_data().decode("latin-1")
 
 
 def bundled(suffix):
@@ -228,6 +254,7 @@ def test_the_pdf_holds_the_whole_book():
     # A blank page has a number and nothing else.
     drawn = [len(page.get_contents().get_data()) for page in pdf.pages]
     assert min(drawn) > 1500
+    assert not any(map(bundle.RADICAL.search, tables(pdf)))
     first = pdf.pages[starts["03 · Attention 注意力"]].extract_text()
     assert "注意力" in first
     assert "$" not in first

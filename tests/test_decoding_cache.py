@@ -118,14 +118,14 @@ def test_a_key_that_comes_alone_keeps_its_place_and_its_group():
     # Rotary positions, and two heads for each that is stored.
     attention = GroupedQueryAttention(12, 6, num_kv_heads=3, rotary=True)
     x, causal = torch.randn(BATCH, TGT, 12), causal_mask(TGT)
-    past, real = Past(attention), torch.ones(1, 1, 1, TGT).bool()
+    past, real = Past(attention), torch.ones(BATCH, 1, 1, TGT).bool()
     said = [
         past.look_back(x[:, i : i + 1], real[..., : i + 1]) for i in range(TGT)
     ]
     torch.testing.assert_close(torch.cat(said, dim=1), attention(x, causal))
     stored = keys_and_values(attention, x)
     torch.testing.assert_close(
-        attend(attention, x, stored, causal), attention(x, causal)
+        attend(attention, x, stored, real), attention(x, real)
     )
 
 

@@ -7,12 +7,15 @@ other, as Chromium prints them without their scripts; hints, solutions and
 answers stand at its end. Both lie in ``_build/bundle``.
 """
 
+import re
 import sys
 import zipfile
 from pathlib import Path
+from unicodedata import normalize
 
 import paper
 from playwright.sync_api import Browser, Error, sync_playwright
+from pypdf import PdfWriter
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "_build" / "html"
@@ -25,6 +28,13 @@ FOOTER = (
 MARGIN = {"top": "17mm", "bottom": "19mm", "left": "18mm", "right": "18mm"}
 # What is easily read on a screen is large on paper.
 SCALE = 0.8
+# In a font's table: this glyph means that Chinese radical.
+RADICAL = re.compile(r"^(<\w+>) <(2[EF]\w\w)>$", re.MULTILINE)
+# Those that Unicode does not call the same as their word.
+WORDS = str.maketrans(
+    "⻅⻆⻉⻋⻓⻔⻘⻙⻚⻛⻜⻝⻢⻣⻤⻥⻦⻧⻨⻩⻬⻮⻰",
+    "见角贝车长门青韦页风飞食马骨鬼鱼鸟卤麦黄齐齿龙",
+)
 LIMIT_MS = 600_000
 
 
@@ -57,7 +67,6 @@ def print_pdf(browser: Browser, page: Path, target: Path) -> None:
     missing = []
     tab.on("requestfailed", lambda request: missing.append(request.url))
     tab.goto(page.as_uri(), wait_until="load")
-    tab.evaluate("window.MathJax?.startup?.promise")
     tab.evaluate("document.fonts.ready")
     if missing:
         raise ValueError(f"{page.name} has no {', '.join(missing)}")
@@ -73,6 +82,33 @@ def print_pdf(browser: Browser, page: Path, target: Path) -> None:
         footer_template=FOOTER,
     )
     tab.close()
+
+
+def plain(table: str) -> str:
+    """A font's table of characters, with words for radicals.
+
+    Where a font draws 力 and the radical ⼒ alike, Chromium names the radical,
+    and nobody who searches for the word finds it.
+    """
+    return RADICAL.sub(_word, table)
+
+
+def _word(found: re.Match) -> str:
+    radical = chr(int(found[2], 16)).translate(WORDS)
+    return f"{found[1]} <{ord(normalize('NFKC', radical)):04X}>"
+
+
+def mend_words(pdf: Path) -> None:
+    """Let the text of ``pdf`` be found: each of its fonts names words."""
+    writer = PdfWriter(clone_from=pdf)
+    tables = {}
+    for page in writer.pages:
+        for font in page["/Resources"].get("/Font", {}).values():
+            table = font.get_object().get("/ToUnicode")
+            tables[id(table)] = table
+    for table in filter(None, tables.values()):
+        table.set_data(plain(table.get_data().decode("latin-1")).encode())
+    writer.write(pdf)
 
 
 def print_book(pages: Path, documents: list[str], version: str) -> Path:
@@ -91,6 +127,7 @@ def print_book(pages: Path, documents: list[str], version: str) -> Path:
         )
         print_pdf(browser, sheet, target)
         browser.close()
+    mend_words(target)
     sheet.unlink()
     return target
 

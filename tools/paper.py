@@ -29,7 +29,7 @@ STYLE = """
 .bd-article > * + * { break-before: page; }
 .chapter::before { content: "\\200b"; display: block; }
 /* What is longer than a page may begin on this one. */
-.bd-article :is(pre, .companion-source, .companion-quiz) {
+.bd-article :is(pre, details, details *, .companion-source, .companion-quiz) {
   break-inside: auto !important; orphans: 4; widows: 4; }
 .headerlink, .copybtn { display: none !important; }
 .bd-article details > summary { list-style: none !important; }

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import nbformat
 
-BOOK = Path(__file__).parents[1] / "book"
 HEAD = "# What ran each notebook last; tools/proved.py writes it.\n"
 
 
@@ -27,20 +26,13 @@ def digest(path: Path) -> str:
 
 
 def device() -> str:
-    """The name of the accelerator that the chapters use, or the CPU's kind."""
-    import companion
-
-    kind = companion.device().type
-    if kind == "cuda":
-        import torch
-
-        return torch.cuda.get_device_name()
-    return f"a CPU ({platform.machine()})" if kind == "cpu" else kind
+    """The kind of CPU: no chapter moves anything to an accelerator."""
+    return f"a CPU ({platform.machine()})"
 
 
-def note(path: Path, folder: Path = BOOK) -> None:
-    """Write down that this environment ran the notebook at ``path`` now."""
-    file = folder / "proved.toml"
+def note(path: Path) -> None:
+    """Write down, beside the notebook, that this environment ran it now."""
+    file = path.parent / "proved.toml"
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     chapters = tomllib.loads(text)
     chapters[path.stem] = {

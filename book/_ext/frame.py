@@ -4,9 +4,7 @@ The palette the figures use, fonts in time, and a name on folded solutions.
 """
 
 import re
-from importlib.metadata import distribution
 from pathlib import Path
-from shutil import copyfile
 from typing import Any
 
 from docutils import nodes
@@ -15,7 +13,6 @@ from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "companion" / "figures" / "base.css"
-MATHJAX = "sphinx-mathjax-offline/static/mathjax/tex-svg.js"
 FONTS = ROOT / "book" / "assets" / "fonts.css"
 # Every page begins with these two.
 FIRST_FONTS = ("source-serif-4-latin", "source-sans-3-latin")
@@ -63,9 +60,7 @@ def add_assets(app: Sphinx) -> None:
     if app.builder.format != "html":
         return
     static = Path(app.outdir) / "_static"
-    (static / "mathjax").mkdir(parents=True, exist_ok=True)
-    source = distribution("sphinx-mathjax-offline").locate_file(MATHJAX)
-    copyfile(source, static / "mathjax" / "tex-svg.js")
+    static.mkdir(parents=True, exist_ok=True)
     (static / "palette.css").write_text(palette(), encoding="utf-8")
     fonts = FONTS.read_text(encoding="utf-8").replace(": optional", ": swap")
     (static / "fonts-disk.css").write_text(fonts, encoding="utf-8")
@@ -84,6 +79,22 @@ def ask_for_fonts(
     context["metatags"] = context.get("metatags", "") + ask
 
 
+def mend_citations(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """Docutils calls the works a list, which for a screen reader has no items.
+
+    An entry has a role of its own, and a list may not have such children.
+    """
+    listed = '<div role="list" class="citation-list">'
+    plain = '<div class="citation-list">'
+    context["body"] = context.get("body", "").replace(listed, plain)
+
+
 def name_solutions(app: Sphinx, doctree: nodes.document) -> None:
     """Say "solution" on a folded cell that is one."""
     for cell in doctree.findall(nodes.container):
@@ -97,4 +108,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", add_assets)
     app.connect("doctree-read", name_solutions)
     app.connect("html-page-context", ask_for_fonts)
+    app.connect("html-page-context", mend_citations)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

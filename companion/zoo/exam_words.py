@@ -95,9 +95,8 @@ def of_healthy(
     if len(red) < len(runs):
         return Broken(
             f"Your test depends on luck: in {len(red)} of {len(runs)} runs it "
-            f"calls a healthy one sick, {one.name}. {told} What is true of a "
-            "healthy one is true of all numbers, up to rounding: compare "
-            "floats with a tolerance.",
+            f"calls a healthy one sick, {one.name}. {told} A healthy one "
+            "passes whatever the numbers, but for rounding: allow a tolerance.",
             cause=cause,
         )
     if upside_down:
