@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,8 @@ def _process(environment, folder, *more, by):
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # What a shell runs in the background is born deaf to it.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
 
 

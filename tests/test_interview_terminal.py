@@ -473,7 +473,8 @@ def test_without_memory_the_quiz_says_so_once_and_goes_on(say, small, how):
     code, out, err = say("quiz --lang en", "\n\na\n\nb\n")
     assert (code, err) == (0, "")
     assert out.count("not remembered from here on: ") == 1
-    assert str(place().parent.name) in out
+    # A long path is wrapped.
+    assert place().parent.name in out.replace("\n", "")
     assert "Answered: 2, on average 100 %" in out
     assert "Remembered" not in out
     for line in ("stats", "review"):

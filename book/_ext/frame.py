@@ -103,10 +103,26 @@ def name_solutions(app: Sphinx, doctree: nodes.document) -> None:
             cell["prompt_hide"] = "Hide the solution"
 
 
+def style_once(
+    app: Sphinx, name: str, template: str, context: dict, doctree: object
+) -> None:
+    """Keep the first of the style sheets that figures of a kind repeat."""
+    seen = set()
+
+    def first(match: re.Match) -> str:
+        known = match[0] in seen
+        seen.add(match[0])
+        return "" if known else match[0]
+
+    body = context.get("body", "")
+    context["body"] = re.sub(r"<style>.*?</style>", first, body, flags=re.S)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("builder-inited", add_assets)
     app.connect("doctree-read", name_solutions)
     app.connect("html-page-context", ask_for_fonts)
     app.connect("html-page-context", mend_citations)
+    app.connect("html-page-context", style_once)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,6 +6,7 @@ appears, and a reader without scripts sees it too.
 """
 
 import json
+import re
 from functools import cache
 from importlib.metadata import distribution
 
@@ -73,7 +74,10 @@ def drawn(tex: str, display: bool) -> str:
     if ERROR in html:
         says = html.split(ERROR)[1].split('"')[0]
         raise ValueError(f"the formula {tex!r}: {says}")
-    return html
+    # What MathJax notes about each sign, nobody reads; it weighs. So does
+    # what is behind the decimal point of a thousandth of an em.
+    html = re.sub(r' data-[a-z-]+="[^"]*"', "", html)
+    return re.sub(r"(\d{3,})\.\d+", r"\1", html)
 
 
 def put(page: HTML5Translator, node: nodes.Node, tag: str, tex: str) -> None:
