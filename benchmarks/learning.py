@@ -76,7 +76,7 @@ def paper(steps: int, warmup: int, batch: int, *, num_heads: int) -> Recipe:
 RECIPES = {
     ("copy", "tuned"): tuned(320, 5e-3, 56, num_heads=1),
     ("reverse", "tuned"): tuned(300, 5e-3, 64, num_heads=1),
-    ("phrasebook", "tuned"): tuned(400, 6e-3, 40, num_heads=4),
+    ("phrasebook", "tuned"): tuned(400, 4e-3, 36, num_heads=4),
     ("copy", "paper"): paper(1000, 100, 48, num_heads=1),
     ("reverse", "paper"): paper(1000, 100, 48, num_heads=1),
     ("phrasebook", "paper"): paper(900, 100, 40, num_heads=4),

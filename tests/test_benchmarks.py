@@ -1,6 +1,7 @@
 """The race is fair and runs everywhere; the fast path is the plain one."""
 
 import json
+import math
 from functools import partial
 
 import pytest
@@ -57,6 +58,31 @@ def test_the_loss_in_place_is_pytorchs_and_so_are_its_gradients(
     torch.testing.assert_close(
         found, torch.autograd.grad(wanted / 7, [states, table])
     )
+
+
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_of_half_precision_logits_is_computed_in_32_bits(
+    half, smoothing
+):
+    logits = (5 * torch.randn(TOKENS, VOCAB)).to(half).requires_grad_()
+    target = torch.randint(VOCAB, (TOKENS,))
+    loss = summed_loss(logits * 1, target, smoothing)
+    wanted = F.cross_entropy(
+        logits.float(), target, label_smoothing=smoothing, reduction="sum"
+    )
+    torch.testing.assert_close(loss, wanted)
+    (found,) = torch.autograd.grad(loss, logits)
+    (right,) = torch.autograd.grad(wanted, logits)
+    assert found.dtype == half
+    torch.testing.assert_close(found, right)
+
+
+def test_a_gradient_too_small_for_float16_arrives_if_the_loss_is_scaled():
+    logits = torch.tensor([[0.0, -18.0]], dtype=torch.half, requires_grad=True)
+    loss = summed_loss(logits * 1, torch.tensor([0]), 0.0)
+    (found,) = torch.autograd.grad(loss * 2**16, logits)
+    assert found[0, 1] == pytest.approx(2**16 * math.exp(-18), rel=1e-2)
 
 
 def test_the_loss_leaves_the_logits_alone_where_no_gradient_is_asked_for():

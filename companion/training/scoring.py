@@ -22,8 +22,9 @@ def summed_loss(
 ) -> Float[Tensor, ""]:
     """``label_smoothing`` times the number of tokens; **uses the logits up**.
 
-    Equal to ``F.cross_entropy`` with ``reduction="sum"``. Where gradients are
-    asked for, ``logits`` hold their own gradient afterwards, and no logits.
+    Equal to ``F.cross_entropy`` with ``reduction="sum"``, in at least 32
+    bits. Where gradients are asked for, ``logits`` hold their own
+    gradient afterwards, and no logits.
     """
     # On a CPU, the first touch of fresh memory costs more than the arithmetic,
     # and PyTorch's own loss asks for three more arrays as large as the logits.
@@ -31,27 +32,37 @@ def summed_loss(
     plain = not logits.is_cpu or torch.compiler.is_compiling()
     if plain or not torch.is_grad_enabled():
         return F.cross_entropy(
-            logits, target, label_smoothing=smoothing, reduction="sum"
+            _wide(logits), target, label_smoothing=smoothing, reduction="sum"
         )
-    return _InPlace.apply(logits, target, smoothing)
+    # In float16 a small gradient would be 0 before a scaler makes it large.
+    narrow = logits.dtype == torch.bfloat16
+    held = logits if narrow else _wide(logits)
+    return _InPlace.apply(held, target, smoothing)
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 class _InPlace(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits: Tensor, target: Tensor, smoothing: float):
         """The gradient of a row is its softmax minus what was right."""
-        loss, vocab = logits.new_zeros(()), logits.shape[1]
+        narrow = logits.dtype == torch.bfloat16
+        loss, vocab = _wide(logits.new_zeros(())), logits.shape[1]
         size = max(1, AT_A_TIME // vocab)
         right = target[:, None].split(size)
         for rows, here in zip(logits.split(size), right, strict=True):
-            log_p = rows.log_softmax(-1)
+            log_p = _wide(rows).log_softmax(-1)
             loss -= (1 - smoothing) * log_p.gather(1, here).sum()
-            torch.exp(log_p, out=rows)
             if smoothing:
                 loss -= smoothing / vocab * log_p.sum()
-                rows -= smoothing / vocab
-            less = rows.new_full(here.shape, smoothing - 1)
-            rows.scatter_add_(1, here, less)
+            p = torch.exp(log_p, out=log_p if narrow else rows)
+            if smoothing:
+                p -= smoothing / vocab
+            p.scatter_add_(1, here, p.new_full(here.shape, smoothing - 1))
+            if narrow:
+                rows.copy_(p)
         ctx.save_for_backward(logits)
         return loss
 

@@ -60,7 +60,7 @@ class Objective(nn.Module):
         """
         answer = batch[-1][:, 1:]
         real = self._real(answer)
-        logits = self.model.logits(self._states(*batch)[real]).float()
+        logits = self.model.logits(self._states(*batch)[real])
         # ``label_smoothing`` without its division. It uses the logits up.
         total = summed_loss(logits, answer[real].long(), self.smoothing)
         return total, len(logits)

@@ -123,5 +123,5 @@ def _masked_loss(model: BERT, states: Tensor, target: Tensor) -> Loss:
         raise ValueError(
             "target: expected at least one chosen token, got padding only"
         )
-    logits = model.logits(states[asked]).float()
+    logits = model.logits(states[asked])
     return summed_loss(logits, target[asked].long(), 0.0), len(logits)
