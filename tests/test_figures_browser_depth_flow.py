@@ -16,6 +16,7 @@ from test_figures_browser import (
     focused,
     press,
 )
+from test_figures_depth_flow import by_heart, data_of
 
 from companion.figures import data_flow, depth_curves, live
 from companion.figures.digits import fixed, short
@@ -44,6 +45,7 @@ MAKERS = {
     "depth_curves": lambda: depth_curves(CURVES),
     "data_flow": data_flow,
     "long_flow": lambda: data_flow(*LONG),
+    "trained_flow": lambda: data_flow(trained=by_heart()),
 }
 every_figure = pytest.mark.parametrize("name", MAKERS)
 LIVE = ("try_heads", "try_positions", "try_masks", "try_norms", "try_sizes")
@@ -117,7 +119,7 @@ def test_without_scripts_there_is_a_picture_and_no_dead_control(
     reader, name, width
 ):
     page = reader(html_of(name), width=width, java_script_enabled=False)
-    assert page.locator("figure :is(input, button)").count() == 0
+    assert page.locator("figure :is(input, button, select)").count() == 0
     for part in (".says", "figcaption", ".box, .plot svg"):
         assert page.locator(part).first.is_visible()
     assert page.locator(".says").inner_text().endswith(".")
@@ -152,6 +154,7 @@ def test_what_is_said_is_announced_and_follows_the_theme(reader, name, theme):
     [
         ("depth_curves", ["INPUT"] + ["BUTTON"] * 4),
         ("data_flow", ["BUTTON"] * 4),
+        ("trained_flow", ["BUTTON"] * 4 + ["SELECT"]),
     ],
 )
 def test_tab_reaches_each_control_and_leaves_again(reader, name, stops):
@@ -381,3 +384,67 @@ def test_a_lane_starts_under_each_token_that_is_read(reader):
         )
         assert width / whole == pytest.approx(reads / LANES, abs=0.01)
         page.get_by_role("button", name="Next").click()
+
+
+# Data flow, with a trained model's numbers.
+
+
+def numbers(page):
+    return page.locator(".numbers tbody tr").evaluate_all(
+        "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+
+
+def expected(table, rows, columns):
+    return [
+        [name, *(fixed(v) if v is not None else "masked" for v in row)]
+        for name, row in zip(
+            table["rows"][:rows],
+            [row[:columns] for row in table["values"]],
+            strict=False,
+        )
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_each_step_shows_the_numbers_of_the_part_at_work(reader, theme):
+    page = reader(html_of("trained_flow"), theme=theme)
+    tables = data_of(data_flow(trained=by_heart()))["tables"]
+    choice, shown = page.locator("select"), set()
+    ends = ["<bos>", *SRC, "<eos>"]
+    for _ in walk(page, training(ends, TGT, 10)):
+        part = computed(page).part
+        shown.add(part)
+        table = tables[part]
+        assert part in lit(page)
+        assert choice.input_value() == part
+        assert page.locator(".numbers caption").inner_text() == table["title"]
+        assert numbers(page) == expected(table, None, None)
+    assert len(shown) == 7
+
+
+def test_a_generating_decoder_has_only_the_rows_that_it_reads(reader):
+    page = reader(html_of("trained_flow"))
+    tables = data_of(data_flow(trained=by_heart()))["tables"]
+    page.get_by_role("button", name="Generating").click()
+    for reads in range(1, LANES + 1):
+        page.get_by_role("button", name="Next").click()
+        page.locator("select").select_option("self_attention")
+        table = tables["self_attention"]
+        assert numbers(page) == expected(table, reads, reads)
+        page.locator("select").select_option("memory")
+        assert len(numbers(page)) == len(SRC) + 2
+
+
+def test_any_part_is_chosen_by_keyboard_until_the_next_step(reader):
+    page = reader(html_of("trained_flow"), width=PHONE)
+    computed(page)
+    choice = page.get_by_label("Numbers of")
+    choice.focus()
+    press(page, "Home")
+    assert computed(page).part == choice.input_value() == "src_embedding"
+    assert numbers(page)[0][0] == "<bos>"
+    page.get_by_role("button", name="Next").click()
+    assert computed(page).part == "src_embedding"
+    page.get_by_role("button", name="Next").click()
+    assert computed(page).part == "memory"

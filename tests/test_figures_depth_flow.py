@@ -1,17 +1,22 @@
 """The figures of chapters 07 and 08, as Python makes them."""
 
 import json
+import math
 import re
+from functools import cache
 
 import pytest
 import torch
 from test_figures import Tags
 
-from companion.figures import data_flow, depth_curves
+from companion.data.phrasebook import batch
+from companion.data.vocabulary import Vocabulary
+from companion.figures import data_flow, depth_curves, flow_numbers
 from companion.figures.depth_drawing import BOTTOM, LEFT, RIGHT, TOP
 from companion.figures.flow import shapes
 from companion.figures.flow_steps import DECODER, ENCODER, generating, training
 from companion.masks import causal_mask, combine_masks
+from companion.training import fit
 from companion.transformer import Transformer, TransformerConfig, shift_right
 
 NAMES = ("bare", "norm only", "post-LN", "pre-LN")
@@ -41,9 +46,28 @@ def one_curve(similarity, gradient):
     }
 
 
+ZH, EN = list("我爱小猫"), ["I", "love", "little", "cats"]
+
+
+@cache
+def by_heart():
+    """A model that knows one sentence, and its vocabularies."""
+    zh, en = (Vocabulary.from_sentences([side]) for side in (ZH, EN))
+    torch.manual_seed(0)
+    sizes = {"d_model": 14, "num_heads": 2, "d_ff": 17, "num_layers": 2}
+    config = TransformerConfig(
+        src_vocab_size=len(zh), tgt_vocab_size=len(en), dropout=0.0, **sizes
+    )
+    model = Transformer(config)
+    pair = batch([ZH], zh), batch([EN], en)
+    fit(model, [pair] * 40, rate=lambda step: 1e-2)
+    return model, zh, en
+
+
 MAKERS = {
     "depth_curves": lambda: depth_curves(some_curves()),
     "data_flow": data_flow,
+    "trained_flow": lambda: data_flow(trained=by_heart()),
 }
 every_figure = pytest.mark.parametrize(
     "make", MAKERS.values(), ids=list(MAKERS)
@@ -372,6 +396,127 @@ def test_one_token_is_enough_for_a_flow():
     pages = data_of(figure)["modes"]
     assert len(pages[1]) == 3
     assert pages[1][1]["says"].startswith("Pass 1: the decoder reads 1 token,")
+
+
+# Data flow, with a trained model's numbers.
+
+
+def test_every_number_is_one_that_runs_through_the_model():
+    model, zh, en = by_heart()
+    src, tgt = batch([ZH], zh), batch([EN], en)
+    reads, answer = tgt[:, :-1], tgt[0, 1:]
+    masks = combine_masks(src, reads, pad=0)
+    with torch.no_grad():
+        memory = model.encode(src, masks.src)
+        odds = model(src, reads)[0].softmax(-1)[:, answer]
+        maps = model.maps(src, reads)
+        expected = {
+            "src_embedding": model.positions(
+                model.src_embedding.weight[src] * math.sqrt(14)
+            )[0],
+            "memory": memory[0],
+            "encoder_attention": maps.src[-1][0].mean(0),
+            "cross_attention": maps.cross[-1][0].mean(0),
+            "self_attention": maps.tgt[-1][0].mean(0),
+            "logits": odds,
+        }
+    tables = data_of(data_flow(trained=by_heart()))["tables"]
+    assert set(expected) < set(tables) == set(shapes(1, 1))
+    for part, values in expected.items():
+        shown = [[v or 0.0 for v in row] for row in tables[part]["values"]]
+        wanted = values[:, : len(shown[0])]
+        torch.testing.assert_close(
+            torch.tensor(shown), wanted, atol=6e-5, rtol=0
+        )
+
+
+def test_feed_forward_shows_what_comes_out_of_the_last_one():
+    model, zh, en = by_heart()
+    seen = {}
+    names = {"encoder_feed_forward": "encoder", "feed_forward": "decoder"}
+    for name, side in names.items():
+        getattr(model, side).layers[-1].feed_forward.register_forward_hook(
+            lambda _, args, out, name=name: seen.update({name: out[0]})
+        )
+    tables = data_of(data_flow(trained=(model, zh, en)))["tables"]
+    for name in names:
+        torch.testing.assert_close(
+            torch.tensor(tables[name]["values"]),
+            seen[name][:, : flow_numbers.SHOWN],
+            atol=6e-5,
+            rtol=0,
+        )
+
+
+def test_the_future_is_masked_and_has_no_number():
+    table = data_of(data_flow(trained=by_heart()))["tables"]["self_attention"]
+    hidden = [[value is None for value in row] for row in table["values"]]
+    assert torch.equal(~torch.tensor(hidden), causal_mask(5))
+
+
+def test_generating_says_the_odds_of_each_token_and_assumes_nothing():
+    model, zh, en = by_heart()
+    pages = data_of(data_flow(trained=by_heart()))["modes"][1][1:]
+    out = torch.tensor([[en.bos]])
+    for page, answer in zip(pages, [*EN, "<eos>"], strict=True):
+        with torch.no_grad():
+            odds = model(batch([ZH], zh), out)[0, -1].softmax(-1)
+        best = odds.argmax()
+        assert en.tokens[best] == answer
+        assert f"{answer}” (p = {odds[best]:.3f})" in page["says"].replace(
+            "<eos> (", "<eos>” ("
+        )
+        assert "assumed" not in page["says"]
+        out = torch.cat([out, best.view(1, 1)], dim=1)
+
+
+def test_the_caption_tells_the_loss_of_the_sentence():
+    model, zh, en = by_heart()
+    src, tgt = batch([ZH], zh), batch([EN], en)
+    with torch.no_grad():
+        log_p = model(src, tgt[:, :-1])[0].log_softmax(-1)
+    loss = -log_p.gather(1, tgt[0, 1:, None]).mean()
+    figure = data_flow(trained=by_heart())
+    assert f"Its loss on this sentence is {loss:.3f}." in figure.html
+
+
+@pytest.mark.parametrize("training_mode", [True, False])
+def test_a_model_is_left_as_it_was(training_mode):
+    model, zh, en = by_heart()
+    model.train(training_mode)
+    data_flow(trained=(model, zh, en))
+    assert model.training is training_mode
+    assert not any(part._forward_hooks for part in (model.encoder,
+                   model.decoder))  # fmt: skip
+
+
+def test_the_picture_without_scripts_has_the_numbers_of_its_step():
+    page = shown(data_flow(trained=by_heart()))
+    values = data_of(data_flow(trained=by_heart()))["tables"]["logits"]
+    cells = re.findall(r"<td[^>]*>([^<]+)</td>", page)
+    assert cells[-25:] == [
+        f"{value:.2f}" for row in values["values"] for value in row
+    ]
+
+
+@pytest.mark.bad_input
+def test_a_model_that_writes_something_else_is_named():
+    _, zh, en = by_heart()
+    config = TransformerConfig.tiny(len(zh), len(en))
+    with pytest.raises(ValueError, match="trained: expected a model that wri"):
+        data_flow(trained=(Transformer(config), zh, en))
+
+
+@pytest.mark.bad_input
+def test_a_source_that_does_not_fit_with_its_ends_is_named():
+    with pytest.raises(ValueError, match="src: expected 1 to 6 tokens, got 7"):
+        data_flow("我爱小猫们", trained=by_heart())
+
+
+@pytest.mark.bad_input
+def test_a_word_that_the_model_does_not_know_is_named():
+    with pytest.raises(ValueError, match="狗"):
+        data_flow("我爱小狗", trained=by_heart())
 
 
 @pytest.mark.bad_input

@@ -10,6 +10,7 @@ reason in ``tests/survivors.toml``.
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -62,6 +63,15 @@ def prepare(part: str, folder: Path) -> None:
     (folder / "pyproject.toml").write_text(text, encoding="utf-8")
 
 
+def run_mutmut(folder: Path) -> None:
+    """Makes the changes that it has not made yet, and runs the tests."""
+    # Named, even if all, mutmut first runs the tests as it will run them.
+    command = Path(sys.executable).with_name("mutmut"), "run", "*"
+    # A fork of a process that had several threads may wait for ever.
+    alone = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run(command, cwd=folder, check=True, env=alone)
+
+
 def found(folder: Path) -> dict:
     """How many mutants met which end, and the changes nobody noticed."""
     # Here, so that the tests of this module do without mutmut.
@@ -105,9 +115,7 @@ def main(parts: list[str]) -> int:
     for part in parts or PARTS:
         folder = ROOT / "_build" / "mutants" / part
         prepare(part, folder)
-        # Named, even if all, mutmut first runs the tests as it will run them.
-        mutmut = Path(sys.executable).with_name("mutmut"), "run", "*"
-        subprocess.run(mutmut, cwd=folder, check=True)
+        run_mutmut(folder)
         told = {"date": date.today().isoformat(), **facts, **found(folder)}
         results[part] = told
         kept.write_text(json.dumps(results, indent=1, ensure_ascii=False))

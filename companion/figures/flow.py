@@ -7,7 +7,14 @@ import torch
 from companion.data.vocabulary import Vocabulary
 from companion.figures.figure import Figure
 from companion.figures.flow_drawing import body
-from companion.figures.flow_steps import Step, generating, training
+from companion.figures.flow_numbers import Run, Trained, loss, panel, run
+from companion.figures.flow_steps import (
+    BOS,
+    EOS,
+    Step,
+    generating,
+    training,
+)
 from companion.figures.inline import figure_parts, inline
 from companion.masks import causal_mask
 from companion.transformer import shift_right
@@ -15,48 +22,79 @@ from companion.transformer import shift_right
 LONGEST = 6  # A phone shows seven tokens side by side, one of them <bos>.
 SIDES = ("encoder", "decoder")
 MODES = ("Training", "Generating")
+LABEL = "Data flow of a Transformer, encoder and decoder"
 CAPTION = """Follow a sentence through both modes. The decoder is the same in
 each. In training it is given the right tokens to read (teacher forcing), moved
 by one place, and every position works in the same pass. When it generates, it
 reads its own words, and must wait for each. After each attention and each
 feed-forward comes a residual connection and a LayerNorm, not drawn. Shapes are
 those of one sentence, without the batch."""
+MEASURED = """ The numbers are those of a trained model, and nothing is assumed:
+what it generates, it chose itself. Its loss on this sentence is {loss}. The
+rows of a generating decoder are the first rows of a training one, number for
+number: nobody sees the future."""
 
 
-def data_flow(src: str = "我爱小猫", tgt: str = "I love little cats") -> Figure:
+def data_flow(
+    src: str = "我爱小猫",
+    tgt: str = "I love little cats",
+    trained: Trained | None = None,
+) -> Figure:
     """Encoder and decoder at work, step by step, in training and generating.
 
-    No model runs: what it would write is assumed to be ``tgt``.
+    Without ``trained`` no model runs: what it would write is assumed to be
+    ``tgt``. With it, every part has its numbers.
 
     Args:
         src: The source. A token is a word, or a Chinese character.
         tgt: The target, likewise.
+        trained: A model that translates one into the other, and its source's
+            and target's vocabularies.
 
     Raises:
-        ValueError: one of them is empty or has more than six tokens.
+        ValueError: a sentence is empty or has more than six tokens, those that
+            the model's source begins and ends with included; or the model
+            writes something else.
     """
     source, target = _tokens("src", src), _tokens("tgt", tgt)
-    reads, answers = _shifted(target)
-    hidden = int((~causal_mask(len(reads))).sum())
-    tour, passes = training(source, target, hidden), generating(source, target)
-    modes = [
-        [_page(step, len(source), len(reads)) for step in steps]
+    seen = None
+    if trained is not None:
+        source = _few("src", [BOS, *source, EOS])
+        seen = run(trained, source[1:-1], target)
+    modes = _modes(source, target, seen)
+    first = modes[0][0]
+    drawing, caption = body(source, *_shifted(target), first), CAPTION
+    data = {"names": MODES, "modes": modes}
+    if seen is not None:
+        drawing += panel(seen, first["looks"])
+        caption += MEASURED.format(loss=loss(seen))
+        data["tables"] = seen.tables
+    parts = {"body": drawing, "label": LABEL, "caption": caption, "data": data}
+    html = inline("flow", **parts, **figure_parts("flow"))
+    return Figure(html, f"Data flow. {first['says']}")
+
+
+def _modes(
+    source: list[str], target: list[str], seen: Run | None
+) -> list[list[dict]]:
+    """The steps of both modes, as the page needs them."""
+    lanes = len(target) + 1
+    tour = training(source, target, int((~causal_mask(lanes)).sum()))
+    passes = generating(source, target, seen.odds if seen else None)
+    return [
+        [_page(step, len(source), lanes) for step in steps]
         for steps in (tour, passes)
     ]
-    html = inline(
-        "flow",
-        body=body(source, reads, answers, modes[0][0]),
-        label="Data flow of a Transformer, encoder and decoder",
-        caption=CAPTION,
-        data={"names": MODES, "modes": modes},
-        **figure_parts("flow"),
-    )
-    return Figure(html, f"Data flow. {tour[0].says}")
 
 
 def _tokens(name: str, text: str) -> list[str]:
     """Words; of Chinese, characters."""
     tokens = re.findall(r"[\u4e00-\u9fff]|[^\s\u4e00-\u9fff]+", text)
+    return _few(name, tokens)
+
+
+def _few(name: str, tokens: list[str]) -> list[str]:
+    """The same, if they fit a phone."""
     if not 1 <= len(tokens) <= LONGEST:
         raise ValueError(
             f"{name}: expected 1 to {LONGEST} tokens, got {len(tokens)}"
@@ -108,7 +146,14 @@ def _page(step: Step, src: int, lanes: int) -> dict:
             _passes(*pair) for pair in zip(SIDES, step.passes, strict=True)
         ],
         "says": step.says,
+        "looks": _looks(step),
     }
+
+
+def _looks(step: Step) -> str:
+    """The part whose numbers a step is about: the last one at work."""
+    known = shapes(1, 1)
+    return [part for part in step.lit if part in known][-1]
 
 
 def _read(step: Step, lane: int) -> str:

@@ -127,12 +127,15 @@ def training(src: Sequence[str], tgt: Sequence[str], hidden: int) -> list[Step]:
     ]
 
 
-def generating(src: Sequence[str], tgt: Sequence[str]) -> list[Step]:
+def generating(
+    src: Sequence[str], tgt: Sequence[str], odds: Sequence[float] | None = None
+) -> list[Step]:
     """Token by token: what is written is read again in the next pass.
 
     Args:
         src: The source tokens.
-        tgt: What the model is assumed to write; ``<eos>`` stands after it.
+        tgt: What the model writes; ``<eos>`` stands after it.
+        odds: The probability it gave each of these; without, they are assumed.
     """
     first = Step(
         (*ENCODER, "tgt"),
@@ -144,28 +147,33 @@ def generating(src: Sequence[str], tgt: Sequence[str]) -> list[Step]:
         f"nothing to read yet but {BOS}.",
     )
     passes = [
-        Step(("memory", *DECODER), t, (t - 1,), (1, t), _pass(t, answer))
+        Step(
+            ("memory", *DECODER),
+            t,
+            (t - 1,),
+            (1, t),
+            _pass(t, answer, odds[t - 1] if odds else None),
+        )
         for t, answer in enumerate([*tgt, EOS], 1)
     ]
     return [first, *passes]
 
 
-def _pass(t: int, answer: str) -> str:
+def _pass(t: int, answer: str, odds: float | None) -> str:
     """What the t-th run of the decoder does."""
+    why = "the right answer is assumed" if odds is None else f"p = {odds:.3f}"
     which = "Its" if t == 1 else "Only the last position counts: its"
     start = (
         f"Pass {t}: the decoder reads {_tokens(t)}, ({t}, d_model). {which} "
         "row of the scores, (1, vocab_size), chooses the next token: "
     )
     if answer == EOS:
+        end = EOS if odds is None else f"{EOS} ({why})"
         return (
-            f"{start}{EOS}, which ends the sentence. That took {t} passes of "
+            f"{start}{end}, which ends the sentence. That took {t} passes of "
             "the decoder; training needs one for the same tokens."
         )
-    return (
-        f"{start}“{answer}” (the right answer is assumed). It is fed back: "
-        f"pass {t + 1} reads it."
-    )
+    return f"{start}“{answer}” ({why}). It is fed back: pass {t + 1} reads it."
 
 
 def _tokens(number: int, kind: str = "") -> str:
