@@ -426,6 +426,21 @@ def test_an_overflow_in_fp16_skips_a_step_and_halves_the_scale():
     torch.testing.assert_close(dict(model.named_parameters()), before)
 
 
+def test_fit_skips_an_infinite_gradient_in_fp16_and_nowhere_else():
+    # There a scaler can make the next one smaller.
+    for dtype in (torch.float16, torch.bfloat16, None):
+        model = tiny()
+        model.src_embedding.weight.register_hook(lambda x: x * math.inf)
+        how = {"rate": lambda step: 1e-2, "dtype": dtype}
+        if dtype == torch.float16:
+            (step,) = fit(model, [a_batch()], **how)
+            assert not math.isfinite(step.gradient)
+        else:
+            with pytest.raises(FloatingPointError, match="gradient"):
+                fit(model, [a_batch()], **how)
+        torch.testing.assert_close(model.state_dict(), tiny().state_dict())
+
+
 # Many updates.
 
 

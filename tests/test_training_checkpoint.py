@@ -272,6 +272,20 @@ def test_a_file_cut_short_is_named_and_so_is_the_way_on(
 
 
 @pytest.mark.bad_input
+def test_the_way_on_is_the_newest_one_that_is_whole(begun, tmp_path):
+    for step in (1, 2, 3, 4):
+        save(tmp_path, step, *begun)
+    for step in (3, 4):
+        (tmp_path / f"step-0000000{step}" / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match="step-00000002 is whole"):
+        latest(tmp_path)
+    for step in (1, 2):
+        (tmp_path / f"step-0000000{step}" / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"; no older checkpoint is whole$"):
+        latest(tmp_path)
+
+
+@pytest.mark.bad_input
 def test_a_changed_file_is_not_read(begun, tmp_path):
     file = save(tmp_path, 1, *begun) / "model.safetensors"
     data = bytearray(file.read_bytes())

@@ -1,6 +1,7 @@
 """Broken runs are recognised from their curves, and healthy ones left alone."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -291,11 +292,182 @@ def test_a_finding_says_why_and_what_to_try_and_what_was_seen():
     assert "0.001" in finding.evidence
 
 
+# The limits, from both sides. Fifths of 20 steps have four, and one median.
+
+
+def fifths(*medians, rate=0.01, gradients=(1.0,) * 5):
+    """A run of 20 steps whose fifths are these; the first step tells itself."""
+    losses = [x for x in medians for _ in range(4)]
+    norms = [x for x in gradients for _ in range(4)]
+    return drawn(losses, rate=rate, gradients=norms)
+
+
+HIGH, LOW, PILE = "rate too high", "rate too low", "gradients pile up"
+
+
+@pytest.mark.parametrize(
+    ("medians", "name"),
+    [
+        # 1.5 times its beginning is not yet far above, 1.6 times is.
+        ((4, 6, 4, 3, 2), []),
+        ((4, 6.4, 4, 3, 2), [HIGH]),
+        # 0.66 of it is not enough to have learnt; what is lower was never up.
+        ((100, 80, 70, 68, 66), [HIGH]),
+        ((100, 80, 70, 68, 65), []),
+        # Nine tenths of its middle are no fall any more.
+        ((10, 10, 10, 10, 9), [HIGH]),
+        ((10, 10, 10, 9.5, 8.9), []),
+        # What counts is the middle, not the fourth fifth.
+        ((10, 10, 10, 9, 8.5), []),
+        ((10, 10, 9, 9, 8.5), [HIGH]),
+    ],
+)
+def test_how_far_a_loss_must_have_come(medians, name):
+    assert names(fifths(*medians), {}) == name
+
+
+def test_the_beginning_is_the_very_first_step():
+    run = drawn([9.0, 4.0, 4.0, 4.0, *[4.0] * 16])
+    assert names(run, {}) == []  # from 9 to 4
+    assert names(run[1:] + run[-1:], {}) == [HIGH]
+
+
+@pytest.mark.parametrize(
+    ("gradients", "name"),
+    [
+        ((1, 1.2, 1.4, 1.9, 2), HIGH),
+        ((1, 1.2, 1.4, 1.9, 2.1), PILE),
+        ((1, 1.2, 1.4, 1.2, 2.1), HIGH),  # They do not only rise.
+        ((3, 3.5, 4, 5, 6), HIGH),
+        ((3, 3.5, 4, 5, 6.1), PILE),
+    ],
+)
+def test_gradients_pile_up_when_they_more_than_double(gradients, name):
+    run = fifths(5, 5, 5, 5, 5, gradients=gradients)
+    assert names(run, {}) == [name]
+
+
+def test_weights_have_gone_far_enough_at_two_hundredths():
+    flat = 5, 5, 5, 5, 5
+    assert names(fifths(*flat, rate=2**-10), {}) == [LOW]  # 20 / 1024 < 0.02
+    first, *rest = fifths(*flat, rate=0.0)
+    exact = [first._replace(rate=0.02), *rest]
+    assert names(exact, {}) == [HIGH]
+
+
+@pytest.mark.parametrize(
+    ("valid", "name"),
+    [
+        ([4, 3, 2, 2.5, 2.5], []),  # Its best is one of the last three.
+        ([4, 2, 2.5, 2.5, 2.5], ["overfitting"]),
+        ([2, 2.5, 2.5, 2.5], []),  # Four are no curve.
+        ([4, 100, 103, 103, 103], ["overfitting"]),
+        ([4, 2, 2.06, 2.06, 2.06], []),  # 1.03 times the best is no turn yet.
+        ([4, 2, 2.06, 2.07, 2.07], []),
+        ([4, 2, 2.07, 2.07, 2.07], ["overfitting"]),
+    ],
+)
+def test_where_a_turn_begins(valid, name):
+    assert names(drawn(FALLS), {"valid": valid}) == name
+
+
+@pytest.mark.parametrize(
+    ("end", "valid", "name"),
+    [
+        # At most 0.8 of the validation's median, whatever came before.
+        (16, [90, 15, 19, 20, 21], ["overfitting"]),
+        (17, [90, 15, 19, 20, 21], []),
+        # And at most 0.66 of its own beginning, which is 100.
+        (65, [180, 100, 120, 120, 120], ["overfitting"]),
+        (66, [180, 100, 120, 120, 120], ["overfitting"]),
+        (67, [180, 100, 120, 120, 120], []),
+    ],
+)
+def test_what_is_learnt_by_heart_is_known_better_than_the_rest(
+    end, valid, name
+):
+    run = fifths(100, 98, 96, 94, end)
+    assert [
+        finding.name
+        for finding in diagnose(run, valid=valid)
+        if finding.name == "overfitting"
+    ] == name
+
+
+@pytest.mark.parametrize(
+    ("right", "name"),
+    [(0.31, []), (0.30, ["sees the answer"]), (1.0, [])],
+)
+def test_half_of_what_is_promised_is_enough(right, name):
+    # ln(1 / 0.6) nats a sentence promise six of ten.
+    run = drawn([5.0] * 10 + [math.log(1 / 0.6)] * 90)
+    assert names(run, {"right": right, "length": 1.0}) == name
+
+
+def test_less_than_half_is_no_promise():
+    for share, name in ((0.5, ["sees the answer"]), (0.49, [])):
+        run = drawn([5.0] * 10 + [-math.log(share)] * 90)
+        assert names(run, {"right": 0.0, "length": 1.0}) == name
+
+
+@pytest.mark.parametrize("place", ["valid", "training"])
+def test_the_promise_is_the_last_loss(place):
+    first, last = [3.0] * 3, [3.0, 0.02]
+    if place == "valid":
+        told = {"valid": first + last, "right": 0.0, "length": 10.0}
+        run = FALLS
+    else:
+        told = {"right": 0.0, "length": 10.0}
+        run = [x for x in first + last for _ in range(4)]
+    assert names(drawn(run), told) == ["sees the answer"]
+
+
+SICK = {
+    LOW: (fifths(5, 5, 5, 5, 4.8, rate=1e-5), {}),
+    HIGH: (fifths(5, 5, 5, 5, 4.8), {}),
+    "exploded": (fifths(5, 9, 9, 9, 30), {}),
+    PILE: (fifths(5, 5, 5, 5, 4.8, gradients=(1, 2, 3, 5, 8.25)), {}),
+    "overfitting": (
+        fifths(5, 4, 3, 2, 0.5),
+        {"valid": [4.0, 2.0, 2.3, 2.25, 2.4]},
+    ),
+    "sees the answer": (
+        fifths(5, 4, 3, 2, 0.02),
+        {"right": 0.25, "length": 10.0},
+    ),
+}
+SEEN = {
+    LOW: "began at 5.00 and ended at 4.80; all rates together are 0.0002",
+    HIGH: "ended at 4.80, and nearly all of that fall came early",
+    "exploded": "ended at 30.00, and was far above its beginning",
+    PILE: "ended at 4.80, while the gradient's norm rose from 1.0 to 8.2",
+    "overfitting": "the validation loss was 2.00 and rose to 2.30, while the "
+    "training loss fell to 0.50",
+    "sees the answer": "a loss of 0.020 promises 82% of the sentences right, "
+    "and 25% are",
+}
+
+
+@pytest.mark.parametrize("name", SICK)
+def test_each_finding_says_in_whole_sentences_what_was_seen(name):
+    run, told = SICK[name]
+    (finding,) = diagnose(run, **told)
+    assert finding.name == (HIGH if name == "exploded" else name)
+    assert finding.evidence.endswith(SEEN[name])
+    for text in (finding.why, finding.advice):
+        for sentence in re.split(r"(?<=[.?]) ", text):
+            assert re.fullmatch(
+                r"[A-Z][^A-Z]*(Adam|pre-LN)?[^A-Z]*[.?]", sentence
+            )
+
+
 @pytest.mark.bad_input
 def test_a_curve_too_short_or_half_an_answer_is_refused():
     with pytest.raises(ValueError, match=r"history: .* 20 steps, got 19"):
         diagnose(drawn(FALLS[:19]))
     with pytest.raises(ValueError, match=r"right and length: .* 0.5 and None"):
         diagnose(drawn(FALLS), right=0.5)
-    with pytest.raises(ValueError, match=r"right: .* got 50.0"):
-        diagnose(drawn(FALLS), right=50.0, length=7.0)
+    for share in (50.0, 1.01, -0.01):
+        with pytest.raises(ValueError, match=rf"right: .* got {share}"):
+            diagnose(drawn(FALLS), right=share, length=7.0)
+    assert diagnose(drawn([*FALLS[:19], 0.1]), right=1.0, length=7.0) == []

@@ -3,8 +3,11 @@
 import dataclasses
 import errno
 import json
+import math
 import os
 import random
+import re
+import shutil
 import sys
 import threading
 
@@ -179,6 +182,18 @@ def test_one_vocabulary_serves_both_languages_if_shared(corpora):
     assert model.src_embedding is model.tgt_embedding
 
 
+def test_a_tenth_of_the_letters_is_held_back_twice():
+    parts = corpus(TINY)
+    share = [len(part) / sum(map(len, parts)) for part in parts]
+    assert share == pytest.approx([0.8, 0.1, 0.1], abs=0.02)
+
+
+def test_the_phrasebook_has_chinese_without_spaces():
+    (zh, en), *_ = corpus(changed(data="phrasebook")).train
+    assert re.fullmatch(r"[\u4e00-\u9fff]+", zh)
+    assert " " in en
+
+
 def test_no_text_is_in_two_parts():
     for data in ("copy", "reverse", "phrasebook"):
         parts = corpus(changed(data=data))
@@ -201,6 +216,28 @@ def test_a_language_model_reads_windows_without_padding(corpora):
     (tokens,) = task.batches.at(0)
     assert tokens.shape == (5, 13)
     assert build(config, None, task.tgt_codec).config.pad is None
+
+
+def test_a_window_has_one_id_to_read_at_least_and_a_batch_one_window(corpora):
+    config = changed(data="shakespeare", batch_tokens=2, max_len=1)
+    assert make_task(config).batches.at(0)[0].shape == (2, 2)
+    config = changed(data="shakespeare", batch_tokens=7, max_len=7)
+    assert make_task(config).batches.at(0)[0].shape == (1, 7)
+
+
+def test_the_seed_decides_about_the_windows(corpora):
+    draws = [
+        make_task(changed(data="shakespeare", seed=seed)).batches.at(0)[0]
+        for seed in (3, 3, 4)
+    ]
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
+
+
+def test_windows_are_written_with_the_codec_of_the_run(corpora):
+    codec = Characters("".join(sorted(map(chr, range(10, 127)), reverse=True)))
+    task = make_task(changed(data="shakespeare"), stored=(None, codec))
+    assert task.tgt_codec is codec
 
 
 def test_what_a_run_leaves_is_as_documented(tmp_path):
@@ -230,6 +267,8 @@ def test_an_averaged_model_is_the_mean_of_the_last_checkpoints(tmp_path):
     mean = average(every(tmp_path / "checkpoints")[-2:])
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter, mean[name])
+    assert len(every(tmp_path / "checkpoints")) == 3
+    load_trained(tmp_path, average=3)
 
 
 def test_the_log_has_a_row_a_step(tmp_path):
@@ -471,6 +510,35 @@ def test_a_checkpoint_cut_short_stops_the_run_and_nothing_goes(tmp_path):
 
 
 @pytest.mark.bad_input
+def test_a_nan_before_the_first_checkpoint_says_that_there_is_none(
+    tmp_path, monkeypatch
+):
+    nothing = torch.tensor(math.nan, requires_grad=True)
+    monkeypatch.setattr(Objective, "forward", lambda *_: (nothing, 1))
+    with pytest.raises(FloatingPointError, match=r"checkpoint is none$"):
+        train(TINY, tmp_path, progress=False)
+
+
+@pytest.mark.bad_input
+def test_a_run_without_a_checkpoint_cannot_be_read(tmp_path):
+    train(TINY, tmp_path, progress=False)
+    shutil.rmtree(tmp_path / "checkpoints")
+    with pytest.raises(FileNotFoundError, match="no run has left a checkpoint"):
+        load_trained(tmp_path)
+
+
+@pytest.mark.bad_input
+def test_a_checkpoint_that_fits_no_model_is_named(tmp_path):
+    train(TINY, tmp_path, progress=False)
+
+    def wider(config, src, tgt):
+        return build(dataclasses.replace(config, d_ff=7), src, tgt)
+
+    with pytest.raises(ValueError, match="step-00000007"):
+        load_trained(tmp_path, build=wider)
+
+
+@pytest.mark.bad_input
 def test_a_run_is_not_begun_twice_nor_read_where_none_is(tmp_path):
     with pytest.raises(FileNotFoundError, match="no run has left a checkpoint"):
         load_trained(tmp_path)
@@ -601,7 +669,10 @@ def test_a_checkpoint_is_not_written_over(tmp_path):
         ({"peak": "1"}, TypeError, "peak: expected float or None, got '1'"),
         ({"clip": -1.0}, ValueError, "clip: expected a positive number"),
         ({"clip": float("nan")}, ValueError, "clip: expected a positive"),
+        ({"clip": math.inf}, ValueError, "clip: expected a positive"),
         ({"seed": -1}, ValueError, "seed: expected 0 to"),
+        ({"seed": 2**32}, ValueError, "seed: expected 0 to 4294967295, got"),
+        ({"warmup": -1}, ValueError, "warmup: expected 0 to 7 steps"),
         ({"warmup": 8}, ValueError, "warmup: expected 0 to 7 steps"),
         (
             {"warmup": 0, "schedule": "noam"},
@@ -614,11 +685,44 @@ def test_a_checkpoint_is_not_written_over(tmp_path):
             ValueError,
             "shared_vocab: expected False for the data 'phrasebook'",
         ),
+        (
+            {"data": "shakespeare", "shared_vocab": True},
+            ValueError,
+            "shared_vocab: expected False for the data 'shakespeare'",
+        ),
     ],
 )
 def test_a_field_that_does_not_fit_is_named(changes, error, says):
     with pytest.raises(error, match=says):
         changed(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 2**32 - 1},
+        {"batch_tokens": 13},
+        {"warmup": 0},
+        {"warmup": 7},
+        {"warmup": 1, "schedule": "noam"},
+        {"warmup": 10**9, "schedule": "noam"},
+    ],
+)
+def test_the_last_value_that_fits_is_welcome(changes):
+    assert vars(changed(**changes)).items() >= changes.items()
+
+
+@pytest.mark.bad_input
+def test_a_wrong_type_in_a_file_is_a_type_error_and_a_value_is_not(tmp_path):
+    path = tmp_path / "run.toml"
+    for text, kind in (
+        ("steps = 'many'", TypeError),
+        ("steps = 0", ValueError),
+    ):
+        path.write_text(text)
+        with pytest.raises(kind) as told:
+            TrainConfig.from_toml(path)
+        assert type(told.value) is kind
 
 
 @pytest.mark.bad_input
