@@ -157,16 +157,34 @@ def test_the_right_option_stands_everywhere_as_often(found, spread, even):
     assert even or "is number 1 in 12: move some, 4 would be even" in about[0]
 
 
-@pytest.mark.parametrize(("long", "fine"), [(5, True), (6, False)])
-def test_the_right_option_is_not_the_longest_by_habit(found, long, fine):
+@pytest.mark.parametrize(
+    ("long", "advice"), [(1, "lengthen"), (2, ""), (5, ""), (6, "shorten")]
+)
+def test_the_right_option_is_not_the_longest_by_habit(found, long, advice):
     def lengths(n):
         return [9 if n < long and place == n % 3 else 4 for place in range(3)]
 
     amiss = found("".join(choice(n, n % 3, lengths(n)) for n in range(12)))
     about = [fault for fault in amiss if "the longest in" in fault]
-    assert len(about) == (0 if fine else 2)
-    if not fine:
-        assert "the longest in en in 6 of 12 choices: shorten" in about[0]
+    assert len(about) == (2 if advice else 0)
+    if advice:
+        said = f"of 12 choices the right option is the longest in en in {long}"
+        assert f"{said}: {advice} some" in about[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("It has 65 504 of them.", "'65 504': write '65,504'"),
+        ("$4 · 512^2 = 1 048 576$", "'1 048 576': write '1,048,576'"),
+        ("It has 65,504; see `0 100 200`, and 3 heads of 512.", None),
+        ("0.5 100 times", None),
+    ],
+)
+def test_a_blank_between_thousands_is_refused(found, text, said):
+    amiss = found(GOOD.replace("And then?", text))
+    about = [fault for fault in amiss if "': write '" in fault]
+    assert [said in fault for fault in about] == [True] * bool(said)
 
 
 def test_the_linter_needs_no_package_and_says_so_with_its_exit_code():

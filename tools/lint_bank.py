@@ -28,8 +28,8 @@ IDS = ROOT / "companion" / "interview" / "ids.txt"
 HAN = re.compile(r"[\u4e00-\u9fff]")
 LEAST = {"all": 180, "code": 30, "debug": 25, "numeric": 30}
 SHORT = {"en": (25, 75), "zh": (40, 130)}
-LONGEST = 0.45
-"""The right option may be the longest in this share of the choices."""
+LONGEST = 0.15, 0.45
+"""The right option is the longest in a share of the choices between these."""
 
 
 def faults(folder: Path = bank.BANK, ids: Path = IDS) -> list[str]:
@@ -41,7 +41,7 @@ def faults(folder: Path = bank.BANK, ids: Path = IDS) -> list[str]:
     questions = [q for each in bank.read(folder).values() for q in each]
     found = []
     for question in questions:
-        for check in (lengths, languages, variants, stars, anchors):
+        for check in (lengths, languages, variants, stars, blanks, anchors):
             for fault in check(question):
                 found.append(f"{place(folder, question)}: {fault}")
     found += [f"notes.toml: {fault}" for fault in noted(questions)]
@@ -125,6 +125,16 @@ def stars(question: Question | notes.Note) -> Iterator[str]:
             yield f"'{at[0]}': write **…** to stress, $a · b$ to multiply"
 
 
+def blanks(question: Question | notes.Note) -> Iterator[str]:
+    """Numbers whose thousands a blank sets apart, which can break a line."""
+    for _, text in texts(question):
+        plain = re.sub(r"`[^`]*`", "", text)
+        if at := re.search(
+            r"(?<![\d.])\d{1,3}([ \u2009\u202f\xa0]\d{3})+\b", plain
+        ):
+            yield f"'{at[0]}': write '{re.sub(r'[^0-9]', ',', at[0])}'"
+
+
 def anchors(question: Question) -> Iterator[str]:
     """Sections and proofs that are not there."""
     if question.chapter not in CHAPTERS:
@@ -145,7 +155,7 @@ def noted(questions: list[Question]) -> Iterator[str]:
             yield f"{note.id}: master '{note.master}': name a question"
         if not proven(note.proof):
             yield f"{note.id}: proof '{note.proof}': name what exists"
-        for fault in stars(note):
+        for fault in [*stars(note), *blanks(note)]:
             yield f"{note.id}: {fault}"
 
 
@@ -214,12 +224,19 @@ def balance(choices: list[Question]) -> Iterator[str]:
                     f"right one is number {position + 1} in {at[position]}: "
                     f"move some, {fair:.0f} would be even"
                 )
+        yield from lengths_of_options(some)
+
+
+def lengths_of_options(choices: list[Question]) -> Iterator[str]:
+    """A habit that gives the right option away: never longest, or always."""
+    least, most = (share * len(choices) for share in LONGEST)
     for language in ("en", "zh"):
         longest = sum(longest_is_right(q, language) for q in choices)
-        if longest > LONGEST * len(choices):
+        if not least <= longest <= most:
             yield (
-                f"bank: the right option is the longest in {language} in "
-                f"{longest} of {len(choices)} choices: shorten some"
+                f"bank: of {len(choices)} choices the right option is the "
+                f"longest in {language} in {longest}: "
+                f"{'shorten' if longest > most else 'lengthen'} some"
             )
 
 

@@ -51,8 +51,7 @@ def work(question: Question) -> str:
     """What a card holds: what there is to answer with, and the steps."""
     front, steps = TASKS[question.kind](question)
     answer = folded("answer", block(question.answer))
-    told = [_noted(note) for note in notes.read() if note.master == question.id]
-    noted = folded("notes", "".join(told)) if told else ""
+    noted = _notes(question)
     return "".join(
         [front, *steps[:-1], answer, steps[-1], noted, *_end(question)]
     )

@@ -126,7 +126,7 @@ def from_additive(
     Raises:
         TypeError: ``bias`` is not floating point.
         ValueError: ``bias`` has not four axes; an entry neither is 0 nor hides
-            (-10 000 or less), so that ``bias`` is more than a mask, or none.
+            (-10,000 or less), so that ``bias`` is more than a mask, or none.
     """
     if not isinstance(bias, Tensor) or not bias.is_floating_point():
         raise TypeError(f"bias: expected a float tensor, got {what(bias)}")

@@ -85,7 +85,7 @@ class TransformerConfig(StackConfig):
     def base(cls, vocab_size: int = 37_000) -> "TransformerConfig":
         """The paper's base model, English to German.
 
-        37 000 is "about 37000" in section 5.1 of Vaswani et al. (2017).
+        37,000 is "about 37000" in section 5.1 of Vaswani et al. (2017).
         """
         return cls(
             src_vocab_size=vocab_size,

@@ -7,7 +7,7 @@ Words for axes, the same in the book, the code and the tests:
 Where this differs from the published code, and why:
     the tables of positions have ``max_len`` rows; published, each has two rows
     more that nothing reads, left from ids that padding once had. The count of
-    the base model is therefore 139 417 344 and not 139 420 416: 2 · 2 · 768
+    the base model is therefore 139,417,344 and not 139,420,416: 2 · 2 · 768
     numbers less.
     there is no bias at the output; published, it is a constant 0 that does not
     learn.

@@ -65,7 +65,7 @@ class BERTConfig(LanguageModelConfig):
 
     @classmethod
     def base(cls, vocab_size: int = 30_522) -> "BERTConfig":
-        """The published base model; 30 522 is its English vocabulary."""
+        """The published base model; 30,522 is its English vocabulary."""
         return cls(vocab_size=vocab_size)
 
     @classmethod

@@ -66,7 +66,7 @@ class GPTConfig(LanguageModelConfig):
 
     @classmethod
     def base(cls, vocab_size: int = 50_257) -> "GPTConfig":
-        """The smallest published GPT-2; 50 257 is its vocabulary."""
+        """The smallest published GPT-2; 50,257 is its vocabulary."""
         return cls(vocab_size=vocab_size)
 
     @classmethod

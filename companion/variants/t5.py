@@ -68,7 +68,7 @@ class T5Config(LanguageModelConfig):
     def base(cls, vocab_size: int = 32_128) -> "T5Config":
         """The base model of Raffel et al. (2020), section 3.1.2.
 
-        32 000 pieces of words and 100 sentinels, filled up to what a
+        32,000 pieces of words and 100 sentinels, filled up to what a
         processor likes.
         """
         return cls(
