@@ -266,6 +266,45 @@ def test_points_stay_back_until_they_are_wanted(open_quiz):
     item.locator("details.short").wait_for()
 
 
+def test_what_was_typed_is_there_again_and_goes_with_a_reset(open_quiz):
+    first, second = of("rnn", "open")[:2]
+    page = open_quiz("rnn")
+    typed = 'Two lines,\nand "quotes" <b>.'
+    card(page, first).get_by_role("textbox").fill(typed)
+    other = card(page, second).get_by_role("textbox")
+    other.fill("Gone at once.")
+    other.fill("")
+    page.reload()
+    assert card(page, first).get_by_role("textbox").input_value() == typed
+    assert card(page, second).get_by_role("textbox").input_value() == ""
+    page.locator(".keeper > summary").click()
+    page.get_by_role("button", name="Reset").click()
+    page.get_by_role("button", name="Forget").click()
+    page.reload()
+    assert card(page, first).get_by_role("textbox").input_value() == ""
+
+
+def test_an_open_question_is_printed_whole_with_what_was_typed(open_quiz):
+    page = open_quiz("rnn")
+    item = card(page, of("rnn", "open")[0])
+    item.get_by_role("textbox").fill("What I would say.")
+    folded = page.locator(".question").nth(1)
+    seen = "all => all.map(each => each.checkVisibility())"
+    steps = ".step > div, .step.end > p"
+    assert not any(item.locator(steps).evaluate_all(seen))
+    page.emulate_media(media="print")
+    assert all(item.locator(steps).evaluate_all(seen))
+    assert not any(folded.locator(steps).evaluate_all(seen))
+    assert not item.locator("textarea").is_visible()
+    label = item.locator(".draft")
+    after = label.evaluate("e => getComputedStyle(e, '::after').content")
+    assert after == '"What I would say."'
+    assert label.is_visible()
+    item.locator("textarea").evaluate("e => e.value = ''")
+    item.locator("textarea").dispatch_event("input")
+    assert not label.is_visible()
+
+
 STEPS = {
     "open": ["points", "short", "answer", "slip", "follow"],
     "choice": ["whys", "short", "answer", "follow"],

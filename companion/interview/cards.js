@@ -31,7 +31,7 @@ function answered(form, verdict, judge) {
 
 // Every kind gets the question's parts and a way to mark the question.
 
-function inWords({ work, mark }) {
+function inWords({ work, mark, draft }) {
   const points = work.querySelector("details.points");
   const list = points.querySelector("ul");
   const score = make("output");
@@ -51,9 +51,18 @@ function inWords({ work, mark }) {
     make("legend", {}, ...words("Tick what you said", "勾选你答到的")));
   list.before(rubric);
   rubric.append(list, score);
-  points.before(make("label", { class: "draft" },
-    make("span", {}, ...words("Your answer", "你的回答")),
-    make("textarea", { rows: 4 })));
+  const field = make("textarea", { rows: 4 });
+  const label = make("label", { class: "draft" },
+    make("span", {}, ...words("Your answer", "你的回答")), field);
+  // Paper has the text from the label: a field prints what fits into it.
+  const typed = () => { label.dataset.text = field.value; };
+  field.value = draft?.text ?? "";
+  typed();
+  field.addEventListener("input", () => {
+    typed();
+    draft?.keep(field.value);
+  });
+  points.before(label);
   points.addEventListener("toggle", count, { once: true });
 }
 
@@ -183,7 +192,9 @@ function ready(item, key, store,
   { name = item.id, link, marked = () => {} } = {}) {
   const work = item.querySelector(".work"), { kind } = item.dataset;
   let first = null;
-  KINDS[kind]({ work, prompt: item.querySelector(".prompt"), key,
+  // In a mock interview the card has no id, and nothing was said before.
+  const draft = item.id && store.draft(item.id);
+  KINDS[kind]({ work, prompt: item.querySelector(".prompt"), key, draft,
     mark(got, of) {
       const again = kind === "choice" || kind === "numeric";
       first = again && first !== null ? first : got / of;

@@ -3,6 +3,8 @@
 
 const KEPT = "companion-progress";
 const VERSION = 1;
+// What is typed in words has a key for each question, and is no mark.
+const DRAFT = `${KEPT}-draft-`;
 
 const NO_PROGRESS = ["This is no file of progress: expected JSON that this "
   + "page has exported.", "这不是进度文件：应为本页导出的 JSON。"];
@@ -95,7 +97,21 @@ function progress() {
     return more.length;
   }
 
-  return { all, record, merge, clear: () => keep({}),
+  function draft(name) {
+    const tried = (act) => { try { return act(); } catch { return null; } };
+    return { text: tried(() => localStorage.getItem(DRAFT + name)),
+      keep: (text) => tried(() => text
+        ? localStorage.setItem(DRAFT + name, text)
+        : localStorage.removeItem(DRAFT + name)) };
+  }
+
+  function clear() {
+    for (const name of keeps ? Object.keys(localStorage) : [])
+      if (name.startsWith(DRAFT)) localStorage.removeItem(name);
+    keep({});
+  }
+
+  return { all, record, merge, draft, clear,
     trouble: () => trouble, listen: (each) => heard.push(each) };
 }
 

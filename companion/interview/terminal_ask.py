@@ -35,8 +35,8 @@ def ask(screen: Screen, question: Question) -> float:
 
 def explain(screen: Screen, question: Question) -> None:
     """The long answer, what is often said instead, and what comes next."""
-    if question.kind != "open":
-        _short(screen, question)
+    screen.heading(WORDS["short"])
+    screen.show(question.short)
     screen.heading(WORDS["answer"])
     screen.show(question.answer)
     if question.kind in ("open", "code"):
@@ -64,16 +64,9 @@ def parse(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _short(screen: Screen, question: Question) -> None:
-    screen.heading(WORDS["short"])
-    screen.show(question.short)
-
-
 def _open(screen: Screen, question: Question) -> float:
     points = question.task.points
     screen.ask("Say it aloud, then Enter", "先说出你的回答，再按 Enter")
-    _short(screen, question)
-    screen.ask("Enter: the points", "Enter：看得分点")
     for number, point in enumerate(points, 1):
         screen.show(point, f"{number}. ")
     while True:
