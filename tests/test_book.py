@@ -136,6 +136,15 @@ def test_the_maths_is_rendered_without_an_error(visit, document):
     raw = page.locator(".math:not(:has(mjx-container))")
     assert raw.count() == 0
     assert page.locator("mjx-merror, [data-mml-node=merror]").count() == 0
+    # A sign that is repeated is drawn once, and called where it stands.
+    assert page.locator("mjx-container use").count() > 5
+    empty = """all => all.filter(each => each.checkVisibility()
+      && !each.getBoundingClientRect().width).length"""
+    assert page.locator("mjx-container use").evaluate_all(empty) == 0
+    outlines = "all => all.map(each => each.getAttribute('d'))"
+    paths = page.locator("mjx-container path, .signs path")
+    drawn = [d for d in paths.evaluate_all(outlines) if d]
+    assert len(drawn) == len(set(drawn))
 
 
 def test_chinese_is_drawn_with_real_glyphs(visit):

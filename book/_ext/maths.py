@@ -7,7 +7,9 @@ appears, and a reader without scripts sees it too.
 
 import json
 import re
+from collections import Counter
 from functools import cache
+from hashlib import md5
 from importlib.metadata import distribution
 
 from docutils import nodes
@@ -48,6 +50,8 @@ const drawn = (tex, display) =>
   pen.outerHTML(page.convert(tex, { display }));
 0"""
 ERROR = 'data-mjx-error="'
+FORMULA = re.compile(r"<mjx-container.*?</mjx-container>", re.DOTALL)
+SIGN = re.compile(r'<path d="([^"]+)"([^>]*)></path>')
 
 
 @cache
@@ -106,7 +110,35 @@ def block(page: HTML5Translator, node: nodes.math_block) -> None:
     put(page, node, "div", tex)
 
 
+def sign_once(
+    app: Sphinx, name: str, template: str, context: dict, doctree: object
+) -> None:
+    """Draw a sign that formulas repeat once, where the page begins.
+
+    A sign is called by its outline, so that pages can be bound together.
+    """
+    body = context.get("body", "")
+    signs = [d for each in FORMULA.findall(body) for d, _ in SIGN.findall(each)]
+    names = {
+        d: f"sign-{md5(d.encode()).hexdigest()[:8]}"
+        for d, number in Counter(signs).items()
+        if number > 1
+    }
+
+    def used(sign: re.Match) -> str:
+        if sign[1] not in names:
+            return sign[0]
+        return f'<use href="#{names[sign[1]]}"{sign[2]}></use>'
+
+    if names:
+        paths = "".join(f'<path id="{n}" d="{d}"/>' for d, n in names.items())
+        signs = f'<svg class="signs" aria-hidden="true">{paths}</svg>'
+        body = FORMULA.sub(lambda each: SIGN.sub(used, each[0]), body)
+        context["body"] = signs + body
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.add_html_math_renderer("drawn", (inline, None), (block, None))
+    app.connect("html-page-context", sign_once)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
