@@ -98,6 +98,8 @@ def test_four_times_as_many_steps_halve_noam_after_its_peak():
 def test_noam_refuses_step_0_where_the_formula_divides_by_nothing():
     with pytest.raises(ValueError, match=r"step: expected at least 1, got 0"):
         noam(0, 512, 4000)
+    with pytest.raises(ValueError, match="d_model"):
+        noam(1, 0, 4000)
     with pytest.raises(ValueError, match=r"warmup: expected at least 1"):
         noam(1, 512, 0)
     with pytest.raises(TypeError, match=r"step: expected an int, got 1.5"):

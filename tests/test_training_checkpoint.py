@@ -23,6 +23,7 @@ from companion.training.checkpoint import (
     tidy,
 )
 from companion.training.optimizer import adam
+from companion.training.randomness import start_at
 from companion.transformer import Transformer, TransformerConfig
 
 
@@ -75,6 +76,21 @@ def test_pythons_random_numbers_go_on_too(begun, tmp_path):
     random.seed(11)
     load(path, *begun)
     assert random.random() == drawn
+
+
+def test_a_seed_is_a_beginning_for_python_and_for_pytorch():
+    draws = []
+    for seed in (3, 3, 4):
+        start_at(seed)
+        draws.append((random.random(), torch.rand(()).item()))
+    assert draws[0] == draws[1]
+    assert set(draws[0]).isdisjoint(draws[2])
+
+
+def test_what_a_killed_run_left_is_in_nobodys_way(begun, tmp_path):
+    (tmp_path / ".step-00000001.part").mkdir()
+    (tmp_path / ".step-00000001.part" / "model.safetensors").touch()
+    assert latest(save(tmp_path, 1, *begun).parent) == every(tmp_path)[0]
 
 
 def test_a_table_used_twice_is_stored_once(tmp_path):

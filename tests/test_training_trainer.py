@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import threading
+import time
 
 import pytest
 import torch
@@ -373,10 +374,35 @@ def test_the_bar_shows_loss_rate_and_speed_in_a_terminal_only(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     train(TINY, tmp_path / "b")
     shown = capsys.readouterr().err
-    for word in ("loss ", "rate ", "tokens/s", "7/7"):
+    for word in ("loss ", "rate ", "tokens/s", "7/7", "step/s"):
         assert word in shown
+    assert " 0/7" in shown
     train(TINY, tmp_path / "c", progress=False)
     assert capsys.readouterr().err == ""
+    shutil.rmtree(tmp_path / "b" / "checkpoints" / "step-00000007")
+    train(TINY, tmp_path / "b")
+    assert re.match(r"\s*86%.* 6/7", capsys.readouterr().err)
+
+
+def test_the_speed_is_in_target_tokens_a_second(tmp_path, monkeypatch):
+    clock = iter(range(0, 1000, 2))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    train(TINY, tmp_path, progress=False)
+    for row in read_log(tmp_path):
+        assert row["speed"] == pytest.approx(row["tokens"] / 2, rel=0.01)
+
+
+def test_a_run_makes_the_folders_above_it(tmp_path):
+    train(TINY, tmp_path / "a" / "b" / "c", progress=False)
+    text = (tmp_path / "a" / "b" / "c" / "config.json").read_text()
+    assert text.startswith('{\n "data": "copy",\n')
+
+
+def test_a_language_model_has_the_sizes_of_the_configuration(corpora):
+    config = changed(data="shakespeare", d_model=10, d_ff=7, num_layers=3)
+    built = build(config, None, make_task(config).tgt_codec).config
+    sizes = "d_model", "num_heads", "d_ff", "num_layers", "dropout"
+    assert [getattr(built, name) for name in sizes] == [10, 2, 7, 3, 0.2]
 
 
 def test_noam_peaks_where_the_configuration_says():
@@ -743,6 +769,29 @@ def test_an_unknown_key_is_named_with_the_nearest_one(tmp_path):
         TrainConfig.preset("huge")
     with pytest.raises(ValueError, match=r"'sead'; the nearest .* 'seed'"):
         TrainConfig.preset("tiny", sead=3)
+
+
+@pytest.mark.parametrize("cut", ["6,0.5", "6", ",1,2,3,4,5,6"])
+def test_a_row_that_was_cut_short_goes_when_the_run_goes_on(tmp_path, cut):
+    whole = train(TINY, tmp_path, progress=False)
+    log = tmp_path / "log.csv"
+    rows = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(rows[:6]) + cut)
+    shutil.rmtree(tmp_path / "checkpoints" / "step-00000007")
+    shutil.rmtree(tmp_path / "checkpoints" / "step-00000006")
+    again = train(TINY, tmp_path, progress=False)
+    assert [row["step"] for row in read_log(tmp_path)] == [*range(1, 8)]
+    assert equal(again, whole)
+
+
+@pytest.mark.bad_input
+def test_a_log_without_a_number_for_its_step_is_named_when_going_on(tmp_path):
+    train(TINY, tmp_path, progress=False)
+    with (tmp_path / "log.csv").open("a") as log:
+        log.write("y,2,3,4,5,6,\n")
+    shutil.rmtree(tmp_path / "checkpoints" / "step-00000007")
+    with pytest.raises(ValueError, match=r"log\.csv: .*numbers, got 'y'"):
+        train(TINY, tmp_path, progress=False)
 
 
 @pytest.mark.bad_input

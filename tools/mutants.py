@@ -35,6 +35,7 @@ PARTS = {
         "training",
         "training_checkpoint",
         "training_diagnose",
+        "training_scoring",
         "training_trainer",
     ),
 }

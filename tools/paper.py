@@ -90,12 +90,9 @@ def _tag(sheet: BeautifulSoup, kind: str, text: str) -> Tag:
 
 
 def _add_head(sheet: BeautifulSoup, page: BeautifulSoup, path: Path) -> None:
-    """Take over the page's style sheets, and what sets its formulas."""
-    for tag in page.head.select("link[rel=stylesheet], script"):
-        if tag.name == "script" and "mathjax" not in str(tag).lower():
-            continue
-        for kind in tag.attrs.keys() & {"href", "src"}:
-            tag[kind] = _file(tag[kind], path)
+    """Take over the page's style sheets."""
+    for tag in page.head.select("link[rel=stylesheet]"):
+        tag["href"] = _file(tag["href"], path)
         if tag not in sheet.head.contents:
             sheet.head.append(tag)
 

@@ -206,7 +206,7 @@ def _check_type(name: str, kind: type | UnionType, value: object) -> None:
     kinds = get_args(kind) or (kind,)
     welcome = (*kinds, int) if float in kinds else kinds
     if not isinstance(value, welcome) or isinstance(value, bool):
-        wanted = " or ".join(getattr(k, "__name__", str(k)) for k in kinds)
+        wanted = " or ".join(each.__name__ for each in kinds)
         raise TypeError(
             f"{name}: expected {wanted.replace('NoneType', 'None')}, "
             f"got {value!r}"
