@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq
-TEST := $(BIN)/python -m pytest --quiet --numprocesses auto
+# A worker that has nothing left takes tests of one that is slow.
+TEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal
 PAGE := _build/html/index.html
 # Tiny trainings are several times faster on one thread.
 export OMP_NUM_THREADS := 1
