@@ -148,7 +148,7 @@ def test_the_objective_is_the_sum_of_the_smoothed_losses(drawn, share, data):
     total, count = objective(src, tgt)
     logits = model(src, tgt[:, :-1])
     mean = label_smoothing(logits, tgt[:, 1:], share, 0)
-    close(total, (mean * count).float(), atol=1e-4, rtol=1e-4)
+    close(total, mean * count, atol=1e-4, rtol=1e-4)
     assert count == objective.count(src, tgt) == (tgt[:, 1:] != 0).sum()
 
 
