@@ -368,7 +368,8 @@ def test_weights_have_gone_far_enough_at_two_hundredths():
     ],
 )
 def test_where_a_turn_begins(valid, name):
-    assert names(drawn(FALLS), {"valid": valid}) == name
+    losses = [float(loss) for loss in valid]
+    assert names(drawn(FALLS), {"valid": losses}) == name
 
 
 @pytest.mark.parametrize(
@@ -386,10 +387,11 @@ def test_where_a_turn_begins(valid, name):
 def test_what_is_learnt_by_heart_is_known_better_than_the_rest(
     end, valid, name
 ):
-    run = fifths(100, 98, 96, 94, end)
+    first, *rest = fifths(95, 94, 93, 92, end)
+    run = [first._replace(loss=100.0), *rest]
     assert [
         finding.name
-        for finding in diagnose(run, valid=valid)
+        for finding in diagnose(run, valid=[float(loss) for loss in valid])
         if finding.name == "overfitting"
     ] == name
 
