@@ -76,22 +76,26 @@ def matmul_rate(device: str, dtype: torch.dtype, *, size: int) -> float:
     return 2 * size**3 / min(times["mm"].rounds)
 
 
+def chip(device: str) -> str:
+    """The name of what computes; a CPU's with its generation."""
+    if device != "cpu":
+        return torch.cuda.get_device_name()
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return platform.processor() or platform.machine()
+    lines = info.read_text(encoding="utf-8").splitlines()
+    pairs = (line.partition(":") for line in lines)
+    told = {name.strip(): value.strip() for name, _, value in pairs}
+    name = told.get("model name", platform.machine())
+    kinds = (k for k in ("cpu family", "model") if k in told)
+    return ", ".join([name, *(f"{k} {told[k]}" for k in kinds)])
+
+
 def facts(device: str) -> dict[str, str]:
     """What a number means nothing without."""
-    chip = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = (
-            line.partition(":")[2].strip()
-            for line in info.read_text(encoding="utf-8").splitlines()
-            if line.startswith("model name")
-        )
-        chip = next(names, chip)
-    if device != "cpu":
-        chip = torch.cuda.get_device_name()
     return {
         "date": date.today().isoformat(),
-        "machine": chip,
+        "machine": chip(device),
         "device": device,
         "threads": str(torch.get_num_threads()),
         "clock": "CPU time" if device == "cpu" else "wall time",

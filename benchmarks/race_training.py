@@ -11,7 +11,7 @@ from benchmarks.machine import Times, interleaved, matmul_rate
 from benchmarks.peers import PEERS, SIZES, TOY, Size, batches, ours
 from companion.training import Objective, adam, update
 
-ROUNDS = {"toy": 1, "small": 25, "medium": 15, "base": 7}
+ROUNDS = {"toy": 1, "small": 25, "medium": 15, "base": 11}
 BASELINE = "nn.Transformer"
 REROUTED = "companion, fp32 matmuls rerouted (not plain fp32)"
 

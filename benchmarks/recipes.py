@@ -23,6 +23,7 @@ from typing import NamedTuple
 import torch
 
 import companion
+from benchmarks.machine import chip
 from benchmarks.recipes_gpt import from_counts, gpt
 from benchmarks.recipes_score import bleu, exact_match, validation_loss
 from benchmarks.recipes_table import table
@@ -188,9 +189,10 @@ def _memory() -> float:
 
 
 def _machine() -> dict:
+    kind = companion.device().type
     return {
-        "kind": companion.device().type,
-        "device": _device_name(),
+        "kind": kind,
+        "device": chip(kind),
         "threads": torch.get_num_threads(),
         "date": datetime.date.today().isoformat(),
         "versions": {
@@ -198,15 +200,6 @@ def _machine() -> dict:
             **{name: version(name) for name in LIBRARIES},
         },
     }
-
-
-def _device_name() -> str:
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    models = [x.partition(": ")[2] for x in lines if x.startswith("model name")]
-    return models[0] if models else platform.machine()
 
 
 def _slug(text: str) -> str:

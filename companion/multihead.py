@@ -131,7 +131,9 @@ class MultiHeadAttention(nn.Module):
         # in this way no NaN arises, in any backend and in any gradient.
         blind = ~mask.any(-1, keepdim=True)
         gathered = _attend(q, k, v, attn_mask=mask | blind, dropout_p=p)
-        return self.out_proj(merge_heads(gathered.masked_fill(blind, 0.0)))
+        if _may_be_any(blind):
+            gathered = gathered.masked_fill(blind, 0.0)
+        return self.out_proj(merge_heads(gathered))
 
     def weights(
         self,
@@ -209,6 +211,13 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, **how) -> Tensor:
     with torch.autocast("cpu", enabled=False):
         wide = (x.float() for x in (q, k, v))
         return F.scaled_dot_product_attention(*wide, **how).to(q.dtype)
+
+
+def _may_be_any(blind: Tensor) -> bool:
+    """Whether a row is blind; True where that is not known for nothing."""
+    # A GPU would have to be waited for, and compiled code knows no values.
+    known = blind.is_cpu and not torch.compiler.is_compiling()
+    return not known or bool(blind.any())
 
 
 def _projection(width_in: int, width_out: int, bias: bool) -> nn.Linear:
