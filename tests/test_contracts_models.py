@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from right import built
-from right.encoder import ENCODERS, PostNorm
+from right.encoder import ENCODERS, OursInAList, PostNorm, PyTorchs
 from right.language_model import LANGUAGE_MODELS
 from right.translation_model import TRANSLATION_MODELS
 from told import told
@@ -63,6 +63,24 @@ def test_the_package_keeps_the_contracts_of_models(norm_first):
 def test_a_model_in_training_mode_is_told_of_its_dropout():
     noisy = replace(config(norm_first=False), dropout=0.1)
     assert "dropout is on" in told("translation_model", Transformer(noisy))
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        pytest.param(lambda: OursInAList(3, norm_first=True), id="ours"),
+        pytest.param(
+            lambda: PyTorchs(2, norm_first=True, dropout=0.0), id="PyTorch's"
+        ),
+    ],
+)
+def test_pre_ln_without_its_last_norm_is_told_so(encoder):
+    module = built(encoder)
+    holds("encoder", module)
+    owner = getattr(module, "inner", module)
+    owner.norm = None if owner is not module else torch.nn.Identity()
+    (failure,) = check("encoder", module).failures
+    assert "one more norm stands after the last" in failure.message
 
 
 # What is right is right with any weights

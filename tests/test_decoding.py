@@ -156,6 +156,13 @@ def test_greedy_stops_at_eos_and_at_max_len():
     assert ended == [A, A, EOS]
 
 
+def test_0_is_a_token_to_begin_and_to_end_with():
+    def back_to_0(rows):
+        return torch.tensor([[1.0, 0.0]]).expand(len(rows), 2)
+
+    assert greedy_decode(back_to_0, 0, 0, 5) == [0]
+
+
 def test_a_search_reads_rows_that_begin_with_bos_and_grow_by_one():
     shapes = []
 
@@ -508,7 +515,7 @@ def test_an_alpha_below_0_is_named(alpha):
 @pytest.mark.parametrize(
     ("returned", "error", "says"),
     [
-        (None, TypeError, "a floating-point tensor, got NoneType"),
+        ([[0.5] * 5], TypeError, "a floating-point tensor, got list"),
         (torch.ones(1, 5).long(), TypeError, "got torch.int64"),
         (torch.ones(5), ValueError, r"\(1, vocab\), .*got \(5,\)"),
         (torch.ones(2, 5), ValueError, r"\(1, vocab\), .*got \(2, 5\)"),

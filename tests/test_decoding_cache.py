@@ -105,6 +105,29 @@ def test_a_decoder_for_rows_gives_the_logits_of_all_at_once(
     torch.testing.assert_close(torch.stack(steps, dim=1), expected)
 
 
+@pytest.mark.parametrize("kind", [CachedDecoder, RecomputingDecoder])
+def test_a_norms_own_eps_counts(src, tokens, kind):
+    model = made()
+    before = model(src, tokens).detach()
+    for layer in model.decoder.layers:
+        layer.attention_residual.norm.eps = 0.5
+    with torch.inference_mode():
+        decoder = kind(model, src)
+        last = [decoder.step(column) for column in tokens.unbind(1)][-1]
+    expected = model(src, tokens).detach()
+    assert (expected - before).abs().max() > 0.1
+    torch.testing.assert_close(last, expected[:, -1])
+
+
+def test_nothing_is_computed_again_unless_one_asks_for_it(src):
+    model, passes = made(), []
+    model.decoder.register_forward_hook(lambda *_: passes.append(1))
+    cached = translate(model, src, max_len=5)
+    assert not passes
+    assert translate(model, src, max_len=5, cache=False) == cached
+    assert passes
+
+
 @torch.inference_mode()
 def test_the_cache_outgrows_its_first_room_and_forgets_nothing(src):
     model = made()
@@ -491,3 +514,9 @@ def test_a_cached_pass_names_what_the_full_pass_names(src, tokens):
             cached_decode(model, src, wrong)
     with pytest.raises(ValueError, match="tokens: expected ids from 0 to 16"):
         cached_decode(model, src, tokens + TGT_VOCAB)
+
+
+@pytest.mark.bad_input
+def test_a_decoder_for_rows_names_a_source_that_is_none(src):
+    with pytest.raises(TypeError, match="src: expected a tensor of token ids"):
+        CachedDecoder(made(), src.float())

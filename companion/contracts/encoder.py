@@ -1,9 +1,9 @@
 """Contracts of an encoder: layers of attention over vectors that have places.
 
 It gets embedded tokens with their positions added, so that it knows of no
-order itself. How many layers and heads it has, where its norms stand and how
-wide it is inside cannot be seen from outside. Sizes are 2 sentences of 5
-positions, and width 12.
+order itself. How many layers and heads it has, whether its norms stand before
+or after its sub-layers and how wide it is inside cannot be seen from outside.
+Sizes are 2 sentences of 5 positions, and width 12.
 """
 
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from companion.contracts.core import Broken, draw, finite, furthest, same
 from companion.contracts.guard import Guarded
 from companion.contracts.influence import reach, require_moved, require_silent
 from companion.contracts.masks import NAN_IN_ROW, causal, finite_gradients
+from companion.contracts.weights import module_kept, module_of
 
 BATCH, SEQ, WIDTH = 2, 5, 12
 
@@ -217,3 +218,21 @@ def any_size(fn: Guarded) -> None:
         alone = torch.cat([fn(x[:1]), fn(x[1:])])
         why = f"Of {seq} positions, each sentence alone gives other rows."
         same(fn, fn(x), alone, why)
+
+
+@ENCODER.contract
+def normalised(fn: Guarded) -> None:
+    """What leaves the stack is normalised."""
+    x, times, module = arguments(43), 1000, module_of(fn)
+    with module_kept(module):
+        if module is not None:
+            # A BatchNorm normalises in this mode only. It is not one norm too
+            # few, and another contract's business.
+            module.train()
+        short, long = (fn.raw(y).detach().norm() for y in (x, times * x))
+    if long > times / 10 * short:
+        raise Broken(
+            f"Vectors {times} times as long came in, and {long / short:.0f} "
+            "times as long they left: a sum leaves as it is. Where norms come "
+            "first (pre-LN), one more norm stands after the last layer."
+        )

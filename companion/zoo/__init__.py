@@ -30,6 +30,7 @@ MODULES = (
     "norms",
     "networks",
     "encoders",
+    "encoder_norms",
     "languages",
     "translators",
     "counts",

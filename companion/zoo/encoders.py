@@ -74,26 +74,6 @@ class MaskOfTheFirstSentence(Stack):
         return super().forward(x, None if mask is None else mask[:1])
 
 
-class OverTheSentence(nn.LayerNorm):
-    """One mean and one variance for all positions."""
-
-    def forward(self, x):
-        return F.layer_norm(x, x.shape[1:]) * self.weight + self.bias
-
-
-@animal(
-    "encoder",
-    seen="note 4, line 180, says that it scales each sample (C-96)",
-    symptom="rows change with what is hidden from them, and with the length",
-    contract=PADS,
-    says="Does a norm run over the positions",
-)
-class NormOverTheSentence(Stack):
-    """A sentence is taken for a sample, and normalised as a whole."""
-
-    parts = PARTS._replace(norm=OverTheSentence)
-
-
 @animal(
     "encoder",
     seen="a common slip",
@@ -156,45 +136,6 @@ class TheSameLayerTwice(Stack):
         for _ in self.layers:
             x = self.layers[0](x, mask)
         return x
-
-
-@animal(
-    "encoder",
-    seen="a common slip: two lines that differ in one digit",
-    symptom="half of the gains stay at exactly 1, however long it trains",
-    contract=TAKES_PART,
-    says="takes no part: no gradient reaches it",
-)
-class OneNormForBothSums(Stack):
-    """Each layer has two norms, and the first of them works twice."""
-
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            norm = layer.attention_residual.norm
-            x = norm(x + layer.self_attention(x, mask))
-            x = norm(x + layer.feed_forward(x))
-        return x
-
-
-class OverTheBatch(nn.BatchNorm1d):
-    """BatchNorm, which wants the features second."""
-
-    def forward(self, x):
-        return super().forward(x.mT).mT
-
-
-@animal(
-    "encoder",
-    seen="a common slip",
-    symptom="the loss jumps with the lengths in a batch, and in use it answers "
-    "otherwise than in training",
-    contract="In training mode too no sentence sees another",
-    says="does a norm run over the batch (BatchNorm)",
-)
-class BatchNormInDisguise(Stack):
-    """What is called norm is a BatchNorm, and in evaluation mode harmless."""
-
-    parts = PARTS._replace(norm=OverTheBatch)
 
 
 @animal(

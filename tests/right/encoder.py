@@ -103,8 +103,10 @@ class PyTorchs(nn.Module):
         layer = nn.TransformerEncoderLayer(
             WIDTH, 3, 19, dropout, batch_first=True, norm_first=norm_first
         )
+        # Without this argument PyTorch leaves a pre-LN stack's last norm out.
+        last = nn.LayerNorm(WIDTH) if norm_first else None
         self.inner = nn.TransformerEncoder(
-            layer, num_layers, enable_nested_tensor=False
+            layer, num_layers, last, enable_nested_tensor=False
         )
 
     def forward(self, x, mask=None):
@@ -139,11 +141,12 @@ class OursInAList(nn.Module):
             EncoderLayer(WIDTH, 4, 23, norm_first=norm_first)
             for _ in range(num_layers)
         )
+        self.norm = nn.LayerNorm(WIDTH) if norm_first else nn.Identity()
 
     def forward(self, x, mask=None):
         for layer in self.layers:
             x = layer(x, mask)
-        return x
+        return self.norm(x)
 
     @torch.no_grad()
     def maps(self, x, mask):
