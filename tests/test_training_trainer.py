@@ -32,8 +32,9 @@ from companion.training import (
 from companion.training.checkpoint import average, every, save
 from companion.training.config import DIRECTIONS
 from companion.training.disk import LOCK, alone_in
+from companion.training.log import Log
 from companion.training.presets import PRESETS
-from companion.training.steps import Objective
+from companion.training.steps import Objective, Step
 from companion.training.trained import build
 from companion.transformer import LanguageModel, Transformer
 
@@ -239,6 +240,13 @@ def test_windows_are_written_with_the_codec_of_the_run(corpora):
     codec = Characters("".join(sorted(map(chr, range(10, 127)), reverse=True)))
     task = make_task(changed(data="shakespeare"), stored=(None, codec))
     assert task.tgt_codec is codec
+
+
+def test_who_looks_on_sees_each_row_when_it_is_written(tmp_path):
+    with Log(tmp_path, 0) as log:
+        for step in (1, 2):
+            log.add(Step(step, 2.5, 1e-3, 0.5, 60), 100.0, None)
+            assert [row["step"] for row in read_log(tmp_path)][-1] == step
 
 
 def test_what_a_run_leaves_is_as_documented(tmp_path):

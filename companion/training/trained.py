@@ -99,11 +99,10 @@ def load_trained(
 def write_run(
     folder: Path, config: TrainConfig, src: Codec | None, tgt: Codec
 ) -> None:
-    """Leaves in ``folder`` what each checkpoint needs, the configuration last.
+    """Leaves in ``folder``, which is there, what each checkpoint needs.
 
-    Where that is, the codecs are, too.
+    The configuration comes last: where it is, the codecs are, too.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     if src is not None:
         src.save(folder / SOURCE)
     tgt.save(folder / TARGET)
