@@ -129,6 +129,10 @@ def test_linear_refuses_a_step_outside_the_run():
         linear(0, 7, peak=1.0)
     with pytest.raises(ValueError, match=r"warmup: expected at most steps"):
         linear(1, 7, peak=1.0, warmup=8)
+    with pytest.raises(ValueError, match=r"warmup: expected at least"):
+        linear(1, 7, peak=1.0, warmup=-1)
+    with pytest.raises(ValueError, match=r"steps: expected at least 1, got 0"):
+        linear(1, 0, peak=1.0)
 
 
 # The loss.

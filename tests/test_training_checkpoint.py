@@ -23,7 +23,7 @@ from companion.training.checkpoint import (
     tidy,
 )
 from companion.training.optimizer import adam
-from companion.training.randomness import start_at
+from companion.training.randomness import random_state, restore, start_at
 from companion.transformer import Transformer, TransformerConfig
 
 
@@ -148,14 +148,23 @@ def test_nothing_is_pickled(begun, tmp_path):
 
 def test_the_newest_is_the_one_with_the_most_steps(begun, tmp_path):
     assert latest(tmp_path) is None
-    for step in (2, 100_000_000, 30):
+    # By their names, the last of them would come before the second.
+    for step in (2, 100_000_000, 99_999_999):
         save(tmp_path, step, *begun)
     assert [path.name for path in every(tmp_path)] == [
         "step-00000002",
-        "step-00000030",
+        "step-99999999",
         "step-100000000",
     ]
     assert latest(tmp_path).name == "step-100000000"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="is about none")
+def test_the_random_numbers_of_a_gpu_are_nothing_to_a_machine_without_one():
+    state = random_state() | {"cuda": "of no use here"}
+    before = torch.rand(3)
+    restore(state)
+    assert torch.equal(torch.rand(3), before)
 
 
 def test_only_the_last_ones_are_kept(begun, tmp_path):

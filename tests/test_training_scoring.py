@@ -37,6 +37,18 @@ def test_the_loss_in_place_is_pytorchs_and_so_are_its_gradients(
     )
 
 
+def test_a_loss_without_gradients_is_smoothed_and_leaves_the_logits():
+    logits, target = torch.randn(TOKENS, VOCAB), torch.randint(VOCAB, (TOKENS,))
+    before = logits.clone()
+    with torch.no_grad():
+        loss = summed_loss(logits, target, 0.3)
+    wanted = F.cross_entropy(
+        before, target, label_smoothing=0.3, reduction="sum"
+    )
+    torch.testing.assert_close(loss, wanted)
+    assert torch.equal(logits, before)
+
+
 @pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_loss_of_half_precision_logits_is_computed_in_32_bits(
