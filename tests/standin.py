@@ -36,6 +36,14 @@ def chinese_english():
     )
 
 
+def untokenised(lines):
+    """As people write them."""
+    return "".join(
+        f"{line.removesuffix(' .').capitalize()}.\n"
+        for line in lines.splitlines()
+    )
+
+
 def german_english(count):
     """The first so many descriptions, as lines of German and of English."""
     made = list(product(NOUNS, VERBS, PLACES))[:count]
@@ -62,7 +70,8 @@ def stand_in(folder, monkeypatch):
             counts = {"train": 29, "val": 7}
             count = counts.get(name.split("/")[2].split(".")[0], 5)
             language = name.removesuffix(".gz")[-2:]
-            texts[name] = german_english(count)[language]
+            lines = german_english(count)[language]
+            texts[name] = untokenised(lines) if "/raw/" in name else lines
     for name, text in texts.items():
         replace(folder, monkeypatch, name, text)
     monkeypatch.setenv("COMPANION_DATA", str(folder))

@@ -351,6 +351,17 @@ def test_an_update_forgets_the_gradients_before_it():
     assert first.gradient == again.gradient < 100
 
 
+def test_a_long_gradient_is_clipped_to_1_unless_one_says_otherwise():
+    model, batch = tiny(), a_batch()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(5)
+    step = update(Objective(model), still(model), [batch], step=1, rate=1.0)
+    assert step.gradient > 2
+    length = torch.cat([g.flatten() for g in gradients(model).values()]).norm()
+    assert length.item() == pytest.approx(1, rel=1e-4)
+
+
 def test_clipping_keeps_the_direction_and_tells_the_norm_before():
     batch, free, held = a_batch(), tiny(), tiny()
     before = update(

@@ -20,6 +20,7 @@ from torch import nn
 from tqdm import tqdm
 
 from companion.data.codecs import Characters, Subwords, Words
+from companion.data.corpora import multi30k
 from companion.training import (
     TrainConfig,
     corpus,
@@ -171,6 +172,22 @@ def test_codecs_are_those_of_the_data(corpora):
     back = make_task(changed(data="phrasebook", direction="en-zh"))
     assert isinstance(back.src_codec, Words)
     assert isinstance(back.tgt_codec, Characters)
+
+
+@pytest.mark.parametrize("data", ["phrasebook", "tatoeba", "multi30k"])
+def test_each_corpus_can_be_learnt_in_both_directions(data, corpora):
+    there, back = (
+        corpus(changed(data=data, direction=direction)).train
+        for direction in DIRECTIONS[data]
+    )
+    assert {*there} == {(tgt, src) for src, tgt in back}
+    assert {*there} != {*back}
+
+
+def test_multi30k_comes_tokenised_as_its_scores_are_published(corpora):
+    found = corpus(changed(data="multi30k")).train
+    assert found == multi30k("en", "de", tokenised=True).train
+    assert found != multi30k("en", "de", tokenised=False).train
 
 
 def test_a_script_can_be_asked_for(corpora):
