@@ -69,11 +69,12 @@ def once(run: Callable[[int], object], *, device: str) -> Times:
     return Times((clock(device) - start,))
 
 
-def matmul_rate(device: str, dtype: torch.dtype, *, size: int) -> float:
-    """The most multiply-adds times two that this machine does in a second."""
-    a = torch.randn(size, size, device=device, dtype=dtype)
-    times = interleaved({"mm": lambda _: a @ a}, rounds=7, device=device)
-    return 2 * size**3 / min(times["mm"].rounds)
+def product(
+    device: str, dtype: torch.dtype, side: int
+) -> Callable[[int], object]:
+    """A matrix product of ``2 * side**3`` operations, to be timed."""
+    a = torch.randn(side, side, device=device, dtype=dtype)
+    return lambda _: a @ a
 
 
 def chip(device: str) -> str:

@@ -30,7 +30,7 @@ def race(*, small: bool, device: str) -> list[dict]:
     few, many = SIZES[:2]
     return [
         *_rows(few, (16, 64, 256, 512), (64, 256), rounds=5, device=device),
-        *_rows(many, (16, 64, 256), (), rounds=5, device=device),
+        *_rows(many, (16, 64, 256, 512), (), rounds=5, device=device),
     ]
 
 
@@ -64,10 +64,12 @@ def _times(
 ) -> dict[str, Times]:
     here = {name: _to(length, run) for name, run in runs.items()}
     late = {name: _to(length, run) for name, run in once_only.items()}
-    # What takes long is steady enough to be timed once.
-    if length > 64:
-        late, here = here | late, {}
-    times = interleaved(here, rounds=rounds, device=device) if here else {}
+    # What takes long is done less often, and what takes a minute once.
+    if length <= 64:
+        here, late = here | late, {}
+    elif rounds > 1:
+        rounds = 3 if length <= 256 else 1
+    times = interleaved(here, rounds=rounds, device=device)
     return times | {
         name: once(run, device=device) for name, run in late.items()
     }

@@ -7,13 +7,14 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.machine import Times, interleaved, matmul_rate
+from benchmarks.machine import Times, interleaved, product
 from benchmarks.peers import PEERS, SIZES, TOY, Size, batches, ours
 from companion.training import Objective, adam, update
 
 ROUNDS = {"toy": 1, "small": 25, "medium": 15, "base": 11}
 BASELINE = "nn.Transformer"
 REROUTED = "companion, fp32 matmuls rerouted (not plain fp32)"
+BOTH = "companion, rerouted, and attention in plain products"
 
 
 def race(*, small: bool, device: str) -> list[dict]:
@@ -29,23 +30,22 @@ def race(*, small: bool, device: str) -> list[dict]:
 def limit(*, small: bool, device: str) -> list[dict]:
     """The share of the machine's own matrix products that a step reaches."""
     side = 64 if small else 1024 if device == "cpu" else 8192
-    rates = {
-        "fp32": matmul_rate(device, torch.float32, size=side),
-        "bf16": matmul_rate(device, torch.bfloat16, size=side),
-    }
     rows = []
     for size in (TOY,) if small else SIZES:
-        steps = {
+        # The product beside each step: a machine that is slow for a while is
+        # slow for both.
+        runs = {
             "fp32": _own(size, device, None),
+            "fp32 product": product(device, torch.float32, side),
             "bf16": _own(size, device, torch.bfloat16),
+            "bf16 product": product(device, torch.bfloat16, side),
         }
-        rounds = 1 if small else 5
-        times = interleaved(steps, rounds=rounds, device=device)
+        rounds = 1 if small else 7
+        times = interleaved(runs, rounds=rounds, device=device)
         work = flops(size, device)
-        rows += [
-            _share(size, kind, work, times[kind].median, rates[kind])
-            for kind in times
-        ]
+        for kind in ("fp32", "bf16"):
+            rate = 2 * side**3 / times[f"{kind} product"].median
+            rows.append(_share(size, kind, work, times[kind].median, rate))
     return rows
 
 
@@ -77,6 +77,7 @@ def contestants(
         )
     if device == "cpu":
         runs[REROUTED] = _rerouted(_own(size, device, None))
+        runs[BOTH] = _plainly(_rerouted(_own(size, device, None)))
     return runs
 
 
@@ -145,23 +146,32 @@ def _peer(
 
 
 def _rerouted(run: Callable[[int], None]) -> Callable[[int], None]:
-    """``run``, with fp32 products that may use another library, or bf16.
-
-    Attention in plain products too: the fused one multiplies small blocks,
-    each of which costs the other library more to set up than to do.
-    """
+    """``run``, with fp32 products that may use another library, or bf16."""
     switch = torch.backends.mkldnn.matmul
 
     def rerouted(number: int) -> None:
         before = switch.fp32_precision
         switch.fp32_precision = "bf16"
         try:
-            with sdpa_kernel(SDPBackend.MATH):
-                run(number)
+            run(number)
         finally:
             switch.fp32_precision = before
 
     return rerouted
+
+
+def _plainly(run: Callable[[int], None]) -> Callable[[int], None]:
+    """``run``, with attention in plain products, of all heads at once.
+
+    The fused one multiplies small blocks, each of which can cost another
+    library more to set up than to do.
+    """
+
+    def plainly(number: int) -> None:
+        with sdpa_kernel(SDPBackend.MATH):
+            run(number)
+
+    return plainly
 
 
 def _rows(size: Size, times: dict[str, Times]) -> list[dict]:

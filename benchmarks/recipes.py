@@ -26,7 +26,7 @@ import companion
 from benchmarks.machine import chip
 from benchmarks.recipes_gpt import from_counts, gpt
 from benchmarks.recipes_score import bleu, exact_match, validation_loss
-from benchmarks.recipes_table import table
+from benchmarks.recipes_table import table, what
 from companion.training import TrainConfig, load_trained, read_log, train
 from companion.training.checkpoint import every
 from companion.training.log import LOG
@@ -85,6 +85,11 @@ RECIPES = {
         build=gpt,
     ),
 }
+
+
+def whats() -> dict[str, str]:
+    """What each recipe measures, and what its number stands beside."""
+    return {name: what(r.unit, r.beside) for name, r in RECIPES.items()}
 
 
 def run(
@@ -234,7 +239,7 @@ def main(arguments: list[str] | None = None) -> None:
     elif not options.table:
         parser.error("expected the name of a recipe, or --table")
     if options.table or options.name:
-        print(table(RECIPES, options.results))
+        print(table(whats(), options.results))
 
 
 if __name__ == "__main__":

@@ -1,26 +1,30 @@
 """The results of all recipes as one table; what is not there says so."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 HEAD = ("recipe", "what", "reached", "seeds", "steps", "time", "memory", "on")
 NOTHING = "not measured"
 
 
-def table(names: Iterable[str], results: Path) -> str:
-    """Markdown: a row for each result, from the files in ``results``."""
+def table(whats: Mapping[str, str], results: Path) -> str:
+    """Markdown: a row for each result, from the files in ``results``.
+
+    ``whats`` says of each recipe what it measures, for those without a result.
+    """
     rows = [HEAD, ("---",) * len(HEAD)]
     files = sorted(results.glob("recipe-*.json"))
     told = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    for name in names:
+    for name, said in whats.items():
         mine = [_row(result) for result in told if result["recipe"] == name]
-        rows += mine or [_nothing(name)]
+        rows += mine or [(name, said, NOTHING, *("",) * (len(HEAD) - 3))]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _nothing(name: str) -> Sequence[str]:
-    return (name, "", NOTHING, *("",) * (len(HEAD) - 3))
+def what(measure: str, beside: str) -> str:
+    """What is measured, and what its number stands beside."""
+    return f"{measure}; {beside}".removesuffix("; ")
 
 
 def _row(result: dict) -> Sequence[str]:
@@ -28,7 +32,7 @@ def _row(result: dict) -> Sequence[str]:
     done, planned = result["config"]["steps"], result["planned_steps"]
     return (
         result["recipe"],
-        f"{result['measure']}; {result['beside']}".removesuffix("; "),
+        what(result["measure"], result["beside"]),
         _band([run["score"] for run in runs], result["digits"]),
         ", ".join(str(run["seed"]) for run in runs),
         str(done) if done == planned else f"{done} of {planned}",

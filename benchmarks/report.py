@@ -30,7 +30,7 @@ def write(
     """Both files, named by date, machine and device.
 
     Sections that the file of that day has already, and this run has not,
-    stay as they are.
+    stay as they are; then all commits are told.
     """
     folder.mkdir(parents=True, exist_ok=True)
     machine = re.sub(r"[^a-z0-9]+", "-", facts["machine"].lower()).strip("-")
@@ -39,7 +39,9 @@ def write(
     if data.exists():
         before = json.loads(data.read_text(encoding="utf-8"))
         sections = before["sections"] | sections
+        commits = [f["commit"] for f in (before["facts"], facts)]
         facts = before["facts"] | facts
+        facts["commit"] = ", ".join(dict.fromkeys(commits))
     told = {"facts": facts, "sections": sections}
     data.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     page.write_text(as_page(facts, sections), encoding="utf-8")

@@ -360,10 +360,12 @@ def test_a_section_that_does_not_exist_is_named(capsys):
 
 
 def test_a_part_measured_again_leaves_the_other_parts(tmp_path):
-    told = {"date": "2026-01-02", "machine": "A (tm) B"}
+    told = {"date": "2026-01-02", "machine": "A (tm) B", "commit": "a1"}
     first = {"memory": [{"length": 7}], "training": [{"size": "old"}]}
     report.write(told, first, tmp_path)
+    told["commit"] = "b2"
     [data, page] = report.write(told, {"training": [{"size": "x"}]}, tmp_path)
+    assert "- commit: a1, b2" in page.read_text(encoding="utf-8")
     assert data.name == "2026-01-02-a-tm-b.json"
     sections = json.loads(data.read_text(encoding="utf-8"))["sections"]
     assert sections == first | {"training": [{"size": "x"}]}

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -505,3 +506,19 @@ def test_a_file_beside_it_is_not_imported(tmp_path, refused, monkeypatch):
     text = "import beside\ndef rope(x, positions):\n    return beside.x"
     assert "/mine.py:1: `import beside` raised ModuleNotFound" in refused(text)
     assert not list(tmp_path.glob("*.ran"))
+
+
+def test_a_file_with_the_name_of_a_python_module_is_not_run(tmp_path):
+    (tmp_path / "mine.py").write_text(f"import torch\n{RIGHT}.bool()\n")
+    for name in ("argparse", "random", "pickle", "socket", "numpy"):
+        line = f"open({name + '.ran'!r}, 'w').close()\n"
+        (tmp_path / f"{name}.py").write_text(line)
+    done = subprocess.run(
+        [sys.executable, "-m", "companion", "check", "mine.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert not [path.name for path in tmp_path.glob("*.ran")]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "contracts hold" in done.stdout

@@ -260,7 +260,7 @@ def test_the_table_has_a_row_for_each_result_and_for_what_is_missing(
     launch(tmp_path, "copy", seeds=2)
     launch(tmp_path, "copy", steps=5)
     launch(tmp_path, "shakespeare-cpu")
-    told = table(recipes.RECIPES, tmp_path / "results").splitlines()
+    told = table(recipes.whats(), tmp_path / "results").splitlines()
     assert len({line.count("|") for line in told}) == 1
     cells = [[c.strip() for c in line.split("|")[1:-1]] for line in told[2:]]
     found = [(row[0], row[3], row[4]) for row in cells]
@@ -279,6 +279,9 @@ def test_the_table_has_a_row_for_each_result_and_for_what_is_missing(
         *(True, False, False, True, True, True, True, False)
     ]
     assert "1.88" in cells[-1][1]
+    # What a number would stand beside is told before there is one.
+    assert "41.02" in cells[5][1]
+    assert "1.4697" in cells[6][1]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +316,7 @@ def test_a_band_is_from_the_worst_to_the_best(tmp_path, kind, cpu, time):
         ],
     }
     (tmp_path / "recipe-copy-a.json").write_text(json.dumps(result))
-    assert table(["copy"], tmp_path).splitlines()[-1] == (
+    assert table({"copy": "x"}, tmp_path).splitlines()[-1] == (
         f"| copy | exact match, % | 10.0 … 100.0 | 0, 1, 2 | 7 | {time} | "
         "7 MiB | a machine, 1 thread(s), 2026-01-01 |"
     )
@@ -379,4 +382,4 @@ def test_a_command_without_a_recipe_says_what_there_is(capsys):
 
 def test_the_readme_shows_what_the_results_say():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert table(recipes.RECIPES, recipes.RESULTS) in readme
+    assert table(recipes.whats(), recipes.RESULTS) in readme
