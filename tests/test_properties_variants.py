@@ -63,7 +63,6 @@ from companion.variants import (
 VOCAB, STOP = 23, 7
 SHARES = st.floats(0, 1)
 TEXTS = ids(st.integers(1, 30), low=FIRST_WORD, high=VOCAB)
-SELDOM = settings(max_examples=max(2, settings().max_examples // 4))
 close = torch.testing.assert_close
 
 

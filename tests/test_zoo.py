@@ -13,6 +13,7 @@ from companion.contracts.common import contracts_of
 from companion.contracts.core import other_inputs
 from companion.zoo import ANIMALS
 from companion.zoo.animal import animal, built
+from companion.zoo.healthy import healthy
 
 pytestmark = pytest.mark.once
 
@@ -50,6 +51,15 @@ def test_nothing_right_is_taken_for_an_animal(component, series):
         for fn in RIGHT[component]:
             report = check(component, fn)
             assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("series", SERIES)
+@pytest.mark.parametrize("component", [c for c in COMPONENTS if healthy(c)])
+def test_nothing_of_the_course_is_taken_for_an_animal(component, series):
+    with other_inputs(series):
+        for one in healthy(component):
+            report = check(component, one.fn)
+            assert report.passed, f"{one.name}: {report}"
 
 
 @pytest.mark.parametrize("creature", ANIMALS, ids=tag)

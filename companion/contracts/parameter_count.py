@@ -37,6 +37,7 @@ class Parts:
     per_norm: int = 2
     tables: int = 1
     last_norms: int = 0
+    dense: int = 0
     output_bias: bool = False
     layers: int | None = None
 
@@ -49,7 +50,8 @@ class Parts:
         biases = self.feed_forward_biases * (d_ff + d_model)
         feed_forward = self.feed_forward * (2 * d_model * d_ff + biases)
         norms = self.norms * self.per_norm * d_model
-        pair = attention + feed_forward + norms
+        dense = self.dense * (d_model**2 + d_model)
+        pair = attention + feed_forward + norms + dense
         layers = num_layers if self.layers is None else self.layers
         table = self.tables * vocab_size * d_model
         last = 2 * self.last_norms * d_model + self.output_bias * vocab_size
@@ -84,6 +86,9 @@ MISTAKEN = {
         "projections": 3
     },
     "Attention has four projections, not one.": {"projections": 1},
+    "Queries, keys and values are projected twice, and two linear maps are "
+    "one.": {"projections": 7},
+    "A layer of the encoder has a dense layer too many.": {"dense": 1},
     "The projections are multiplied by 8 heads, which share the width.": {
         "heads": 8
     },

@@ -70,7 +70,7 @@ def decoder_is_an_encoder(d_model, d_ff, num_layers, vocab_size):
 
 @animal(
     "parameter_count",
-    seen="note 2, lines 175-176, has heads add capacity (C-21)",
+    seen="note 1, lines 175-176, has heads add capacity (C-21)",
     symptom="three times the weights, and more for more heads",
     contract=BASE,
     says="The projections are multiplied by 8 heads, which share the width",
@@ -118,3 +118,42 @@ def output_with_a_bias(d_model, d_ff, num_layers, vocab_size):
 def always_four_times_as_wide(d_model, d_ff, num_layers, vocab_size):
     """Takes 4 · d_model for d_ff, whatever d_ff is."""
     return counted(d_model, 4 * d_model, num_layers, vocab_size)
+
+
+@animal(
+    "parameter_count",
+    seen="note 1, lines 168 and 186-196, projects, and then again (C-22)",
+    symptom="14 million weights that change no answer",
+    contract=BASE,
+    says="Queries, keys and values are projected twice",
+)
+def projected_twice(d_model, d_ff, num_layers, vocab_size):
+    """One projection for all heads, and behind it one for each head."""
+    again = 3 * num_layers * 3 * (d_model * d_model + d_model)
+    return counted(d_model, d_ff, num_layers, vocab_size) + again
+
+
+@animal(
+    "parameter_count",
+    seen="note 4, lines 152 and 186, has three parts in a layer (C-91)",
+    symptom="1.6 million weights more than the paper's model has",
+    contract=BASE,
+    says="A layer of the encoder has a dense layer too many",
+)
+def a_dense_layer_besides(d_model, d_ff, num_layers, vocab_size):
+    """A layer of attention, of a feed-forward network, and a dense one."""
+    dense = num_layers * (d_model * d_model + d_model)
+    return counted(d_model, d_ff, num_layers, vocab_size) + dense
+
+
+@animal(
+    "parameter_count",
+    seen="note 2, lines 372-400, has no decoder (T-12)",
+    symptom="25 million weights short, and nothing that could translate",
+    contract=BASE,
+    says="The decoder is missing",
+)
+def an_encoder_called_transformer(d_model, d_ff, num_layers, vocab_size):
+    """The table and the layers of the encoder."""
+    pair = counted(d_model, d_ff, 1, 0, cross=False)
+    return vocab_size * d_model + num_layers * pair // 2
