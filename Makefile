@@ -31,6 +31,7 @@ serve: book ## build the book and open it on a free port (or PORT=8000)
 test: $(VENV)/test lint book ## run everything: units, notebooks, pages
 	@$(TEST) -rs || { echo "A test names what broke; 'make help' lists"; \
 	  echo "what to run."; exit 1; }
+	@! [ -f _build/weight.md ] || cat _build/weight.md
 	@echo "Again, with every shape and type in a signature checked"
 	@$(TEST) --jaxtyping-packages=companion,beartype.beartype \
 	  -m "not bad_input and not browser and not once"

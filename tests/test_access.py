@@ -111,9 +111,7 @@ OUTLINE = """() => {
 
 @browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(
-    "document", [PAGES[0], CHAPTERS[2], CHAPTERS[7], "book/interview"]
-)
+@every_page
 def test_what_has_the_focus_has_a_ring(visit, document, theme):
     page = visit(document, theme=theme).page
     for _ in range(60):
@@ -134,7 +132,7 @@ MOVING = """all => all.filter(element => {
 
 
 @browser
-@pytest.mark.parametrize("document", [PAGES[0], CHAPTERS[7], "book/interview"])
+@every_page
 def test_nothing_moves_for_who_wants_no_motion(visit, document):
     page = visit(document, reduced_motion="reduce").page
     assert page.locator("html, body, body *").evaluate_all(MOVING) == []

@@ -15,7 +15,7 @@ from drawn import (
     padded,
     sentences,
 )
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from companion.attention import scaled_dot_product_attention

@@ -169,12 +169,13 @@ def test_an_audit_without_its_database_does_not_say_that_all_is_well(found):
 
 
 def test_the_sums_are_those_of_the_files(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"abc")
+    (tmp_path / "companion-7.zip").write_bytes(b"abc")
+    (tmp_path / "NOTES.md").write_text("Nobody who downloads gets this file.")
     release.add_sums(tmp_path)
     # The example of FIPS 180-2, appendix B.1.
     assert (tmp_path / "SHA256SUMS").read_text() == (
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        "  a.txt\n"
+        "  companion-7.zip\n"
     )
 
 
@@ -205,6 +206,17 @@ def test_a_workflow_may_read_and_only_a_job_may_write(workflow):
         # What runs the project's own code holds no key.
         if "container" in job:
             assert granted == {}
+
+
+def test_no_checkout_leaves_its_key_behind(workflow):
+    steps = [
+        step
+        for job in yaml.safe_load(workflow)["jobs"].values()
+        for step in job["steps"]
+        if "actions/checkout" in step.get("uses", "")
+    ]
+    for step in steps:
+        assert step["with"]["persist-credentials"] is False
 
 
 def test_every_job_ends_by_itself(workflow):

@@ -1,6 +1,6 @@
 """Walk a learner's way through Colab: a bare runtime, an empty folder.
 
-    make journey [ONLY=book/06_masks.ipynb] [PYTHON=3.13] [TORCH=2.11]
+    make journey [ONLY=book/06_masks.ipynb] [RUNTIME=3.13] [TORCH=2.11]
         [WITH="numpy==2.1.* ipython==7.34.*"]
 
 Each notebook gets a new environment with what such a runtime has, and without
@@ -126,7 +126,7 @@ def journey(notebook: Path, home: Path, python: str, torch: str) -> bool:
 
 def main(names: list[str]) -> int:
     """Walk through the named notebooks, or all; return how many failed."""
-    python = os.environ.get("PYTHON") or sys.executable
+    python = os.environ.get("RUNTIME") or sys.executable
     torch = os.environ.get("TORCH") or version("torch").split("+")[0]
     home = FOLDER / "home"
     commit = stand_in(colab.ROOT, home)

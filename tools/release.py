@@ -115,10 +115,13 @@ def verdict(report: str) -> str:
 
 
 def add_sums(folder: Path) -> None:
-    """Write the SHA-256 of each file beside it, as ``sha256sum -c`` reads."""
+    """Write the SHA-256 of what is handed out, as ``sha256sum -c`` reads it.
+
+    The notes of a release become its text, and are no file of it.
+    """
     lines = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
-        for path in sorted(folder.iterdir())
+        for path in sorted(folder.glob("companion-*"))
     ]
     (folder / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
 
