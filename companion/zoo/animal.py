@@ -19,7 +19,9 @@ class Animal:
         name: What it is called.
         component: What it claims to be, as ``check`` calls it.
         story: What is wrong with it, in a line or two.
-        seen: Where such a fault was seen.
+        seen: Where such a fault was seen: lines of the notes with the row of
+            their audit, a published course, or ``a common slip`` of learners,
+            which is in none of the notes.
         symptom: What a person notices who trains or uses it.
         contract: The title of the first contract that it breaks.
         says: Plain words within that contract's message.

@@ -177,7 +177,7 @@ def reads_padding(model, src, tokens):
 
 @animal(
     "cached_decode",
-    seen="note 3, whose stack of pre-LN layers ends without a norm (C-61)",
+    seen="note 3, lines 208-215, whose pre-LN stack has no last norm (C-61)",
     symptom="right for post-LN; a pre-LN model has no idea what to say",
     contract=LOGITS,
     says="Where norms come first, the last norm of the decoder is missing",

@@ -98,7 +98,7 @@ def scaled_by_the_whole_width(x, weights, num_heads, mask=None):
 
 @animal(
     "encoder_layer",
-    seen="a common slip",
+    seen="note 3, whose formula (line 200) is post-LN, its code pre-LN (C-61)",
     symptom="trained weights of another library load without complaint, and "
     "the answers are noise",
     contract=AGREES,

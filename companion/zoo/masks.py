@@ -120,7 +120,7 @@ def marks_the_padding(tokens, pad):
 
 @animal(
     "padding_mask",
-    seen="a common slip",
+    seen="note 2, lines 203-211, does not say if rows or columns (C-39)",
     symptom="a sentence comes out otherwise when its batch has a longer one",
     contract=PADS,
     says="It hides the rows of padding, not the columns",
