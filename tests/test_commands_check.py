@@ -361,6 +361,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from companion import positions
+from companion.transformer import Transformer, TransformerConfig
+
+def YourTransformer(vocab_size, pad):
+    torch.manual_seed(0)
+    sizes = {"d_model": 12, "num_heads": 3, "d_ff": 17, "num_layers": 2}
+    vocabs = {"src_vocab_size": vocab_size, "tgt_vocab_size": vocab_size}
+    return Transformer(TransformerConfig(**sizes, **vocabs, pad=pad))
 
 def yours_hidden(q, k, v, hidden=None):
     mask = None if hidden is None else ~hidden
@@ -385,7 +392,7 @@ def test_what_the_page_shows_passes(written):
     shown = re.findall(r"```python\n(.+?)```", PAGE.read_text("utf-8"), re.S)
     file = written("\n".join([YOURS, *shown]))
     parts = parts_in(file, COMPONENTS)
-    assert len(parts) == 10
+    assert len(parts) == 12
     for part in parts:
         found = told(part.component, built(file, part))
         assert found["failed"] == [], f"{part.name}: {found}"
