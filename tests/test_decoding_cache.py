@@ -1,6 +1,7 @@
 """With stored keys and values: the same logits, the same sentences."""
 
 import sys
+from itertools import pairwise
 
 import pytest
 import torch
@@ -169,6 +170,18 @@ def test_reordered_beams_go_on_from_what_they_took_over(
         decoder.reorder(rows)
         new = torch.randint(3, TGT_VOCAB, (BATCH * beam, 1))
         said = torch.cat([said[rows], new], dim=1)
+
+
+@torch.inference_mode()
+def test_beams_that_change_places_take_turns_in_two_stores(src, tokens):
+    decoder, rows = CachedDecoder(made(), src, beam=3), 3 * BATCH
+    lies = []
+    for _ in range(70):  # Beyond 64 positions both stores are made anew.
+        decoder.step(torch.full((rows,), 5))
+        decoder.reorder(torch.arange(rows))
+        lies.append(decoder.layers[0].stored.data_ptr())
+    assert len(set(lies[:64])) == len(set(lies[64:])) == 2
+    assert all(here != there for here, there in pairwise(lies))
 
 
 @torch.inference_mode()
