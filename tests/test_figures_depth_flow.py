@@ -13,8 +13,14 @@ from companion.data.phrasebook import batch
 from companion.data.vocabulary import Vocabulary
 from companion.figures import data_flow, depth_curves, flow_numbers
 from companion.figures.depth_drawing import BOTTOM, LEFT, RIGHT, TOP
-from companion.figures.flow import shapes
-from companion.figures.flow_steps import DECODER, ENCODER, generating, training
+from companion.figures.flow import _sizes, shapes
+from companion.figures.flow_steps import (
+    DECODER,
+    ENCODER,
+    Sizes,
+    generating,
+    training,
+)
 from companion.masks import causal_mask, combine_masks
 from companion.training import fit
 from companion.transformer import Transformer, TransformerConfig, shift_right
@@ -270,6 +276,34 @@ def test_the_shapes_are_those_that_run_through_a_transformer():
         for name, text in shapes(5, 3).items()
     }
     assert ours == expected
+
+
+def test_a_trained_flow_says_its_sizes_in_numbers():
+    model, _, en = by_heart()
+    assert (model.config.d_model, len(en)) == (14, 7)
+    html = data_flow(trained=by_heart()).html
+    page = html.split("</style>")[1]
+    for symbol in ("d_model", "vocab_size", "N layers"):
+        assert symbol in data_flow().html
+        assert symbol not in page
+    assert page.count('"times">2 layers<') == 2
+    assert page.count("row × √14") == 2
+    first, second = data_of(data_flow(trained=by_heart()))["modes"]
+    numbers = Sizes("14", "7", "2 layers")
+    for page in (*first, *second):
+        assert page["shapes"] == shapes(6, page["reads"], numbers)
+    assert "(5, 7). One pass" in first[-1]["says"]
+    assert (
+        "What leaves the stack, 2 layers, has the shape (5, 14)"
+        in (first[-2]["says"])
+    )
+    assert "its row of the scores, (1, 7)" in second[2]["says"]
+
+
+def test_one_layer_is_no_plural():
+    sizes = {"d_model": 7, "num_heads": 1, "d_ff": 5, "num_layers": 1}
+    config = TransformerConfig(src_vocab_size=13, tgt_vocab_size=11, **sizes)
+    assert _sizes(Transformer(config)) == Sizes("7", "11", "1 layer")
 
 
 def passes_of(run):

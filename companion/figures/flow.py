@@ -11,13 +11,15 @@ from companion.figures.flow_numbers import Run, Trained, loss, panel, run
 from companion.figures.flow_steps import (
     BOS,
     EOS,
+    SYMBOLS,
+    Sizes,
     Step,
     generating,
     training,
 )
 from companion.figures.inline import figure_parts, inline
 from companion.masks import causal_mask
-from companion.transformer import shift_right
+from companion.transformer import Transformer, shift_right
 
 LONGEST = 6  # A phone shows seven tokens side by side, one of them <bos>.
 SIDES = ("encoder", "decoder")
@@ -57,13 +59,14 @@ def data_flow(
             writes something else.
     """
     source, target = _tokens("src", src), _tokens("tgt", tgt)
-    seen = None
+    seen, sizes = None, SYMBOLS
     if trained is not None:
         source = _few("src", [BOS, *source, EOS])
-        seen = run(trained, source[1:-1], target)
-    modes = _modes(source, target, seen)
+        seen, sizes = run(trained, source[1:-1], target), _sizes(trained[0])
+    modes = _modes(source, target, seen, sizes)
     first = modes[0][0]
-    drawing, caption = body(source, *_shifted(target), first), CAPTION
+    drawing = body(source, *_shifted(target), first, sizes)
+    caption = CAPTION
     data = {"names": MODES, "modes": modes}
     if seen is not None:
         drawing += panel(seen, first["looks"])
@@ -75,14 +78,15 @@ def data_flow(
 
 
 def _modes(
-    source: list[str], target: list[str], seen: Run | None
+    source: list[str], target: list[str], seen: Run | None, sizes: Sizes
 ) -> list[list[dict]]:
     """The steps of both modes, as the page needs them."""
     lanes = len(target) + 1
-    tour = training(source, target, int((~causal_mask(lanes)).sum()))
-    passes = generating(source, target, seen.odds if seen else None)
+    hidden = int((~causal_mask(lanes)).sum())
+    tour = training(source, target, hidden, sizes)
+    passes = generating(source, target, seen.odds if seen else None, sizes)
     return [
-        [_page(step, len(source), lanes) for step in steps]
+        [_page(step, len(source), lanes, sizes) for step in steps]
         for steps in (tour, passes)
     ]
 
@@ -114,13 +118,20 @@ def _shifted(target: list[str]) -> tuple[list[str], list[str]]:
     return names[0], names[1]
 
 
-def shapes(src: int, tgt: int) -> dict[str, str]:
+def _sizes(model: Transformer) -> Sizes:
+    """The numbers of a model in place of symbols."""
+    config = model.config
+    layers = f"{config.num_layers} layer{'s' * (config.num_layers > 1)}"
+    return Sizes(str(config.d_model), str(config.tgt_vocab_size), layers)
+
+
+def shapes(src: int, tgt: int, sizes: Sizes = SYMBOLS) -> dict[str, str]:
     """What comes out of each part, for so many tokens; of attention, weights.
 
     A test compares them with what runs through a ``Transformer``.
     """
-    states = f"({tgt}, d_model)"
-    memory = f"({src}, d_model)"
+    states = f"({tgt}, {sizes.d_model})"
+    memory = f"({src}, {sizes.d_model})"
     return {
         "src_embedding": memory,
         "encoder_attention": f"weights ({src}, {src})",
@@ -130,18 +141,18 @@ def shapes(src: int, tgt: int) -> dict[str, str]:
         "self_attention": f"weights ({tgt}, {tgt})",
         "cross_attention": f"weights ({tgt}, {src})",
         "feed_forward": states,
-        "logits": f"({tgt}, vocab_size)",
+        "logits": f"({tgt}, {sizes.vocab})",
     }
 
 
-def _page(step: Step, src: int, lanes: int) -> dict:
+def _page(step: Step, src: int, lanes: int, sizes: Sizes) -> dict:
     """All that the page shows at one step."""
     return {
         "lit": step.lit,
         "reads": step.reads,
         "tgt": [_read(step, i) for i in range(lanes)],
         "out": [_written(step, i, lanes) for i in range(lanes)],
-        "shapes": shapes(src, step.reads),
+        "shapes": shapes(src, step.reads, sizes),
         "passes": [
             _passes(*pair) for pair in zip(SIDES, step.passes, strict=True)
         ],

@@ -33,20 +33,20 @@ TOUR = (
         ENCODER[:2],
         BEFORE,
         "{n_tokens} become {n} vectors: the row of the embedding times "
-        "√d_model, plus the position. Shape ({n}, d_model).",
+        "√{d_model}, plus the position. Shape ({n}, {d_model}).",
     ),
     (
         ENCODER[2:],
         FIRST_HALF,
-        "Every source token asks all of them, then thinks alone; N layers of "
-        "this. What leaves the last layer is the memory, ({n}, d_model).",
+        "Every source token asks all of them, then thinks alone; {layers} of "
+        "this. What leaves the last layer is the memory, ({n}, {d_model}).",
     ),
     (
         DECODER[:2],
         FIRST_HALF,
         "The decoder reads the target shifted right: {bos} first, the last "
         "token left out. So position 1 reads {bos} and must predict "
-        "“{first}”. Shape ({m}, d_model).",
+        "“{first}”. Shape ({m}, {d_model}).",
     ),
     (
         DECODER[2:3],
@@ -65,18 +65,35 @@ TOUR = (
     (
         DECODER[4:5],
         FIRST_HALF,
-        "Feed-forward: each position alone. Then the next layer, N of them. "
-        "What leaves the last one has the shape ({m}, d_model), as before.",
+        "Feed-forward: each position alone, and that is a layer. What leaves "
+        "the stack, {layers}, has the shape ({m}, {d_model}), as before.",
     ),
     (
         DECODER[5:],
         WHOLE,
-        "Scores for the whole vocabulary at every position: ({m}, vocab_size). "
+        "Scores for the whole vocabulary at every position: ({m}, {vocab}). "
         "One pass, {m} predictions. Each is compared with the right token, "
         "the last with {eos}; the loss is the mean over all of them.",
     ),
 )
 """Parts at work, passes of encoder and decoder so far, words."""
+
+
+class Sizes(NamedTuple):
+    """What a model's sizes are called: symbols, or a trained one's numbers.
+
+    Attributes:
+        d_model: The width of a vector.
+        vocab: The size of the target's vocabulary.
+        layers: How many layers encoder and decoder have, in words.
+    """
+
+    d_model: str
+    vocab: str
+    layers: str
+
+
+SYMBOLS = Sizes("d_model", "vocab_size", "N layers")
 
 
 class Step(NamedTuple):
@@ -97,13 +114,16 @@ class Step(NamedTuple):
     says: str
 
 
-def training(src: Sequence[str], tgt: Sequence[str], hidden: int) -> list[Step]:
+def training(
+    src: Sequence[str], tgt: Sequence[str], hidden: int, sizes: Sizes = SYMBOLS
+) -> list[Step]:
     """A tour of one pass: all positions of the target at once.
 
     Args:
         src: The source tokens.
         tgt: The target tokens; ``<eos>`` stands after them.
         hidden: How many cells the causal mask hides.
+        sizes: What the model's sizes are called.
     """
     m = len(tgt) + 1
     facts = {
@@ -114,7 +134,7 @@ def training(src: Sequence[str], tgt: Sequence[str], hidden: int) -> list[Step]:
         "first": tgt[0],
         "bos": BOS,
         "eos": EOS,
-    }
+    } | sizes._asdict()
     return [
         Step(
             lit,
@@ -128,7 +148,10 @@ def training(src: Sequence[str], tgt: Sequence[str], hidden: int) -> list[Step]:
 
 
 def generating(
-    src: Sequence[str], tgt: Sequence[str], odds: Sequence[float] | None = None
+    src: Sequence[str],
+    tgt: Sequence[str],
+    odds: Sequence[float] | None = None,
+    sizes: Sizes = SYMBOLS,
 ) -> list[Step]:
     """Token by token: what is written is read again in the next pass.
 
@@ -136,6 +159,7 @@ def generating(
         src: The source tokens.
         tgt: What the model writes; ``<eos>`` stands after it.
         odds: The probability it gave each of these; without, they are assumed.
+        sizes: What the model's sizes are called.
     """
     first = Step(
         (*ENCODER, "tgt"),
@@ -143,29 +167,26 @@ def generating(
         (),
         FIRST_HALF,
         "Generating. The source goes through the encoder once, and its memory, "
-        f"({len(src)}, d_model), is kept for all that follows. The decoder has "
-        f"nothing to read yet but {BOS}.",
+        f"({len(src)}, {sizes.d_model}), is kept for all that follows. The "
+        f"decoder has nothing to read yet but {BOS}.",
     )
+    known = odds or [None] * (len(tgt) + 1)
+    said = zip([*tgt, EOS], known, strict=True)
     passes = [
-        Step(
-            ("memory", *DECODER),
-            t,
-            (t - 1,),
-            (1, t),
-            _pass(t, answer, odds[t - 1] if odds else None),
-        )
-        for t, answer in enumerate([*tgt, EOS], 1)
+        Step(("memory", *DECODER), t, (t - 1,), (1, t), _pass(t, *it, sizes))
+        for t, it in enumerate(said, 1)
     ]
     return [first, *passes]
 
 
-def _pass(t: int, answer: str, odds: float | None) -> str:
+def _pass(t: int, answer: str, odds: float | None, sizes: Sizes) -> str:
     """What the t-th run of the decoder does."""
     why = "the right answer is assumed" if odds is None else f"p = {odds:.3f}"
     which = "Its" if t == 1 else "Only the last position counts: its"
     start = (
-        f"Pass {t}: the decoder reads {_tokens(t)}, ({t}, d_model). {which} "
-        "row of the scores, (1, vocab_size), chooses the next token: "
+        f"Pass {t}: the decoder reads {_tokens(t)}, ({t}, {sizes.d_model}). "
+        f"{which} row of the scores, (1, {sizes.vocab}), chooses the next "
+        "token: "
     )
     if answer == EOS:
         end = EOS if odds is None else f"{EOS} ({why})"
