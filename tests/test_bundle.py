@@ -216,6 +216,11 @@ def bundled(suffix):
     return path
 
 
+MOUNTED = """() => [
+  ...document.querySelectorAll("figure.companion:has(script)")
+].every(figure => figure.dataset.mounted)"""
+
+
 @pytest.mark.browser
 def test_the_zip_is_read_with_the_network_cable_out(chromium, tmp_path):
     zipfile.ZipFile(bundled("zip")).extractall(tmp_path)
@@ -235,9 +240,11 @@ def test_the_zip_is_read_with_the_network_cable_out(chromium, tmp_path):
     page.on("request", lambda request: asked.append(request.url))
     page.goto((folder / "index.html").as_uri())
     page.wait_for_url("**/book/index.html")
-    for name in ("03_attention", "interview"):
-        page.goto((folder / "book" / f"{name}.html").as_uri())
-        page.wait_for_selector("[data-mounted]")
+    documents = paper.order(bundle.ROOT / "_toc.yml")
+    assert len(documents) > len(companion.CHAPTERS)
+    for document in documents:
+        page.goto((folder / f"{document}.html").as_uri())
+        page.wait_for_function(MOUNTED)
         assert page.locator(".bd-article h1").count() == 1
     context.close()
     assert failed == []
@@ -266,3 +273,34 @@ def test_the_pdf_holds_the_whole_book():
     first = pdf.pages[starts["03 · Attention 注意力"]].extract_text()
     assert "注意力" in first
     assert "$" not in first
+
+
+def read(pages):
+    """What stands on the pages, without spaces: print breaks its lines."""
+    text = "".join(page.extract_text() for page in pages)
+    return re.sub(r"\s", "", text)
+
+
+@pytest.mark.browser
+def test_the_pdf_has_every_figure_and_every_solution():
+    pdf = PdfReader(bundled("pdf"))
+    appendix = [*chapters(pdf).values()][-1]
+    body, end = read(pdf.pages[:appendix]), read(pdf.pages[appendix:])
+    captions, solutions = [], []
+    for document in paper.order(bundle.ROOT / "_toc.yml"):
+        page = (bundle.PAGES / f"{document}.html").read_text(encoding="utf-8")
+        soup = BeautifulSoup(page, "html.parser")
+        captions += soup.select("figure > figcaption")
+        solutions += soup.select(".tag_solution .highlight")
+    assert len(captions) > 3 * len(companion.CHAPTERS)
+    assert len(solutions) > 2 * len(companion.CHAPTERS)
+    for caption in captions:
+        assert start_of(caption) in body
+    for solution in solutions:
+        assert start_of(solution) in end
+        assert start_of(solution) not in body
+
+
+def start_of(tag):
+    """The first of its words, without spaces and formulas."""
+    return re.split(r"[$\\]", re.sub(r"\s", "", tag.get_text()))[0][:40]

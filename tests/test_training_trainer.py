@@ -397,6 +397,38 @@ def test_compile_compiles_the_objective_once(tmp_path, monkeypatch):
     assert [type(it) for it in compiled] == [Objective]
 
 
+# The compiler looks at the gradients of whatever it meets, and cannot follow
+# the checkers of types.
+@pytest.mark.once
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+def test_a_compiled_run_learns_what_a_plain_one_learns(tmp_path, monkeypatch):
+    # All of the compiler but its last stage, which would ask for a C++ one.
+    last_but_one = torch._dynamo.lookup_backend("aot_eager")
+    traced = []
+
+    def backend(graph, inputs):
+        traced.append(graph)
+        return last_but_one(graph, inputs)
+
+    monkeypatch.setattr(
+        Objective, "compile", lambda it: nn.Module.compile(it, backend=backend)
+    )
+    still = changed(dropout=0.0, smoothing=0.1, steps=3)
+    plain = train(still, tmp_path / "a", progress=False)
+    assert traced == []
+    still = dataclasses.replace(still, compile=True)
+    fast = train(still, tmp_path / "b", progress=False)
+    assert traced
+    moved = dict(fast.model.named_parameters())
+    for name, p in plain.model.named_parameters():
+        # No softmax sees a key's bias: its gradient is noise, and Adam makes
+        # steps of it.
+        if not name.endswith("k_proj.bias"):
+            torch.testing.assert_close(p, moved[name], atol=1e-5, rtol=1e-4)
+    losses = [read_log(tmp_path / x)[-1]["loss"] for x in "ab"]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
 def test_the_bar_shows_loss_rate_and_speed_in_a_terminal_only(
     tmp_path, monkeypatch, capsys
 ):
