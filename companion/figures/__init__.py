@@ -20,13 +20,17 @@ HOME = {
     "objectives": "objectives_tabs",
     "plot": "picture",
     "position_clocks": "clocks",
+    "rotary_pair": "rotary",
     "run_doctor": "doctor",
     "sampling_bars": "sampling",
+    "saturation": "saturation_scores",
     "score_matrix": "scores",
     "small_rnn": "unrolled",
     "source": "listing",
     "style": "picture",
     "unrolled_rnn": "unrolled",
+    "warmup_curves": "warmup",
+    "word_order": "order",
 }
 """Public name -> the module it lives in."""
 

@@ -69,9 +69,12 @@ def inline(
     )
 
 
-def figure_parts(name: str) -> dict[str, str]:
-    """Style and script of the figure ``name``, as ``inline`` wants them."""
-    scripts = (HERE / file for file in ("parts.js", f"{name}.js"))
+def figure_parts(name: str, *shared: str) -> dict[str, str]:
+    """Style and script of the figure ``name``, as ``inline`` wants them.
+
+    ``shared`` are scripts that its own builds on.
+    """
+    scripts = (HERE / f"{file}.js" for file in ("parts", *shared, name))
     return {
         "style": read_style(HERE / f"{name}.css"),
         "script": "".join(file.read_text(encoding="utf-8") for file in scripts),

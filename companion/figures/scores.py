@@ -57,7 +57,7 @@ def score_matrix(scores=None, values=None) -> Figure:
         label="Score matrix, softmax weights and output",
         caption=_caption(numbers),
         data={"d_k": START_D_K},
-        **figure_parts("scores"),
+        **figure_parts("scores", "softmax"),
     )
     return Figure(html, f"Score matrix. {sentence}")
 
