@@ -5,7 +5,7 @@ import json
 import pytest
 from test_interview_browser import card, of, page_of
 
-from companion.interview import load
+from companion.interview import bank, load
 
 pytestmark = pytest.mark.browser
 
@@ -100,6 +100,17 @@ def test_an_answer_is_remembered_and_a_page_counts_once(open_rnn):
     del entry["when"]
     # The first page's first try was wrong.
     assert entry == {"seen": 2, "right": 1, "got": 1, "of": 1}
+
+
+def test_every_question_of_the_course_is_remembered(open_rnn):
+    questions = bank.course()
+    assert {"seq2seq", "rnn"} <= {question.chapter for question in questions}
+    kept = file_of({question.id: ENTRY for question in questions})
+    page = open_rnn(kept=kept)
+    answer(page, QUESTION, RIGHT)
+    assert [name for name in stored(page) if KEPT in name] == [KEPT]
+    known = json.loads(stored(page)[KEPT])["questions"]
+    assert sorted(known) == sorted(question.id for question in questions)
 
 
 def test_points_are_remembered(open_rnn):

@@ -16,7 +16,7 @@ const UNREADABLE = ["What your browser had kept could not be read. It is left "
 const counts = (value) => Number.isInteger(value) && value >= 0;
 
 const fits = ([name, { seen, right, got, of, when } = {}]) =>
-  /^[a-z]+-[a-z0-9-]+$/.test(name) && [seen, right, got, of].every(counts)
+  /^[a-z0-9]+-[a-z0-9-]+$/.test(name) && [seen, right, got, of].every(counts)
   && right <= seen && got <= of && of > 0 && !Number.isNaN(Date.parse(when));
 
 // The entries of a text; a fault is thrown as words in both languages.
