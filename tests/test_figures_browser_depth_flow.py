@@ -20,7 +20,7 @@ from test_figures_depth_flow import by_heart, data_of
 
 from companion.figures import data_flow, depth_curves, live
 from companion.figures.digits import fixed, short
-from companion.figures.flow_steps import generating, training
+from companion.figures.flow_steps import Sizes, generating, training
 from companion.masks import causal_mask
 
 pytestmark = pytest.mark.browser
@@ -412,7 +412,8 @@ def test_each_step_shows_the_numbers_of_the_part_at_work(reader, theme):
     tables = data_of(data_flow(trained=by_heart()))["tables"]
     choice, shown = page.locator("select"), set()
     ends = ["<bos>", *SRC, "<eos>"]
-    for _ in walk(page, training(ends, TGT, 10)):
+    sizes = Sizes("14", "7", "2 layers")
+    for _ in walk(page, training(ends, TGT, 10, sizes)):
         part = computed(page).part
         shown.add(part)
         table = tables[part]
