@@ -16,6 +16,7 @@ import colab
 import journey
 import nbformat
 import pytest
+from nbval.plugin import get_sanitize_patterns
 
 ROOT = Path(__file__).parents[1]
 PATHS = sorted((ROOT / "book").glob("*.ipynb"))
@@ -249,6 +250,19 @@ def test_a_notebook_that_is_not_there_is_named(
     monkeypatch.setattr(journey, "FOLDER", tmp_path / "journey")
     assert journey.main(["book/99_nowhere.ipynb"]) == 1
     assert "no such notebook: 99_nowhere" in capsys.readouterr().out
+
+
+def test_only_a_plot_may_be_drawn_in_other_bytes():
+    (pair,) = get_sanitize_patterns(journey.DIFFERS.read_text("utf-8"))
+    plot, score = (
+        f'<figure class="companion companion-{kind}" id="{{}}">\n1</figure>'
+        for kind in ("plot", "scores")
+    )
+    page = f"a {plot} b {score} c"
+    one, two = (re.sub(*pair, page.format(*ids)) for ids in ("pq", "rq"))
+    assert one == two
+    assert score.format("q") in one
+    assert re.sub(*pair, page.format("p", "r")) != one
 
 
 def borrowed(folder):
