@@ -102,9 +102,9 @@ class Encoded(NamedTuple):
 class Seq2Seq(nn.Module):
     """One LSTM reads the source, another writes the target.
 
-    The decoder starts from C = h_T, as its output and in its cell. The four
-    kinds of ``context`` differ only in what it is told at each step, to read
-    with the word before and to say the next word with:
+    The decoder starts from C = h_T, as its output and in its cell. The kinds
+    of ``context`` differ only in what it is told at each step, to read with
+    the word before and to say the next word with:
 
     - ``"once"``: nothing more;
     - ``"each"``: C again;
@@ -161,26 +161,24 @@ class Seq2Seq(nn.Module):
         return (weights.unsqueeze(1) @ source.states).squeeze(1), weights
 
     def step(
-        self, ids: Int[Tensor, " batch"], state: State, source: Encoded
-    ) -> tuple[State, Float[Tensor, "batch vocab"], Alpha | None]:
-        """Reads a word: the new state, logits of the next word, and α_i."""
+        self, word: Float[Tensor, "batch d"], state: State, source: Encoded
+    ) -> tuple[State, Float[Tensor, "batch output"], Alpha | None]:
+        """Reads a word: the new state, what the generator reads, and α_i."""
         told, weights = self.look(state[0], source)
-        read = torch.cat([self.tgt_embedding(ids), told], dim=-1)
-        _, state = self.decoder(read.unsqueeze(1), state)
-        logits = self.generator(torch.cat([state[0], told], dim=-1))
-        return state, logits, weights
+        read = torch.cat([word, told], dim=-1).unsqueeze(1)
+        _, state = self.decoder(read, state)
+        return state, torch.cat([state[0], told], dim=-1), weights
 
     def walk(self, src: Source, tgt_in: Target) -> Iterator[tuple]:
-        """Logits and α_i at each target position, one after another."""
+        """What the generator reads, and α_i, position by position."""
         check_ids("tgt_in", tgt_in, self.tgt_embedding.num_embeddings, axes=2)
         source = self.encode(src)
-        if len(tgt_in) != len(src):
-            counts = f"expected {len(src)} sentences, got {len(tgt_in)}"
-            raise ValueError(f"tgt_in: {counts}")
+        if (got := len(tgt_in)) != (n := len(src)):
+            raise ValueError(f"tgt_in: expected {n} sentences, got {got}")
         state = source.last, source.last
-        for ids in tgt_in.unbind(dim=1):
-            state, logits, weights = self.step(ids, state, source)
-            yield logits, weights
+        for word in self.tgt_embedding(tgt_in).unbind(dim=1):
+            state, output, weights = self.step(word, state, source)
+            yield output, weights
 
     def forward(
         self, src: Source, tgt_in: Target
@@ -191,7 +189,8 @@ class Seq2Seq(nn.Module):
             TypeError, ValueError: ``src`` or ``tgt_in`` are not ids of equally
                 many sentences with words.
         """
-        return torch.stack([logits for logits, _ in self.walk(src, tgt_in)], 1)
+        outputs = [output for output, _ in self.walk(src, tgt_in)]
+        return self.generator(torch.stack(outputs, dim=1))
 
     def align(
         self, src: Source, tgt_in: Target
@@ -219,8 +218,9 @@ class Seq2Seq(nn.Module):
         ids = torch.full_like(src[:, 0], Vocabulary.bos)
         done, words = torch.zeros_like(ids, dtype=torch.bool), []
         for _ in range(max_len):
-            state, logits, _ = self.step(ids, state, source)
-            ids = logits.argmax(dim=-1).masked_fill(done, Vocabulary.pad)
+            state, output, _ = self.step(self.tgt_embedding(ids), state, source)
+            ids = self.generator(output).argmax(dim=-1)
+            ids = ids.masked_fill(done, Vocabulary.pad)
             done = done | (ids == Vocabulary.eos)
             words.append(ids)
         return torch.stack(words, dim=1)

@@ -133,7 +133,7 @@ def test_the_same_figure_twice_on_a_page_works_twice(reader, name):
     ("name", "stops"),
     [
         ("head_maps", ["BUTTON", "TD", "TD", "TD"]),
-        ("position_clocks", ["INPUT"] * 2 + ["BUTTON"] * 2 + ["SUMMARY"]),
+        ("position_clocks", ["INPUT"] * 2 + ["BUTTON"] * 2 + ["SUMMARY"] * 2),
         ("mask_builder", ["INPUT"] * 5),
     ],
 )
@@ -375,7 +375,7 @@ def test_the_table_of_the_clocks_follows_the_sliders(reader):
     page = reader(html_of("position_clocks"))
     enter(page)
     press(page, "Home")
-    page.locator("summary").press("Enter")
+    page.locator("summary").first.press("Enter")
     cells = page.locator("tbody tr").nth(1).locator("td").all_inner_texts()
     assert cells == ["1.000", "−0.839", "−0.839"]
 

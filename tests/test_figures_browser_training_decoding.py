@@ -1,6 +1,7 @@
 """The figures of chapters 09 and 10 as a reader has them, in Chromium."""
 
 from functools import cache
+from itertools import product
 from math import inf, log, nan
 
 import pytest
@@ -195,7 +196,7 @@ def test_what_is_said_is_announced_and_follows_the_theme(reader, name, theme):
 @pytest.mark.parametrize(
     ("name", "stops"),
     [
-        ("noam_curve", ["INPUT"] * 2),
+        ("noam_curve", ["INPUT"] * 3),
         # The group of radio buttons is one stop.
         ("run_doctor", ["BUTTON"] * 4 + ["INPUT", "BUTTON", "SUMMARY"]),
         ("beam_tree", ["BUTTON"] * 6),
@@ -244,17 +245,21 @@ def test_the_page_computes_the_schedule_of_the_package(reader):
     enter(page)
     seen = set()
     for keys in ([], ["Home"], ["Tab", "End"], ["Shift+Tab", "End"],
-                 ["Tab", "Home"], ["ArrowRight"] * 5):  # fmt: skip
+                 ["Tab", "Home"], ["ArrowRight"] * 5,
+                 ["Tab", "End"], ["Home"]):  # fmt: skip
         press(page, *keys)
         now = computed(page)
-        seen.add((now.d, now.warmup))
-        rates = [noam(step, now.d, now.warmup) for step in now.steps]
+        scheme = now.d, now.warmup, now.factor
+        seen.add(scheme)
+        rates = [
+            now.factor * noam(step, now.d, now.warmup) for step in now.steps
+        ]
         close(now.rates, rates, rtol=1e-12, atol=0)
-        close([now.peak], [noam(now.warmup, now.d, now.warmup)],
-              rtol=1e-12, atol=0)  # fmt: skip
+        peak = now.factor * noam(now.warmup, now.d, now.warmup)
+        close([now.peak], [peak], rtol=1e-12, atol=0)
         assert now.steps == noam_module.steps_shown(now.warmup)
         said = page.locator(".says").inner_text()
-        wanted = noam_module.sentence(now.d, now.warmup)
+        wanted = noam_module.sentence(*scheme)
         assert said == wanted.replace("\N{NO-BREAK SPACE}", " ") or (
             said == wanted
         )
@@ -263,7 +268,7 @@ def test_the_page_computes_the_schedule_of_the_package(reader):
             assert short(rate / noam_drawing.UNIT) in cells
         for svg, lines in zip(
             page.locator(".plot svg").all(),
-            noam_drawing.paths(now.d, now.warmup),
+            noam_drawing.paths(*scheme),
             strict=True,
         ):
             for kind, line in zip(
@@ -272,8 +277,8 @@ def test_the_page_computes_the_schedule_of_the_package(reader):
                 drawn = svg.locator(f"path.{kind}").get_attribute("d")
                 close(numbers(drawn), numbers(line), rtol=0, atol=0.11)
     assert seen == {
-        (512, 4000), (64, 4000), (64, 16_000), (1024, 16_000),
-        (1024, 100), (1024, 600),
+        (512, 4000, 1), (64, 4000, 1), (64, 16_000, 1), (1024, 16_000, 1),
+        (1024, 100, 1), (1024, 600, 1), (1024, 600, 5), (1024, 600, 0.1),
     }  # fmt: skip
 
 
@@ -281,20 +286,18 @@ def numbers(path):
     return [float(n) for n in path[1:].replace("L", " ").split()]
 
 
-@pytest.mark.parametrize("keys", [["Home"], ["End"]])
-def test_the_curves_stay_in_their_plots(reader, keys):
+@pytest.mark.parametrize("ends", [*product(("Home", "End"), repeat=3)])
+def test_the_curves_stay_in_their_plots(reader, ends):
     page = reader(html_of("noam_curve"))
     enter(page)
-    for first in keys:
-        for second in ("Home", "End"):
-            press(page, first, "Tab", second, "Shift+Tab")
-            for kind in ("rate", "rising", "falling"):
-                for path in page.locator(f".plot path.{kind}").all():
-                    line = numbers(path.get_attribute("d"))
-                    assert min(line[::2]) >= noam_drawing.LEFT
-                    assert max(line[::2]) <= noam_drawing.RIGHT + 0.05
-                    assert min(line[1::2]) >= noam_drawing.TOP - 0.05
-                    assert max(line[1::2]) <= noam_drawing.BOTTOM + 0.05
+    press(page, ends[0], "Tab", ends[1], "Tab", ends[2])
+    for kind in ("rate", "rising", "falling"):
+        for path in page.locator(f".plot path.{kind}").all():
+            line = numbers(path.get_attribute("d"))
+            assert min(line[::2]) >= noam_drawing.LEFT
+            assert max(line[::2]) <= noam_drawing.RIGHT + 0.05
+            assert min(line[1::2]) >= noam_drawing.TOP - 0.05
+            assert max(line[1::2]) <= noam_drawing.BOTTOM + 0.05
 
 
 def test_the_branches_differ_in_more_than_their_colour(reader):

@@ -277,6 +277,19 @@ def test_the_map_tints_a_number_by_its_size_and_sign():
         assert sign == ("minus" if value < 0 else "plus") or opacity == 0
 
 
+def test_every_number_of_the_map_stands_in_a_table():
+    html = shown(position_clocks(6, 13)).split("Every number of the map")[1]
+    rows = re.findall(r"<tr><th scope=row>(\d+)</th>(.*?)</tr>", html)
+    assert [int(position) for position, _ in rows] == list(range(13))
+    printed = torch.tensor(
+        [
+            [float(n.replace("−", "-")) for n in re.findall(r"<td>([^<]*)", r)]
+            for _, r in rows
+        ]
+    )
+    torch.testing.assert_close(printed, sinusoidal(13, 6), atol=0.00501, rtol=0)
+
+
 def test_the_curve_is_the_dot_product_at_every_offset():
     html = shown(position_clocks(6, 13))
     points = re.search(r'<polyline points="([^"]*)"', html)[1].split(" ")

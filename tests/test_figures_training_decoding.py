@@ -128,14 +128,16 @@ def test_the_same_input_gives_the_same_bytes(make):
 
 @pytest.mark.parametrize("step", [1, 7, 4000, 4001, 100_000])
 def test_the_smaller_branch_is_the_schedule(step):
-    pair = branches(step, 512, 4000)
+    pair = branches(step, 512, 4000, 1)
     assert min(pair) == pytest.approx(noam(step, 512, 4000), rel=1e-12)
     assert (pair[0] < pair[1]) == (step < 4000)
+    scaled = branches(step, 512, 4000, 0.5)
+    assert scaled == pytest.approx([rate / 2 for rate in pair], rel=1e-12)
 
 
 def test_the_peak_is_told_as_the_paper_has_it():
     # (512 · 4000)^-½ = 0.000699, and half of it at four times the step.
-    said = sentence(512, 4000).replace("\N{NO-BREAK SPACE}", " ")
+    said = sentence(512, 4000, 1).replace("\N{NO-BREAK SPACE}", " ")
     assert "its peak of 6.99 × 10⁻⁴ at step 4,000, which is" in said
     assert "at step 16,000 half of the peak is left" in said
     assert noam(16_000, 512, 4000) == pytest.approx(
@@ -143,12 +145,25 @@ def test_the_peak_is_told_as_the_paper_has_it():
     )
 
 
+def test_a_factor_scales_the_peak_and_the_sentence_says_so():
+    said = sentence(512, 4000, 2).replace("\N{NO-BREAK SPACE}", " ")
+    assert "factor 2: the rate rises" in said
+    assert "14.0 × 10⁻⁴ at step 4,000, which is 2 / √(512 · 4,000)" in said
+    plain, straight = zip(paths(512, 4000, 1), paths(512, 4000, 2), strict=True)
+    assert plain[0] == plain[1]  # Its axis counts in peaks.
+    for once, twice in zip(*straight, strict=True):
+        # A factor of 2 is 0.301 of a decade, and a decade is 16.4 pixels.
+        assert points(once)[0][1] - points(twice)[0][1] == pytest.approx(
+            (BOTTOM - 12) / 10 * 0.30103, abs=0.15
+        )
+
+
 def points(path):
     return [tuple(map(float, at.split())) for at in path[1:].split("L")]
 
 
 def test_the_curve_rises_in_a_line_to_the_peak_and_goes_on_to_the_end():
-    first, *_ = paths(512, 4000)
+    first, *_ = paths(512, 4000, 1)
     start, peak, *_, end = points(first[0])
     assert start == (LEFT, BOTTOM)
     assert peak[0] == pytest.approx(LEFT + (RIGHT - LEFT) / 5, abs=0.06)
@@ -159,12 +174,12 @@ def test_the_curve_rises_in_a_line_to_the_peak_and_goes_on_to_the_end():
 
 
 def test_in_powers_of_ten_the_branches_are_lines_that_cross_at_the_peak():
-    rate, up, down = map(points, paths(512, 4000)[1])
+    rate, up, down = map(points, paths(512, 4000, 1)[1])
     assert len(rate) == 3
     assert len(up) == len(down) == 2
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in (up, down)]
-    # A decade is 53.6 pixels across and 20.5 upwards: 1 and -½ become
-    across, upwards = (RIGHT - LEFT) / 5, (BOTTOM - 12) / 8
+    # A decade is 53.6 pixels across and 16.4 upwards: 1 and -½ become
+    across, upwards = (RIGHT - LEFT) / 5, (BOTTOM - 12) / 10
     assert slopes[0] == pytest.approx(-upwards / across, abs=2e-3)
     assert slopes[1] == pytest.approx(upwards / across / 2, abs=2e-3)
     for line, slope in zip((up, down), slopes, strict=True):

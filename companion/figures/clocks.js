@@ -55,7 +55,7 @@ function turn(hand, sine, cosine) {
 function mount(root, { rates, length, start, drawing }) {
   const controls = root.querySelector(".controls");
   const clocks = [...root.querySelectorAll(".clock")];
-  const rows = root.querySelectorAll("tbody tr");
+  const rows = root.querySelectorAll(".pair tbody tr");
   const here = root.querySelector(".here");
   const { left, right, top, slope } = drawing;
   const across = (position, count) =>

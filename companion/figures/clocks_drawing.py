@@ -10,6 +10,7 @@ from math import pi
 from torch import Tensor
 
 from companion.figures.digits import Number, fixed
+from companion.figures.tables import table as numbers
 
 LEFT, RIGHT = 9, 98  # Per cent of the width, where position 0 and the last are.
 TOP, HEIGHT = 26, 130
@@ -45,8 +46,10 @@ def body(
 takes, the cosine of the angle</p>
 <div class="clocks">{clocks}</div>
 {_curve(table, b - a)}
-<details><summary>The numbers as a table</summary>
-{_table(table, places)}</details>"""
+<details><summary>The numbers of a and b</summary>
+{_table(table, places)}</details>
+<details><summary>Every number of the map</summary>
+{_all(table)}</details>"""
 
 
 def across(position: int, length: int) -> str:
@@ -66,8 +69,8 @@ def _map(table: Tensor, places: tuple[int, int]) -> str:
     )
     return (
         f'<svg class="map" height="{TOP + HEIGHT + 36}" role="img" aria-label='
-        '"The encoding of each position; the numbers of the two positions '
-        f'stand in the table below."><svg x="{LEFT}%" width="{RIGHT - LEFT}%" '
+        '"The encoding of each position; its numbers stand in the tables '
+        f'below."><svg x="{LEFT}%" width="{RIGHT - LEFT}%" '
         f'y="{TOP}" height="{HEIGHT}" viewBox="0 0 {length} {d_model}" '
         f'preserveAspectRatio="none">{_tints(table)}</svg>'
         f"{_names(length, d_model)}{marks}</svg>"
@@ -187,6 +190,21 @@ def _aside(offset: int, length: int) -> str:
     return across(offset + length - 1, 2 * length - 1)
 
 
+def _all(table: Tensor) -> str:
+    """What the tints of the map stand for: a row each position."""
+    length, d_model = table.shape
+    return numbers(
+        "all",
+        "Row: position. Column: dimension.",
+        [str(i) for i in range(d_model)],
+        [str(p) for p in range(length)],
+        [
+            "".join(f"<td>{fixed(v)}</td>" for v in row)
+            for row in table.tolist()
+        ],
+    )
+
+
 def _table(table: Tensor, places: tuple[int, int]) -> str:
     """The two vectors, dimension by dimension."""
     rows = "".join(
@@ -198,6 +216,7 @@ def _table(table: Tensor, places: tuple[int, int]) -> str:
         f"<th scope=col>{name}</th>" for name in ("dimension", "a", "b", "a·b")
     )
     return (
-        f'<div class="scroll"><table class="cells"><thead><tr>{heads}</tr>'
+        '<div class="scroll"><table class="cells pair"><thead><tr>'
+        f"{heads}</tr>"
         f"</thead><tbody>{rows}</tbody></table></div>"
     )

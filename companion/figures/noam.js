@@ -1,9 +1,8 @@
-// As noam.py draws it, for every position of the two sliders.
+// As noam.py draws it, for every position of the sliders.
 
-const noam = (step, d, warmup) =>
-  d ** -0.5 * Math.min(step ** -0.5, step * warmup ** -1.5);
-const branches = (step, d, warmup) =>
-  [d ** -0.5 * step * warmup ** -1.5, d ** -0.5 * step ** -0.5];
+const branches = (step, { d, warmup, factor }) =>
+  [step * warmup ** -1.5, step ** -0.5].map((rate) => factor * d ** -0.5 * rate);
+const noam = (step, set) => Math.min(...branches(step, set));
 const long = (number) => number.toLocaleString("en");
 
 function scales({ box: [left, right, top, bottom], last, above, decades }) {
@@ -29,21 +28,21 @@ function plainLines(warmup, { last, above }) {
   return [[[0, 0], ...falling(warmup)], up, falling(warmup / above ** 2)];
 }
 
-function straightLines(d, warmup, { decades: [right] }) {
-  const [rise, fall] = branches(1, d, warmup).map(Math.log10);
-  const peak = Math.log10(noam(warmup, d, warmup));
+function straightLines(set, { decades: [right] }) {
+  const [rise, fall] = branches(1, set).map(Math.log10);
+  const { warmup } = set, peak = Math.log10(noam(warmup, set));
   const over = Math.min(right, -rise);
   const up = [[0, rise], [over, rise + over]];
   const down = [[0, fall], [right, fall - right / 2]];
   return [[up[0], [Math.log10(warmup), peak], down[1]], up, down];
 }
 
-function sentence(d, warmup, peak) {
-  return `d_model ${d}, ${long(warmup)} steps of warm-up: the rate rises in a `
-    + `straight line to its peak of ${short(peak)}\u00a0×\u00a010⁻⁴ at step `
-    + `${long(warmup)}, which is 1 / √(${d} · ${long(warmup)}). Then it falls `
-    + `with the root of the step: at step ${long(4 * warmup)} half of the peak `
-    + "is left.";
+function sentence({ d, warmup, factor }, peak) {
+  return `d_model ${d}, ${long(warmup)} steps of warm-up, factor ${factor}: the `
+    + "rate rises in a straight line to its peak of "
+    + `${short(peak)}\u00a0×\u00a010⁻⁴ at step ${long(warmup)}, which is `
+    + `${factor} / √(${d} · ${long(warmup)}). Then it falls with the root of `
+    + `the step: at step ${long(4 * warmup)} half of the peak is left.`;
 }
 
 function mount(root, data) {
@@ -61,8 +60,8 @@ function mount(root, data) {
     svg.querySelector(".mark").setAttribute("transform", `translate(${x},${y})`);
   }
 
-  function row(step, d, warmup) {
-    const pair = branches(step, d, warmup);
+  function row(step, set) {
+    const pair = branches(step, set);
     const low = Math.min(...pair) * (1 + 1e-9);
     return make("tr", {}, make("th", { scope: "row" }, long(step)),
       ...pair.map((rate) => make("td", { class: rate <= low ? "least" : "more" },
@@ -70,22 +69,22 @@ function mount(root, data) {
   }
 
   function draw() {
-    const d = data.widths[width.value], warmup = data.warmups[warm.value];
-    const peak = noam(warmup, d, warmup);
+    const set = { d: data.widths[width.value],
+      warmup: data.warmups[warm.value], factor: data.factors[factor.value] };
+    const { warmup } = set, peak = noam(warmup, set);
     place(svgs[0], plainLines(warmup, data).map((line) => line.map(plain)),
       plain([warmup, 1]));
-    place(svgs[1], straightLines(d, warmup, data).map((l) => l.map(decade)),
+    place(svgs[1], straightLines(set, data).map((l) => l.map(decade)),
       decade([Math.log10(warmup), Math.log10(peak)]));
     ticks.forEach((tick, i) => {
       tick.textContent = short(i * 0.5 * peak / data.unit);
     });
     const steps = [...new Set([1, 100, 10000, 100000, warmup])]
       .sort((a, b) => a - b);
-    rows.replaceChildren(...steps.map((step) => row(step, d, warmup)));
-    root.querySelector(".says").textContent =
-      sentence(d, warmup, peak / data.unit);
-    root.computed = { d, warmup, peak, steps,
-      rates: steps.map((step) => noam(step, d, warmup)) };
+    rows.replaceChildren(...steps.map((step) => row(step, set)));
+    root.querySelector(".says").textContent = sentence(set, peak / data.unit);
+    root.computed = { ...set, peak, steps,
+      rates: steps.map((step) => noam(step, set)) };
   }
 
   const width = slider(controls, "d_model", { min: 0,
@@ -94,5 +93,8 @@ function mount(root, data) {
   const warm = slider(controls, "Warm-up, in steps", { min: 0,
     max: data.warmups.length - 1, value: data.start[1],
     show: (i) => long(data.warmups[i]) }, draw);
+  const factor = slider(controls, "Factor", { min: 0,
+    max: data.factors.length - 1, value: data.start[2],
+    show: (i) => String(data.factors[i]) }, draw);
   draw();
 }

@@ -1,6 +1,6 @@
 """The paper's learning rate: a straight line up, then the root of the step."""
 
-from companion.figures.digits import short
+from companion.figures.digits import Number, short
 from companion.figures.figure import Figure
 from companion.figures.inline import figure_parts, inline
 from companion.figures.noam_drawing import (
@@ -22,7 +22,8 @@ WARMUPS = [
     100, 150, 200, 300, 400, 600, 800, 1000,
     1500, 2000, 3000, 4000, 6000, 8000, 12_000, 16_000,
 ]  # fmt: skip
-START = 512, 4000
+FACTORS = [0.1, 0.2, 0.5, 1, 2, 5]
+START = 512, 4000, 1
 NBSP = "\N{NO-BREAK SPACE}"
 BRANCHES = (
     "rising: step · warmup<sup>−1.5</sup>",
@@ -30,27 +31,33 @@ BRANCHES = (
 )
 CAPTION = """The rate is the smaller of two branches, and the broad line shows
 which one that is. They cross at the end of the warm-up, and nowhere else. Move
-<i>d_model</i>: in the first plot only the numbers beside the axis change: it
-scales the whole curve. Move the warm-up and look at the second plot, where both
+<i>d_model</i>: in the first plot only the numbers beside the axis change, as it
+scales the whole curve. The factor, which many programs put before the paper's
+formula, does the same. Move the warm-up and look at the second plot, where both
 axes count powers of ten: the peak slides along the falling branch, which stays
 where it is."""
 
 
 def noam_curve() -> Figure:
-    """Equation 3 of Vaswani et al. (2017), with sliders for its two numbers.
+    """Equation 3 of Vaswani et al. (2017), with a slider for each number.
 
     The page computes what ``companion.training.noam`` does.
     """
-    d_model, warmup = START
+    d_model, warmup, factor = START
     html = inline(
         "noam",
-        body=_body(d_model, warmup),
+        body=_body(*START),
         label="Learning rate by step, in the schedule of the paper",
         caption=CAPTION,
         data={
             "widths": WIDTHS,
             "warmups": WARMUPS,
-            "start": [WIDTHS.index(d_model), WARMUPS.index(warmup)],
+            "factors": FACTORS,
+            "start": [
+                WIDTHS.index(d_model),
+                WARMUPS.index(warmup),
+                FACTORS.index(factor),
+            ],
             "box": [LEFT, RIGHT, TOP, BOTTOM],
             "last": LAST,
             "above": ABOVE,
@@ -59,7 +66,7 @@ def noam_curve() -> Figure:
         },
         **figure_parts("noam"),
     )
-    return Figure(html, f"Learning rate. {sentence(d_model, warmup)}")
+    return Figure(html, f"Learning rate. {sentence(*START)}")
 
 
 def steps_shown(warmup: int) -> list[int]:
@@ -67,25 +74,26 @@ def steps_shown(warmup: int) -> list[int]:
     return sorted({1, 100, 10_000, 100_000, warmup})
 
 
-def sentence(d_model: int, warmup: int) -> str:
+def sentence(d_model: int, warmup: int, factor: Number) -> str:
     """The peak in words, as ``noam.js`` writes it."""
-    peak = noam(warmup, d_model, warmup)
+    peak = factor * noam(warmup, d_model, warmup)
     return (
-        f"d_model {d_model}, {warmup:,} steps of warm-up: the rate rises in a "
-        f"straight line to its peak of {short(peak / UNIT)}{NBSP}×{NBSP}10⁻⁴ "
-        f"at step {warmup:,}, which is 1 / √({d_model} · {warmup:,}). Then it "
-        f"falls with the root of the step: at step {4 * warmup:,} half of the "
-        "peak is left."
+        f"d_model {d_model}, {warmup:,} steps of warm-up, factor {factor}: the "
+        "rate rises in a straight line to its peak of "
+        f"{short(peak / UNIT)}{NBSP}×{NBSP}10⁻⁴ at step {warmup:,}, which is "
+        f"{factor} / √({d_model} · {warmup:,}). Then it falls with the root of "
+        f"the step: at step {4 * warmup:,} half of the peak is left."
     )
 
 
-def _body(d_model: int, warmup: int) -> str:
+def _body(d_model: int, warmup: int, factor: Number) -> str:
     """Everything the figure shows without scripts."""
     return (
         f'<div class="controls"></div><div class="plots">'
-        f"{plots(d_model, warmup)}</div>"
+        f"{plots(d_model, warmup, factor)}</div>"
         f'{_legend()}<p class="says" aria-live="polite">'
-        f"{sentence(d_model, warmup)}</p>{_table(d_model, warmup)}"
+        f"{sentence(d_model, warmup, factor)}</p>"
+        f"{_table(d_model, warmup, factor)}"
     )
 
 
@@ -100,9 +108,10 @@ def _legend() -> str:
     return f'<ul class="legend">{items}</ul>'
 
 
-def _table(d_model: int, warmup: int) -> str:
+def _table(d_model: int, warmup: int, factor: Number) -> str:
     rows = "".join(
-        f"<tr><th scope=row>{step:,}</th>{_cells(step, d_model, warmup)}</tr>"
+        f"<tr><th scope=row>{step:,}</th>"
+        f"{_cells(branches(step, d_model, warmup, factor))}</tr>"
         for step in steps_shown(warmup)
     )
     return (
@@ -113,8 +122,7 @@ def _table(d_model: int, warmup: int) -> str:
     )
 
 
-def _cells(step: int, d_model: int, warmup: int) -> str:
-    pair = branches(step, d_model, warmup)
+def _cells(pair: tuple[float, float]) -> str:
     # At the peak both are the same but for the last bit.
     low = min(pair) * (1 + 1e-9)
     return "".join(

@@ -11,34 +11,38 @@ LAST = 20_000
 ABOVE = 1.2
 """Where the plot ends, in peaks."""
 UNIT = 1e-4
-DECADES = 5, -8
-"""The other plot: steps from 1 to 10⁵, rates from 10⁻⁸ to 1."""
+DECADES = 5, -10
+"""The other plot: steps from 1 to 10⁵, rates from 10⁻¹⁰ to 1."""
 
 
-def branches(step: int, d_model: int, warmup: int) -> tuple[float, float]:
+def branches(
+    step: int, d_model: int, warmup: int, factor: Number
+) -> tuple[float, float]:
     """The two rates of which the schedule takes the smaller."""
-    scale = d_model**-0.5
+    scale = factor * d_model**-0.5
     return scale * step * warmup**-1.5, scale * step**-0.5
 
 
-def plots(d_model: int, warmup: int) -> str:
+def plots(d_model: int, warmup: int, factor: Number) -> str:
     """Both plots as HTML, side by side where there is room."""
-    peak = noam(warmup, d_model, warmup)
+    peak = factor * noam(warmup, d_model, warmup)
     tops = _plain(warmup, 1), _decade(log10(warmup), log10(peak))
     names = "Rate × 10⁻⁴, plain axes", "Rate, axes in powers of ten"
     frames = _plain_frame(peak), _decade_frame()
-    drawn = zip(names, frames, paths(d_model, warmup), tops, strict=True)
+    lines = paths(d_model, warmup, factor)
+    drawn = zip(names, frames, lines, tops, strict=True)
     return "".join(_plot(*parts) for parts in drawn)
 
 
-def paths(d_model: int, warmup: int) -> list[list[str]]:
+def paths(d_model: int, warmup: int, factor: Number) -> list[list[str]]:
     """Per plot: what is the smaller, the rising and the falling branch."""
     up = [(0, 0), (min(ABOVE * warmup, LAST), min(ABOVE, LAST / warmup))]
     first = warmup / ABOVE**2
     down = [_falling(first, warmup, i) for i in range(41)]
     rate = [(0, 0), *(_falling(warmup, warmup, i) for i in range(41))]
     plain = [_path([_plain(*at) for at in line]) for line in (rate, up, down)]
-    return [plain, [_path(line) for line in _straight(d_model, warmup)]]
+    straight = _straight(d_model, warmup, factor)
+    return [plain, [_path(line) for line in straight]]
 
 
 def _falling(first: Number, warmup: int, i: int) -> tuple[float, float]:
@@ -47,11 +51,15 @@ def _falling(first: Number, warmup: int, i: int) -> tuple[float, float]:
     return step, (warmup / step) ** 0.5
 
 
-def _straight(d_model: int, warmup: int) -> list[list[tuple[Number, Number]]]:
+def _straight(
+    d_model: int, warmup: int, factor: Number
+) -> list[list[tuple[Number, Number]]]:
     """The same three lines where both axes are powers of ten."""
     right, _ = DECADES
-    rise, fall = (log10(rate) for rate in branches(1, d_model, warmup))
-    start, peak = log10(warmup), log10(noam(warmup, d_model, warmup))
+    pair = branches(1, d_model, warmup, factor)
+    rise, fall = (log10(rate) for rate in pair)
+    start = log10(warmup)
+    peak = log10(factor * noam(warmup, d_model, warmup))
     over = min(right, -rise)  # Here the rising branch reaches a rate of 1.
     up = [(0, rise), (over, rise + over)]
     down = [(0, fall), (right, fall - right / 2)]
