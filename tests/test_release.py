@@ -197,6 +197,18 @@ def test_one_action_has_one_pin():
     assert len({action for action, _ in used}) == len(set(used))
 
 
+def test_there_is_one_container_pinned_by_its_contents():
+    jobs = [
+        job
+        for path in WORKFLOWS
+        for job in yaml.safe_load(path.read_text())["jobs"].values()
+    ]
+    (image,) = {job["container"] for job in jobs if "container" in job}
+    assert re.fullmatch(
+        r"python:3\.11\.\d+-bookworm@sha256:[0-9a-f]{64}", image
+    )
+
+
 def test_a_workflow_may_read_and_only_a_job_may_write(workflow):
     read = yaml.safe_load(workflow)
     assert read["permissions"] == {"contents": "read"}
