@@ -5,6 +5,7 @@ screen readers. So a page is lighter by the engine, nothing moves when a formula
 appears, and a reader without scripts sees it too.
 """
 
+import atexit
 import json
 import re
 from collections import Counter
@@ -59,6 +60,8 @@ def engine() -> MiniRacer:
     """MathJax without a page."""
     wheel = distribution("sphinx-mathjax-offline")
     racer = MiniRacer()
+    # Its thread cannot be waited for once Python ends: 3.13 waited for ever.
+    atexit.register(racer.close)
     racer.eval(BEFORE)
     for part in PARTS:
         code = wheel.locate_file(f"{HOME}/{part}").read_text(encoding="utf-8")
