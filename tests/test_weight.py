@@ -32,27 +32,33 @@ def address(built_book):
         server.shutdown()
 
 
+def visit(chromium, url, width, height):
+    """What a first visit asks for, how it moves, how many fonts it shows."""
+    context = chromium.new_context(viewport={"width": width, "height": height})
+    page = context.new_page()
+    page.add_init_script(SEEN)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(url)
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(300)
+    shift = sum(page.evaluate("shifts"))
+    fonts = page.evaluate(
+        "[...document.fonts].filter(font => font.status === 'loaded').length"
+    )
+    context.close()
+    return {re.sub(r"[?#].*", "", url) for url in asked}, shift, fonts
+
+
 @pytest.fixture(scope="module")
 def visits(chromium, address):
     """For a page and a size: what a first visit asks for, and how it moves."""
 
     @cache
-    def visit(document, width, height):
-        context = chromium.new_context(
-            viewport={"width": width, "height": height}
-        )
-        page = context.new_page()
-        page.add_init_script(SEEN)
-        asked = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"{address}{document}.html")
-        page.wait_for_load_state("networkidle")
-        page.wait_for_timeout(300)
-        shift = sum(page.evaluate("shifts"))
-        context.close()
-        return {re.sub(r"[?#].*", "", url) for url in asked}, shift
+    def served(document, width, height):
+        return visit(chromium, f"{address}{document}.html", width, height)[:2]
 
-    return visit
+    return served
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +107,14 @@ def test_a_first_visit_is_light_and_a_further_page_lighter(loads, visits):
 def test_nothing_moves_once_it_is_shown(visits, document, size):
     _, shift = visits(document, *size.values())
     assert shift <= MOST_SHIFT
+
+
+@pytest.mark.parametrize("document", PAGES)
+def test_from_disk_nothing_moves_either(chromium, built_book, document):
+    url = (built_book / f"{document}.html").as_uri()
+    _, shift, fonts = visit(chromium, url, *PHONE.values())
+    assert shift <= MOST_SHIFT
+    assert fonts >= 3
 
 
 @pytest.mark.parametrize("document", PAGES)

@@ -4,6 +4,7 @@ The palette the figures use, fonts in time, and a name on folded solutions.
 """
 
 import re
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,20 @@ FONTS = ROOT / "book" / "assets" / "fonts.css"
 # Every page begins with these two.
 FIRST_FONTS = ("source-serif-4-latin", "source-sans-3-latin")
 # A font that comes late is not used, so that no line moves: these come early.
-# From disk nothing can be asked for early, and nothing takes long.
 PRELOAD = """<script>
-if (location.protocol === "file:")
-  addEventListener("DOMContentLoaded", () => document.head.insertAdjacentHTML(
-    "beforeend", '<link rel="stylesheet" href="{static}/fonts-disk.css">'));
-else
+if (location.protocol !== "file:")
   for (const font of {fonts})
     document.write('<link rel="preload" as="font" type="font/woff2" '
       + 'crossorigin href="{static}/fonts/' + font + '.woff2">');
 </script>
 """
+# From disk nothing can be asked for early. There the fonts are in a style
+# sheet, which stands behind the one that names their files.
+DISK = """if (location.protocol === "file:")
+  document.write('<link rel="stylesheet" href="'
+    + document.documentElement.dataset.content_root
+    + '_static/fonts-disk.css">');"""
+FONT_FILE = re.compile(r'url\("([^"]+)"\)')
 # The two rules of FIGURES that set the colours: light first, then dark.
 COLOURS = re.compile(r"\{([^{}]*--ink:[^{}]*)\}")
 COLOUR = re.compile(r"--[a-z]+: *#[0-9a-f]{6};")
@@ -55,6 +59,16 @@ def palette() -> str:
     )
 
 
+def carried(styles: str) -> str:
+    """The style sheet of the fonts with the fonts themselves in it."""
+
+    def font(match: re.Match) -> str:
+        content = b64encode((FONTS.parent / match[1]).read_bytes()).decode()
+        return f'url("data:font/woff2;base64,{content}")'
+
+    return FONT_FILE.sub(font, styles)
+
+
 def add_assets(app: Sphinx) -> None:
     """Put the style sheets that are made where the pages look for them."""
     if app.builder.format != "html":
@@ -62,7 +76,7 @@ def add_assets(app: Sphinx) -> None:
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
     (static / "palette.css").write_text(palette(), encoding="utf-8")
-    fonts = FONTS.read_text(encoding="utf-8").replace(": optional", ": swap")
+    fonts = carried(FONTS.read_text(encoding="utf-8"))
     (static / "fonts-disk.css").write_text(fonts, encoding="utf-8")
 
 
@@ -120,6 +134,7 @@ def style_once(
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
+    app.add_js_file(None, body=DISK)
     app.connect("builder-inited", add_assets)
     app.connect("doctree-read", name_solutions)
     app.connect("html-page-context", ask_for_fonts)
