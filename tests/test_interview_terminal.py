@@ -597,4 +597,5 @@ def test_a_changed_answer_is_said_in_the_terminal(
     session = Session(Screen("en"), "quiz")
     questions = [each for each in course() if each.id == one.id]
     session.explain_all(questions)
+    session.progress.close()
     assert "\nIt is 4711 squirrels" in capsys.readouterr().out

@@ -400,7 +400,10 @@ def test_compile_compiles_the_objective_once(tmp_path, monkeypatch):
 # The compiler looks at the gradients of whatever it meets, and cannot follow
 # the checkers of types.
 @pytest.mark.once
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+@pytest.mark.filterwarnings(
+    "ignore:The .grad attribute of a Tensor",
+    "ignore:Guards may run slower on Python 3.13.0",
+)
 def test_a_compiled_run_learns_what_a_plain_one_learns(tmp_path, monkeypatch):
     # All of the compiler but its last stage, which would ask for a C++ one.
     last_but_one = torch._dynamo.lookup_backend("aot_eager")
