@@ -103,6 +103,7 @@ $(VENV)/test: $(VENV)/book pyproject.toml
 	@echo "Installing torch and the test tools (once)"
 	@$(PIP) install --requirement requirements.txt && \
 	 $(PIP) install --no-build-isolation --no-deps --editable . || { \
-	  echo "The packages did not install: is there a network? Then again."; \
+	  echo "The packages did not install. Is there a network, and is Python"; \
+	  echo "3.14 or older? This torch has no build for a newer one."; \
 	  exit 1; }
 	@touch $@
