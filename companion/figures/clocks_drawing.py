@@ -193,7 +193,7 @@ def _aside(offset: int, length: int) -> str:
 def _all(table: Tensor) -> str:
     """What the tints of the map stand for: a row each position."""
     length, d_model = table.shape
-    return numbers(
+    drawn = numbers(
         "all",
         "Row: position. Column: dimension.",
         [str(i) for i in range(d_model)],
@@ -203,6 +203,9 @@ def _all(table: Tensor) -> str:
             for row in table.tolist()
         ],
     )
+    # Wider than a phone: who has a keyboard only must be able to scroll it.
+    named = 'role="region" tabindex="0" aria-label="Every number of the map"'
+    return drawn.replace('class="scroll"', f'class="scroll" {named}', 1)
 
 
 def _table(table: Tensor, places: tuple[int, int]) -> str:
