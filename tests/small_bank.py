@@ -67,7 +67,7 @@ def question(
         section=section,
         source="new",
         topics=(),
-        proof="tests/test_attention.py::test_x",
+        proof="test_x",
         prompt=text(f"What is {name}?"),
         short=text(f"Short {name}"),
         answer=text(f"Long {name}"),

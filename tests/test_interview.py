@@ -118,7 +118,7 @@ level = "mid"
 minutes = 3
 section = "Interview"
 source = "new"
-proof = "tests/test_interview.py::test_a_valid_bank_is_read"
+proof = "test_a_valid_bank_is_read"
 prompt = {WORDS}
 short = {WORDS}
 answer = {WORDS}
@@ -238,9 +238,9 @@ def test_a_valid_bank_is_read(tmp_path):
             r"key 'topics': expected a list of lines .*, got 'recurrence'",
         ),
         (
-            "test_interview.py::test_a_valid_bank_is_read",
+            "test_a_valid_bank_is_read",
             "somewhere",
-            r"key 'proof': expected text like .*, got 'tests/somewhere'",
+            r"key 'proof': expected text like .*, got 'somewhere'",
         ),
         (
             ", right = true",

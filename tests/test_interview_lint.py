@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -124,14 +125,13 @@ def test_a_good_question_raises_no_alarm_but_one_is_no_bank(found):
         (
             "03_attention#attention-dot-product",
             "03_attention#attention-no-such-cell",
-            "proof '03_attention#attention-no-such-cell': name a test or a "
-            "cell that exists",
+            "proof '03_attention#attention-no-such-cell': name a cell, or a "
+            "test that exists once",
         ),
         (
             "03_attention#attention-dot-product",
-            "tests/test_interview_lint.py::test_gone",
-            "proof 'tests/test_interview_lint.py::test_gone': name a test or "
-            "a cell that exists",
+            "test_gone",
+            "proof 'test_gone': name a cell, or a test that exists once",
         ),
     ],
 )
@@ -140,6 +140,16 @@ def test_a_fault_comes_with_file_line_id_and_what_to_do(found, old, new, fault):
     amiss = found(GOOD.replace(old, new, 1))
     assert f"attention.toml:3 attention-one: {fault}" in amiss
     assert len(amiss) == 5
+
+
+@pytest.mark.parametrize(("times", "faults"), [(0, 5), (1, 4), (2, 5)])
+def test_a_proof_is_a_test_in_any_folder_defined_once(
+    found, monkeypatch, times, faults
+):
+    counts = Counter({"test_x": times})
+    monkeypatch.setattr("lint_bank.tests", lambda: counts)
+    amiss = found(GOOD.replace("03_attention#attention-dot-product", "test_x"))
+    assert len(amiss) == faults
 
 
 @pytest.mark.bad_input

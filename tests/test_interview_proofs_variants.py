@@ -121,28 +121,6 @@ def test_t5_writes_the_spans_and_bart_writes_the_whole_text():
     assert 4.5 < 1000 / len(target) < 5.5
 
 
-def test_a_gpt_layer_is_an_encoder_layer_under_a_causal_mask():
-    torch.manual_seed(0)
-    ours = blocks.EncoderLayer(8, 2, 16, norm_first=True)
-    theirs = torch.nn.TransformerEncoderLayer(
-        8, 2, 16, dropout=0.0, batch_first=True, norm_first=True
-    )
-    own = ours.self_attention
-    with torch.no_grad():
-        for name, maps in (
-            ("weight", [own.q_proj, own.k_proj, own.v_proj]),
-            ("bias", [own.q_proj, own.k_proj, own.v_proj]),
-        ):
-            packed = torch.cat([getattr(m, name) for m in maps])
-            getattr(theirs.self_attn, f"in_proj_{name}").copy_(packed)
-        theirs.self_attn.out_proj.load_state_dict(own.out_proj.state_dict())
-        up, down = ours.feed_forward.up_proj, ours.feed_forward.down_proj
-        theirs.linear1.load_state_dict(up.state_dict())
-        theirs.linear2.load_state_dict(down.state_dict())
-    x, mask = torch.randn(3, 5, 8), causal_mask(5)
-    torch.testing.assert_close(ours(x, mask), theirs(x, src_mask=~mask))
-
-
 def test_one_sentinel_stands_for_a_span_of_any_length():
     sources = set()
     for length in (1, 2, 3):

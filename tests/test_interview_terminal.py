@@ -189,7 +189,7 @@ def test_an_open_question_is_revealed_step_by_step_and_marked_by_points(
         *("What is open?", "Say it aloud", "1. Point 1", "4. Point 4"),
         *("Which did you say?", "50 %", "Short open", "Long open"),
         *("✗ The slip", "→ The reason", "· Next open"),
-        *("attention: A section", "test_attention.py::test_x", "Enter: next"),
+        *("attention: A section", "[test_x]", "Enter: next"),
     ]
     places = [out.index(step) for step in steps]
     assert places == sorted(places)

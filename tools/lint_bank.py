@@ -6,7 +6,6 @@ Each line has the file, the line and the id of a question, and what to do. That
 solutions pass and numbers are computed, ``tests/test_interview.py`` tests.
 """
 
-import ast
 import json
 import re
 import sys
@@ -26,6 +25,7 @@ from companion.interview import bank, notes  # noqa: E402
 from companion.interview.question import Choice, Open, Question  # noqa: E402
 
 IDS = ROOT / "companion" / "interview" / "ids.txt"
+TEST = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
 HAN = re.compile(r"[\u4e00-\u9fff]")
 LEAST = {"all": 180, "code": 30, "debug": 25, "numeric": 30}
 SHORT = {"en": (25, 75), "zh": (40, 130)}
@@ -143,7 +143,9 @@ def anchors(question: Question) -> Iterator[str]:
     if question.section not in headings(f"{number:02}_{question.chapter}"):
         yield f"section '{question.section}': name a heading of its chapter"
     if not proven(question.proof):
-        yield f"proof '{question.proof}': name a test or a cell that exists"
+        yield (
+            f"proof '{question.proof}': name a cell, or a test that exists once"
+        )
 
 
 def noted(questions: list[Question]) -> Iterator[str]:
@@ -180,15 +182,22 @@ def headings(document: str) -> set[str]:
 
 
 @cache
+def tests() -> Counter[str]:
+    """How often each test function of the project is defined, by its name."""
+    return Counter(
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in TEST.findall(path.read_text(encoding="utf-8"))
+    )
+
+
 def proven(proof: str) -> bool:
-    """Whether the test or the cell is there."""
-    file, _, name = re.split("(::|#)", proof)
-    if not file.endswith(".py"):
-        code = [c for c in cells(file) if c["cell_type"] == "code"]
-        return name in {cell["id"] for cell in code}
-    path = ROOT / file
-    tree = ast.parse(path.read_text("utf-8") if path.exists() else "")
-    return name in {getattr(node, "name", "") for node in tree.body}
+    """Whether the cell, or one test of this name, exists in any folder."""
+    document, _, cell = proof.partition("#")
+    if not cell:
+        return tests()[proof] == 1
+    code = [c for c in cells(document) if c["cell_type"] == "code"]
+    return cell in {c["id"] for c in code}
 
 
 def whole(questions: list[Question]) -> Iterator[str]:

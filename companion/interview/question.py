@@ -11,7 +11,7 @@ Every question has
     section   the heading in its chapter below which the answer is taught
     source    the note and question it came from, or "new"
     topics    optional: what it asks about, in a few words
-    proof     the test, ``tests/test_x.py::test_name``, or the cell of a
+    proof     the test, by its name alone, ``test_name``, or the cell of a
               chapter, ``03_attention#cell-id``, that proves the answer
     prompt    what is asked
     short     the answer in thirty seconds
@@ -150,7 +150,7 @@ class Code:
 KINDS = {"open": Open, "choice": Choice, "numeric": Numeric, "code": Code}
 ASKS = ("concept", "derivation", "number", "code", "debug", "systems")
 LEVELS = ("junior", "mid", "senior")
-PROOF = r"tests/test_\w+\.py::test_\w+|\d\d_\w+#[\w-]+"
+PROOF = r"test_\w+|\d\d_\w+#[\w-]+"
 
 
 @dataclass(frozen=True)
