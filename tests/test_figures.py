@@ -27,12 +27,12 @@ from companion.figures import (
     style,
     unrolled_rnn,
 )
-from companion.figures.alignment import context
-from companion.figures.digits import HOTTEST, fixed, heat, lowered, short
-from companion.figures.grids import rows_of
-from companion.figures.inline import BASE_STYLE, inline
-from companion.figures.palette import PALETTE
-from companion.figures.scores import movement
+from companion.figures.gallery.alignment_grid import context
+from companion.figures.gallery.score_matrix import movement
+from companion.figures.kit.digits import HOTTEST, fixed, heat, lowered, short
+from companion.figures.kit.grids import rows_of
+from companion.figures.kit.inline import BASE_STYLE, inline
+from companion.figures.kit.palette import PALETTE
 from companion.rnn import gradient_to_inputs, unroll
 from companion.seq2seq import Seq2Seq
 
@@ -126,7 +126,7 @@ def test_nothing_is_asked_of_another_place(make):
 
 def test_the_package_is_imported_without_torch_and_matplotlib():
     code = (
-        "import sys, companion.figures, companion.figures.inline\n"
+        "import sys, companion.figures, companion.figures.kit.inline\n"
         "heavy = {'torch', 'matplotlib', 'ipywidgets', 'pygments'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -232,7 +232,7 @@ def test_text_is_readable_on_the_ground_and_on_the_hottest_cell(theme):
 
 
 def test_the_page_gets_the_same_hottest_cell_from_javascript():
-    parts = (figures.inline.HERE / "parts.js").read_text(encoding="utf-8")
+    parts = (figures.kit.inline.HERE / "parts.js").read_text(encoding="utf-8")
     assert f"({HOTTEST} * share)" in parts
 
 
@@ -489,7 +489,7 @@ def test_source_shows_the_function_as_it_stands_in_the_package():
     assert figure.text.startswith("def softmax(")
     assert "def movement(" in figure.text
     assert '<div class="highlight"><pre>' in figure.html
-    assert "companion.figures.scores.movement" in figure.html
+    assert "companion.figures.gallery.score_matrix.movement" in figure.html
     bare = re.sub(r"<[^>]+>", "", figure.html.split("</style>")[1])
     assert "exponentials.sum(dim, keepdim=True)" in bare
 

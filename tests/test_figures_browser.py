@@ -24,7 +24,7 @@ from companion.figures import (
     style,
     unrolled_rnn,
 )
-from companion.figures.scores import SCORES, VALUES
+from companion.figures.gallery.score_matrix import SCORES, VALUES
 from companion.rnn import gradient_to_inputs, unroll
 
 matplotlib.use("agg")

@@ -19,8 +19,12 @@ from test_figures_browser import (
 from test_figures_depth_flow import by_heart, data_of
 
 from companion.figures import data_flow, depth_curves, live
-from companion.figures.digits import fixed, short
-from companion.figures.flow_steps import Sizes, generating, training
+from companion.figures.gallery.data_flow.steps import (
+    Sizes,
+    generating,
+    training,
+)
+from companion.figures.kit.digits import fixed, short
 from companion.masks import causal_mask
 
 pytestmark = pytest.mark.browser

@@ -20,9 +20,14 @@ from test_figures_browser import (
 
 from companion.attention import softmax
 from companion.figures import head_maps, mask_builder, position_clocks
-from companion.figures.clocks import twin
-from companion.figures.heads import distance
-from companion.figures.maskbuilder import PLACES, SENTENCES, build, shares
+from companion.figures.gallery.head_maps import distance
+from companion.figures.gallery.mask_builder import (
+    PLACES,
+    SENTENCES,
+    build,
+    shares,
+)
+from companion.figures.gallery.position_clocks import twin
 from companion.masks import to_additive, to_torch_attention
 from companion.positions import sinusoidal
 

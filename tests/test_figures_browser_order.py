@@ -16,8 +16,13 @@ from test_figures_browser import (
 )
 
 from companion.figures import score_matrix, word_order
-from companion.figures.digits import fixed
-from companion.figures.order import START, VECTORS, combined, sentence
+from companion.figures.gallery.word_order import (
+    START,
+    VECTORS,
+    combined,
+    sentence,
+)
+from companion.figures.kit.digits import fixed
 
 pytestmark = pytest.mark.browser
 reader = test_figures_browser.reader

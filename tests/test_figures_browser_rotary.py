@@ -19,7 +19,7 @@ from test_figures_browser import (
 )
 
 from companion.figures import position_clocks, rotary_pair
-from companion.figures.rotary import (
+from companion.figures.gallery.rotary_pair import (
     KEY,
     QUERY,
     STEPS,

@@ -19,15 +19,15 @@ from test_figures_browser import (
 )
 
 from companion.figures import noam_curve, saturation
-from companion.figures.digits import fixed, short
-from companion.figures.saturation_drawing import bars, strokes, top_of
-from companion.figures.saturation_scores import (
+from companion.figures.gallery.saturation import (
     KEYS,
     SCALES,
     WIDTHS,
     sentence,
     state,
 )
+from companion.figures.gallery.saturation.view import bars, strokes, top_of
+from companion.figures.kit.digits import fixed, short
 
 pytestmark = pytest.mark.browser
 reader = test_figures_browser.reader

@@ -24,13 +24,13 @@ from companion.figures import (
     beam_tree,
     live,
     noam_curve,
-    noam_drawing,
     run_doctor,
-    sampling,
     sampling_bars,
 )
-from companion.figures import noam as noam_module
-from companion.figures.digits import short
+from companion.figures.gallery import noam_curve as noam_module
+from companion.figures.gallery import sampling_bars as sampling
+from companion.figures.gallery.noam_curve import view as noam_drawing
+from companion.figures.kit.digits import short
 from companion.training import noam
 
 pytestmark = pytest.mark.browser

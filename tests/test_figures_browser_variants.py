@@ -15,16 +15,16 @@ from test_figures_browser import (
 )
 
 from companion.figures import live, mask_builder, objectives
-from companion.figures.objectives_drawing import seen
-from companion.figures.objectives_parts import Words
-from companion.figures.objectives_tabs import (
+from companion.figures.gallery.objectives import (
     MODELS,
     OTHERS,
     SEEDS,
     TEXT,
     examples,
 )
-from companion.figures.objectives_words import position, summary
+from companion.figures.gallery.objectives.parts import Words
+from companion.figures.gallery.objectives.view import seen
+from companion.figures.gallery.objectives.words import position, summary
 
 pytestmark = pytest.mark.browser
 reader = test_figures_browser.reader

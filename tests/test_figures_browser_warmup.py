@@ -18,7 +18,7 @@ from test_figures_browser_training_decoding import MOVED, tidy
 from test_figures_warmup import D_MODEL, ENDS, STEPS, a_figure, some_losses
 
 from companion.figures import noam_curve
-from companion.figures.warmup import band_of, sentence
+from companion.figures.gallery.warmup_curves import band_of, sentence
 from companion.training import noam
 
 pytestmark = pytest.mark.browser

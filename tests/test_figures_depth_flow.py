@@ -11,16 +11,17 @@ from test_figures import Tags
 
 from companion.data.phrasebook import batch
 from companion.data.vocabulary import Vocabulary
-from companion.figures import data_flow, depth_curves, flow_numbers
-from companion.figures.depth_drawing import BOTTOM, LEFT, RIGHT, TOP
-from companion.figures.flow import _sizes, shapes
-from companion.figures.flow_steps import (
+from companion.figures import data_flow, depth_curves
+from companion.figures.gallery.data_flow import _sizes, shapes
+from companion.figures.gallery.data_flow import model as flow_numbers
+from companion.figures.gallery.data_flow.steps import (
     DECODER,
     ENCODER,
     Sizes,
     generating,
     training,
 )
+from companion.figures.gallery.depth_curves.view import BOTTOM, LEFT, RIGHT, TOP
 from companion.masks import causal_mask, combine_masks
 from companion.training import fit
 from companion.transformer import Transformer, TransformerConfig, shift_right

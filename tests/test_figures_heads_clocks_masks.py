@@ -10,9 +10,8 @@ from test_figures import Tags
 
 from companion.attention import softmax
 from companion.figures import head_maps, mask_builder, position_clocks
-from companion.figures.clocks import twin
-from companion.figures.heads import distance, towards
-from companion.figures.maskbuilder import (
+from companion.figures.gallery.head_maps import distance, towards
+from companion.figures.gallery.mask_builder import (
     CONVENTIONS,
     PLACES,
     SENTENCES,
@@ -21,6 +20,7 @@ from companion.figures.maskbuilder import (
     marks,
     shares,
 )
+from companion.figures.gallery.position_clocks import twin
 from companion.masks import (
     combine_masks,
     to_additive,

@@ -14,7 +14,7 @@ from test_figures import Tags
 from torch import nn
 
 from companion.figures import word_order
-from companion.figures.order import (
+from companion.figures.gallery.word_order import (
     ENGLISH,
     START,
     TOKENS,

@@ -8,7 +8,7 @@ import torch
 from test_figures import Tags
 
 from companion.figures import rotary_pair
-from companion.figures.rotary import (
+from companion.figures.gallery.rotary_pair import (
     KEY,
     QUERY,
     START,
@@ -18,7 +18,7 @@ from companion.figures.rotary import (
     sentence,
     turned,
 )
-from companion.figures.rotary_drawing import LARGEST, SPAN, between
+from companion.figures.gallery.rotary_pair.view import LARGEST, SPAN, between
 from companion.positions import rotate, sinusoidal
 
 EVERYWHERE = [(0, 0), (0, 30), (30, 0), (2, 4), (17, 13), (1000, 1007)]

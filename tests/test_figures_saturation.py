@@ -11,8 +11,17 @@ from test_figures import Tags
 from companion import figures
 from companion.attention import attention_weights, softmax_jacobian
 from companion.figures import saturation
-from companion.figures.digits import fixed, short
-from companion.figures.saturation_drawing import (
+from companion.figures.gallery.saturation import (
+    KEYS,
+    PAIRS,
+    SCALES,
+    SEED,
+    WIDTHS,
+    counts,
+    sentence,
+    state,
+)
+from companion.figures.gallery.saturation.view import (
     BIN,
     BINS,
     BOTTOM,
@@ -25,16 +34,7 @@ from companion.figures.saturation_drawing import (
     strokes,
     top_of,
 )
-from companion.figures.saturation_scores import (
-    KEYS,
-    PAIRS,
-    SCALES,
-    SEED,
-    WIDTHS,
-    counts,
-    sentence,
-    state,
-)
+from companion.figures.kit.digits import fixed, short
 
 MIDDLE = 1 + BINS // 2
 every_setting = pytest.mark.parametrize(

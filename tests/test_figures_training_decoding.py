@@ -20,16 +20,16 @@ from companion.decoding import (
 )
 from companion.figures import (
     beam_tree,
-    doctor,
     live,
     noam_curve,
     run_doctor,
-    sampling,
     sampling_bars,
 )
-from companion.figures.beam_record import MOST, record
-from companion.figures.noam import sentence, steps_shown
-from companion.figures.noam_drawing import (
+from companion.figures.gallery import run_doctor as doctor
+from companion.figures.gallery import sampling_bars as sampling
+from companion.figures.gallery.beam_tree.model import MOST, record
+from companion.figures.gallery.noam_curve import sentence, steps_shown
+from companion.figures.gallery.noam_curve.view import (
     BOTTOM,
     LEFT,
     RIGHT,

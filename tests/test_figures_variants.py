@@ -10,10 +10,7 @@ import torch
 from test_figures import Tags
 
 from companion.figures import live, objectives
-from companion.figures.objectives_drawing import seen
-from companion.figures.objectives_examples import SPANS, bart, bert, gpt, t5
-from companion.figures.objectives_parts import SENTINELS, Words
-from companion.figures.objectives_tabs import (
+from companion.figures.gallery.objectives import (
     MODELS,
     OTHERS,
     SEEDS,
@@ -21,7 +18,16 @@ from companion.figures.objectives_tabs import (
     examples,
     start,
 )
-from companion.figures.objectives_words import position, summary
+from companion.figures.gallery.objectives.model import (
+    SPANS,
+    bart,
+    bert,
+    gpt,
+    t5,
+)
+from companion.figures.gallery.objectives.parts import SENTINELS, Words
+from companion.figures.gallery.objectives.view import seen
+from companion.figures.gallery.objectives.words import position, summary
 from companion.masks import combine_masks
 from companion.training import Objective
 from companion.variants import (

@@ -7,9 +7,9 @@ from test_figures import Tags
 from test_figures_training_decoding import data_of, points, shown
 
 from companion.figures import warmup_curves
-from companion.figures.digits import short
-from companion.figures.doctor_drawing import BOTTOM, LEFT, RIGHT, TOP
-from companion.figures.warmup import band_of
+from companion.figures.gallery.run_doctor.view import BOTTOM, LEFT, RIGHT, TOP
+from companion.figures.gallery.warmup_curves import band_of
+from companion.figures.kit.digits import short
 from companion.training import noam
 
 STEPS, D_MODEL = 20, 7

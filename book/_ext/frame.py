@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).parents[2]
-FIGURES = ROOT / "companion" / "figures" / "base.css"
+FIGURES = ROOT / "companion" / "figures" / "kit" / "base.css"
 FONTS = ROOT / "book" / "assets" / "fonts.css"
 # Every page begins with these two.
 FIRST_FONTS = ("source-serif-4-latin", "source-sans-3-latin")

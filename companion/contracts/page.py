@@ -4,7 +4,7 @@ import re
 from html import escape
 
 from companion.contracts.matrices import side_by_side
-from companion.figures.inline import inline
+from companion.figures.kit.inline import inline
 
 STYLE = """
 .companion-check { --verdict: var(--bad); padding: 0.6rem 0.9rem;

@@ -1,36 +1,41 @@
 """Figures that work in a page, from disk, without a kernel and in Jupyter.
 
+A figure is a folder of ``gallery``, named as the function that makes it; what
+several share is ``kit``, what needs a kernel ``live``.
+
 Each name is looked up when it is first used: the book is built, and the quiz is
 shown, where neither torch nor matplotlib is installed.
 """
 
 from importlib import import_module
 
-HOME = {
-    "Figure": "figure",
-    "alignment_grid": "alignment",
-    "beam_tree": "beam",
-    "clinic": "clinic_cards",
-    "data_flow": "flow",
-    "depth_curves": "depth",
-    "head_maps": "heads",
-    "heatmap": "picture",
-    "mask_builder": "maskbuilder",
-    "noam_curve": "noam",
-    "objectives": "objectives_tabs",
-    "plot": "picture",
-    "position_clocks": "clocks",
-    "rotary_pair": "rotary",
-    "run_doctor": "doctor",
-    "sampling_bars": "sampling",
-    "saturation": "saturation_scores",
-    "score_matrix": "scores",
-    "small_rnn": "unrolled",
-    "source": "listing",
-    "style": "picture",
-    "unrolled_rnn": "unrolled",
-    "warmup_curves": "warmup",
-    "word_order": "order",
+FIGURES = (
+    "alignment_grid",
+    "beam_tree",
+    "clinic",
+    "data_flow",
+    "depth_curves",
+    "head_maps",
+    "mask_builder",
+    "noam_curve",
+    "objectives",
+    "position_clocks",
+    "rotary_pair",
+    "run_doctor",
+    "sampling_bars",
+    "saturation",
+    "score_matrix",
+    "unrolled_rnn",
+    "warmup_curves",
+    "word_order",
+)
+HOME = {name: f"gallery.{name}" for name in FIGURES} | {
+    "Figure": "kit.figure",
+    "heatmap": "kit.picture",
+    "plot": "kit.picture",
+    "small_rnn": "gallery.unrolled_rnn",
+    "source": "kit.listing",
+    "style": "kit.picture",
 }
 """Public name -> the module it lives in."""
 

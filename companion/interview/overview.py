@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from companion.figures.inline import inline
+from companion.figures.kit.inline import inline
 from companion.interview import notes
 from companion.interview.card import entry, facts, key, work
 from companion.interview.notes import Note

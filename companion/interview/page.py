@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from itertools import starmap
 from pathlib import Path
 
-from companion.figures.figure import Figure
-from companion.figures.inline import HERE as FIGURES
-from companion.figures.inline import inline, read_style
+from companion.figures.kit.figure import Figure
+from companion.figures.kit.inline import HERE as FIGURES
+from companion.figures.kit.inline import inline, read_style
 from companion.interview.bank import course, load
 from companion.interview.card import card, facts, key
 from companion.interview.markup import to_plain

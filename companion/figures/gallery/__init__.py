@@ -1,0 +1,1 @@
+"""The figures of the course, a folder each: model, view, script and style."""

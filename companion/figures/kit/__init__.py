@@ -1,0 +1,1 @@
+"""What figures are built from: the element, drawings, tables and scripts."""
