@@ -2,9 +2,9 @@
 
 import shutil
 
-from companion.interview import bank
-from companion.interview.bank import read
-from companion.interview.question import (
+from companion.interview.model import bank
+from companion.interview.model.bank import read
+from companion.interview.model.question import (
     ASKS,
     LEVELS,
     Choice,
@@ -16,7 +16,7 @@ from companion.interview.question import (
     Question,
     Slip,
 )
-from companion.interview.table import Text
+from companion.interview.model.table import Text
 
 KINDS = ("open", "choice", "numeric", "code")
 

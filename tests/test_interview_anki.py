@@ -15,7 +15,7 @@ from companion import CHAPTERS
 from companion.commands import main
 from companion.interview import anki
 from companion.interview.anki import MODEL_ID, back, front, write
-from companion.interview.bank import course
+from companion.interview.model.bank import course
 
 pytestmark = pytest.mark.once
 
@@ -171,7 +171,7 @@ def test_the_html_of_every_note_is_well_formed_and_formulas_are_html(
 def test_formulas_are_lowered_and_code_is_escaped():
     from dataclasses import replace
 
-    from companion.interview.table import Text
+    from companion.interview.model.table import Text
 
     one = replace(
         question("formula"),

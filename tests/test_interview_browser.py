@@ -6,8 +6,9 @@ from html import unescape
 import pytest
 
 from companion import CHAPTERS
-from companion.interview import load, notes, show
-from companion.interview.words import block
+from companion.interview import load, show
+from companion.interview.model import notes
+from companion.interview.model.words import block
 
 pytestmark = pytest.mark.browser
 

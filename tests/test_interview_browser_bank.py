@@ -7,10 +7,11 @@ import pytest
 from test_interview_browser import CONTRAST, DARK, LIGHT, go_to
 
 from companion import CHAPTERS, interview
-from companion.interview import bank, notes, overview
-from companion.interview.markup import to_plain
-from companion.interview.mock import pick, report
-from companion.interview.page import script
+from companion.interview.model import bank, notes
+from companion.interview.model.markup import to_plain
+from companion.interview.model.mock import pick, report
+from companion.interview.web import overview
+from companion.interview.web.page import script
 
 pytestmark = pytest.mark.browser
 

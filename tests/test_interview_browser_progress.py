@@ -5,7 +5,8 @@ import json
 import pytest
 from test_interview_browser import card, of, page_of
 
-from companion.interview import bank, load
+from companion.interview import load
+from companion.interview.model import bank
 
 pytestmark = pytest.mark.browser
 

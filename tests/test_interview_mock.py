@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 from small_bank import large, question
 
-from companion.interview.mock import LARGEST_SEED, Draws, pick, report
-from companion.interview.question import ASKS, LEVELS
+from companion.interview.model.mock import LARGEST_SEED, Draws, pick, report
+from companion.interview.model.question import ASKS, LEVELS
 
 pytestmark = pytest.mark.once
 

@@ -1,21 +1,18 @@
 """What the bank says about the notes: the numbers stand in their proofs."""
 
-import ast
-import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import lint_bank
 import pytest
 import torch
 
 from companion import attention
-from companion.interview import notes
+from companion.interview.model import notes
 
 pytestmark = pytest.mark.once
 
-ROOT = Path(__file__).parents[1]
+STANZA = re.DOTALL | re.MULTILINE
 NOTES = notes.read()
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 each = pytest.mark.parametrize("note", NOTES, ids=lambda note: note.id)
@@ -29,18 +26,12 @@ def numbers(text):
 
 def shown(proof):
     """The source of a test; of a cell, with what it printed."""
-    file, separator, name = re.split("(::|#)", proof)
-    if separator == "::":
-        source = (ROOT / file).read_text(encoding="utf-8")
-        (test,) = (
-            node
-            for node in ast.parse(source).body
-            if getattr(node, "name", "") == name
-        )
-        return ast.get_source_segment(source, test)
-    path = ROOT / "book" / f"{file}.ipynb"
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    (cell,) = (cell for cell in cells if cell["id"] == name)
+    document, separator, name = proof.partition("#")
+    if not separator:
+        (path,) = lint_bank.tests()[proof]
+        source = path.read_text(encoding="utf-8")
+        return re.search(rf"^def {proof}\(.*?(?=^\S)", source + "#", STANZA)[0]
+    (cell,) = (c for c in lint_bank.cells(document) if c["id"] == name)
     printed = ["".join(out.get("text", "")) for out in cell["outputs"]]
     return "\n".join(["".join(cell["source"]), *printed])
 

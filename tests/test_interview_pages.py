@@ -14,11 +14,12 @@ from test_interview import written
 
 from companion import CHAPTERS, interview
 from companion.contracts import check
-from companion.interview import bank, notes, overview
-from companion.interview.card import card, work
-from companion.interview.markup import to_html
-from companion.interview.mock import pick
-from companion.interview.page import quiz
+from companion.interview.model import bank, notes
+from companion.interview.model.markup import to_html
+from companion.interview.model.mock import pick
+from companion.interview.web import overview
+from companion.interview.web.card import card, work
+from companion.interview.web.page import quiz
 
 pytestmark = pytest.mark.once
 

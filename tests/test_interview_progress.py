@@ -13,9 +13,15 @@ import pytest
 from fsrs import Rating
 from small_bank import question
 
-from companion.interview import progress as progress_module
-from companion.interview.progress import VERSION, Answer, Progress, place
-from companion.interview.review import SCHEDULER, cards, due, next_due, rating
+from companion.interview.model import progress as progress_module
+from companion.interview.model.progress import VERSION, Answer, Progress, place
+from companion.interview.model.review import (
+    SCHEDULER,
+    cards,
+    due,
+    next_due,
+    rating,
+)
 
 pytestmark = pytest.mark.once
 
@@ -26,7 +32,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 WRITES = """
 import sys
 from pathlib import Path
-from companion.interview.progress import Answer, Progress
+from companion.interview.model.progress import Answer, Progress
 progress = Progress(Path(sys.argv[1]))
 for number in range(int(sys.argv[2])):
     progress.add(Answer(f"rnn-{number}", float(number), 1.0, "en", "quiz"))

@@ -22,12 +22,12 @@ from companion.commands import main
 from companion.commands.check_file import read
 from companion.commands.check_parts import parts_in
 from companion.contracts import COMPONENTS
-from companion.interview.bank import course
-from companion.interview.progress import Answer, Progress, place
-from companion.interview.session import Session
-from companion.interview.terminal import Screen
-from companion.interview.terminal_ask import parse
-from companion.interview.terminal_text import paragraphs, wrapped
+from companion.interview.model.bank import course
+from companion.interview.model.progress import Answer, Progress, place
+from companion.interview.terminal.ask import parse
+from companion.interview.terminal.screen import Screen
+from companion.interview.terminal.session import Session
+from companion.interview.terminal.text import paragraphs, wrapped
 
 pytestmark = pytest.mark.once
 
@@ -364,7 +364,7 @@ def test_a_bank_that_was_edited_by_hand_is_told_with_its_place(
     say, tmp_path, monkeypatch, line
 ):
     (tmp_path / "rnn.toml").write_text("[[question]]\nid = 7\n")
-    monkeypatch.setattr("companion.interview.bank.BANK", tmp_path)
+    monkeypatch.setattr("companion.interview.model.bank.BANK", tmp_path)
     code, out, err = say(line)
     assert (code, out) == (2, "")
     assert re.match("error: rnn.toml.*question 1.*key 'id'.*got 7", err)
@@ -545,7 +545,7 @@ def test_an_interview_on_paper(say, monkeypatch):
     ticks = SimpleNamespace(
         monotonic=itertools.count(0.0, 30.0).__next__, time=time.time
     )
-    monkeypatch.setattr("companion.interview.session.time", ticks)
+    monkeypatch.setattr("companion.interview.terminal.session.time", ticks)
     numbers = ("numeric", "number", "senior", 3, "On numbers")
     bank = [
         question("words"),

@@ -9,7 +9,7 @@ solutions pass and numbers are computed, ``tests/test_interview.py`` tests.
 import json
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -21,10 +21,10 @@ from glossary import VARIANTS  # noqa: E402
 from options import balance  # noqa: E402
 
 from companion import CHAPTERS  # noqa: E402
-from companion.interview import bank, notes  # noqa: E402
-from companion.interview.question import Choice, Open, Question  # noqa: E402
+from companion.interview.model import bank, notes  # noqa: E402
+from companion.interview.model.question import Choice, Open, Question  # noqa: E402
 
-IDS = ROOT / "companion" / "interview" / "ids.txt"
+IDS = bank.BANK / "ids.txt"
 TEST = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
 HAN = re.compile(r"[\u4e00-\u9fff]")
 LEAST = {"all": 180, "code": 30, "debug": 25, "numeric": 30}
@@ -182,20 +182,20 @@ def headings(document: str) -> set[str]:
 
 
 @cache
-def tests() -> Counter[str]:
-    """How often each test function of the project is defined, by its name."""
-    return Counter(
-        name
-        for path in (ROOT / "tests").rglob("test_*.py")
-        for name in TEST.findall(path.read_text(encoding="utf-8"))
-    )
+def tests() -> Mapping[str, list[Path]]:
+    """The files that define a test function, by the name of the function."""
+    found = defaultdict(list)
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for name in TEST.findall(path.read_text(encoding="utf-8")):
+            found[name].append(path)
+    return found
 
 
 def proven(proof: str) -> bool:
     """Whether the cell, or one test of this name, exists in any folder."""
     document, _, cell = proof.partition("#")
     if not cell:
-        return tests()[proof] == 1
+        return len(tests().get(proof, ())) == 1
     code = [c for c in cells(document) if c["cell_type"] == "code"]
     return cell in {c["id"] for c in code}
 

@@ -7,7 +7,7 @@ its length.
 from collections import Counter
 from collections.abc import Iterator
 
-from companion.interview.question import Question
+from companion.interview.model.question import Question
 
 LONGEST = 0.15, 0.45
 """The right option is the longest in a share of the choices between these."""

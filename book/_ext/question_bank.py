@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))
 
 from companion import CHAPTERS  # noqa: E402
-from companion.interview import notes, overview  # noqa: E402
-from companion.interview.bank import BANK, read  # noqa: E402
+from companion.interview.model.bank import BANK, read  # noqa: E402
+from companion.interview.web import overview  # noqa: E402
 
 FOLDER = "_static/bank"
 
@@ -39,7 +39,7 @@ class Interview(SphinxDirective):
                 f"interview: expected one of {', '.join(PARTS)}, "
                 f"got {self.arguments[0]!r}"
             )
-        for path in (*BANK.glob("*.toml"), notes.NOTES):
+        for path in BANK.glob("*.toml"):
             self.env.note_dependency(str(path))
         return [place(part=self.arguments[0])]
 

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from companion.interview.anki import write
-from companion.interview.bank import course
+from companion.interview.model.bank import course
 
 
 def add_options(parser: ArgumentParser) -> None:

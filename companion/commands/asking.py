@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from companion.interview.terminal import LANGUAGES, Screen
+from companion.interview.terminal.screen import LANGUAGES, Screen
 
 
 def add_language(parser: ArgumentParser) -> None:

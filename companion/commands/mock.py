@@ -5,13 +5,13 @@ from argparse import ArgumentParser, Namespace
 
 from companion import CHAPTERS
 from companion.commands.asking import add_language, screen_of
-from companion.interview.bank import course
-from companion.interview.mock import GOOD, pick
-from companion.interview.question import LEVELS, Question
-from companion.interview.session import Session
-from companion.interview.table import Text
-from companion.interview.terminal import Screen
-from companion.interview.terminal_report import show_report
+from companion.interview.model.bank import course
+from companion.interview.model.mock import GOOD, pick
+from companion.interview.model.question import LEVELS, Question
+from companion.interview.model.table import Text
+from companion.interview.terminal.report import show_report
+from companion.interview.terminal.screen import Screen
+from companion.interview.terminal.session import Session
 
 
 def add_options(parser: ArgumentParser) -> None:

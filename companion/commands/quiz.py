@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from companion import CHAPTERS
 from companion.commands.asking import add_language, screen_of
-from companion.interview.bank import course
-from companion.interview.progress import Answer
-from companion.interview.question import ASKS, LEVELS, Question
-from companion.interview.session import Session
+from companion.interview.model.bank import course
+from companion.interview.model.progress import Answer
+from companion.interview.model.question import ASKS, LEVELS, Question
+from companion.interview.terminal.session import Session
 
 
 def add_options(parser: ArgumentParser) -> None:

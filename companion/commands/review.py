@@ -4,10 +4,10 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 
 from companion.commands.asking import add_language, screen_of
-from companion.interview.bank import course
-from companion.interview.review import due, next_due
-from companion.interview.session import Session, answers_of
-from companion.interview.terminal import Screen
+from companion.interview.model.bank import course
+from companion.interview.model.review import due, next_due
+from companion.interview.terminal.screen import Screen
+from companion.interview.terminal.session import Session, answers_of
 
 
 def add_options(parser: ArgumentParser) -> None:

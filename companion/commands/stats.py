@@ -4,10 +4,10 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 
 from companion.commands.asking import add_language, screen_of
-from companion.interview.bank import course
-from companion.interview.review import due
-from companion.interview.session import answers_of
-from companion.interview.terminal_report import show_stats
+from companion.interview.model.bank import course
+from companion.interview.model.review import due
+from companion.interview.terminal.report import show_stats
+from companion.interview.terminal.session import answers_of
 
 
 def add_options(parser: ArgumentParser) -> None:

@@ -4,8 +4,8 @@ Needs nothing but Python, because the book is built without the packages that
 its chapters compute with.
 """
 
-from companion.interview.bank import Question, load
+from companion.interview.model.bank import Question, load
 from companion.interview.notebook import practise
-from companion.interview.page import mock, show
+from companion.interview.web.page import mock, show
 
 __all__ = ["Question", "load", "mock", "practise", "show"]

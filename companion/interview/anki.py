@@ -20,15 +20,15 @@ from zlib import crc32
 from genanki import Deck, Model, Note, Package, guid_for
 
 from companion import CHAPTERS
-from companion.interview.question import (
+from companion.interview.model.question import (
     Choice,
     Code,
     Numeric,
     Open,
     Question,
 )
-from companion.interview.table import Text
-from companion.interview.words import WORDS, block, line, written
+from companion.interview.model.table import Text
+from companion.interview.model.words import WORDS, block, line, written
 
 NAME = "Transformer interview"
 MODEL_ID = 1_763_752_931

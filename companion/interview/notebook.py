@@ -3,9 +3,9 @@
 import sys
 import textwrap
 
-from companion.interview.bank import course
-from companion.interview.markup import to_plain
-from companion.interview.question import Code
+from companion.interview.model.bank import course
+from companion.interview.model.markup import to_plain
+from companion.interview.model.question import Code
 
 
 def practise(question: str) -> str | None:

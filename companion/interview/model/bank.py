@@ -5,10 +5,11 @@ from functools import cache
 from pathlib import Path
 
 from companion import CHAPTERS
-from companion.interview.question import Question
-from companion.interview.table import Source, Table
+from companion.interview.model.question import Question
+from companion.interview.model.table import Source, Table
 
-BANK = Path(__file__).parent / "bank"
+BANK = Path(__file__).parents[1] / "bank"
+NOTES = BANK / "notes.toml"
 
 
 def load(chapter: str) -> list[Question]:
@@ -41,7 +42,7 @@ def read(folder: Path) -> dict[str, list[Question]]:
             question, the key, what was expected and what came.
     """
     bank, owner = {}, {}
-    for path in sorted(folder.glob("*.toml")):
+    for path in sorted(set(folder.glob("*.toml")) - {folder / NOTES.name}):
         file, bank[path.stem] = parse(path), []
         for table in entries(file, path, "question"):
             question = Question.read(table, chapter=path.stem)

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from rich.cells import cell_len
 from rich.text import Text as Styled
 
-from companion.interview.markup import to_html
+from companion.interview.model.markup import to_html
 
 LOWERED = dict(
     zip(

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from html import escape
 
 from companion.figures.kit.inline import inline
-from companion.interview import notes
-from companion.interview.card import entry, facts, key, work
-from companion.interview.notes import Note
-from companion.interview.page import script, style
-from companion.interview.question import Question
-from companion.interview.table import Text
-from companion.interview.words import VERDICTS, WORDS, line
+from companion.interview.model import notes
+from companion.interview.model.notes import Note
+from companion.interview.model.question import Question
+from companion.interview.model.table import Text
+from companion.interview.model.words import VERDICTS, WORDS, line
+from companion.interview.web.card import entry, facts, key, work
+from companion.interview.web.page import script, style
 
 Bank = Mapping[str, Sequence[Question]]
 SCRIPTS = (

@@ -7,13 +7,13 @@ from rich.table import Table as Grid
 from rich.text import Text as Styled
 
 from companion import CHAPTERS
-from companion.interview.mock import Report, report
-from companion.interview.progress import Answer
-from companion.interview.question import Question
-from companion.interview.session import Session, clock
-from companion.interview.table import Text
-from companion.interview.terminal import Screen
-from companion.interview.words import ASKS
+from companion.interview.model.mock import Report, report
+from companion.interview.model.progress import Answer
+from companion.interview.model.question import Question
+from companion.interview.model.table import Text
+from companion.interview.model.words import ASKS
+from companion.interview.terminal.screen import Screen
+from companion.interview.terminal.session import Session, clock
 
 
 def show_report(session: Session, questions: Sequence[Question]) -> None:

@@ -6,9 +6,9 @@ step by step: think, answer, compare, and then what an interviewer asks next.
 
 from html import escape
 
-from companion.interview import notes
-from companion.interview.notes import Note
-from companion.interview.question import (
+from companion.interview.model import notes
+from companion.interview.model.notes import Note
+from companion.interview.model.question import (
     Choice,
     Code,
     Numeric,
@@ -17,8 +17,8 @@ from companion.interview.question import (
     Question,
     Slip,
 )
-from companion.interview.table import Text
-from companion.interview.words import (
+from companion.interview.model.table import Text
+from companion.interview.model.words import (
     VERDICTS,
     WORDS,
     block,

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from rich.text import Text as Styled
 
-from companion.interview.progress import Answer, Progress, place
-from companion.interview.question import Question
-from companion.interview.terminal import Screen
-from companion.interview.terminal_ask import ask, explain
-from companion.interview.words import ASKS, LEVEL
+from companion.interview.model.progress import Answer, Progress, place
+from companion.interview.model.question import Question
+from companion.interview.model.words import ASKS, LEVEL
+from companion.interview.terminal.ask import ask, explain
+from companion.interview.terminal.screen import Screen
 
 STOPPED = 130
 """The exit code after Ctrl-C, as shells say it."""

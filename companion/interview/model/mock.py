@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from companion import CHAPTERS
-from companion.interview.question import LEVELS, Question
+from companion.interview.model.question import LEVELS, Question
 
 LARGEST_SEED = 2**32 - 1
 GOOD, WEAK = 0.75, 0.5

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text as Styled
 
-from companion.interview.table import Text
-from companion.interview.terminal_text import paragraphs, wrapped
+from companion.interview.model.table import Text
+from companion.interview.terminal.text import paragraphs, wrapped
 
 WIDEST = 80
 LANGUAGES = {"en": ("en",), "zh": ("zh",), "both": ("en", "zh")}

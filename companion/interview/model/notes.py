@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from companion.interview.bank import entries, parse
-from companion.interview.question import PROOF
-from companion.interview.table import Table, Text
+from companion.interview.model.bank import NOTES, entries, parse
+from companion.interview.model.question import PROOF
+from companion.interview.model.table import Table, Text
 
-NOTES = Path(__file__).parent / "notes.toml"
 VERDICTS = ("correct", "incomplete", "partly wrong", "wrong", "unanswered")
 
 

@@ -11,10 +11,10 @@ from unicodedata import normalize
 
 from rich.text import Text as Styled
 
-from companion.interview.question import Numeric, Question
-from companion.interview.table import Text
-from companion.interview.terminal import Screen
-from companion.interview.words import WORDS, written
+from companion.interview.model.question import Numeric, Question
+from companion.interview.model.table import Text
+from companion.interview.model.words import WORDS, written
+from companion.interview.terminal.screen import Screen
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I | re.ASCII)
 _GROUPED = re.compile(r"[-+]?\d{1,3}([ ,]\d{3})+(\.\d*)?", re.ASCII)

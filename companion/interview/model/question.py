@@ -24,7 +24,7 @@ and what its kind adds (below). A text has ``en`` and ``zh``, in the markup of
 
 from dataclasses import dataclass
 
-from companion.interview.table import Table, Text
+from companion.interview.model.table import Table, Text
 
 
 @dataclass(frozen=True)

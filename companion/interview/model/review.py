@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 from fsrs import Card, Rating, Scheduler
 
-from companion.interview.mock import GOOD, WEAK
-from companion.interview.progress import Answer
-from companion.interview.question import Question
+from companion.interview.model.mock import GOOD, WEAK
+from companion.interview.model.progress import Answer
+from companion.interview.model.question import Question
 
 # Whole days only, and the same ones each time.
 SCHEDULER = Scheduler(

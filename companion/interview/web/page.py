@@ -7,11 +7,11 @@ from pathlib import Path
 from companion.figures.kit.figure import Figure
 from companion.figures.kit.inline import HERE as FIGURES
 from companion.figures.kit.inline import inline, read_style
-from companion.interview.bank import course, load
-from companion.interview.card import card, facts, key
-from companion.interview.markup import to_plain
-from companion.interview.mock import pick
-from companion.interview.question import Question
+from companion.interview.model.bank import course, load
+from companion.interview.model.markup import to_plain
+from companion.interview.model.mock import pick
+from companion.interview.model.question import Question
+from companion.interview.web.card import card, facts, key
 
 HERE = Path(__file__).parent
 LANGUAGES = ("both", "en", "zh")

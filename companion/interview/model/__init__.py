@@ -1,0 +1,1 @@
+"""What the questions are, and what a learner has answered of them."""

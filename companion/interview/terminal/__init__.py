@@ -1,0 +1,1 @@
+"""The questions in a terminal: asked, marked and reported."""
