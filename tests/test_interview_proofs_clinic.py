@@ -9,7 +9,7 @@ from torch import nn
 
 from companion.attention import scaled_dot_product_attention
 from companion.blocks import Dropout, EncoderLayer, FeedForward
-from companion.contracts.encoder_layer_cases import arguments
+from companion.contracts.transformer.encoder_layer_cases import arguments
 from companion.decoding import cached_decode
 from companion.interview import load
 from companion.masks import causal_mask

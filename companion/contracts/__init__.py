@@ -10,46 +10,48 @@ not. Whatever the function does, ``check`` reports it and comes back.
 
 import difflib
 
-from companion.contracts.add_positions import ADD_POSITIONS
-from companion.contracts.alignment import ALIGNMENT
-from companion.contracts.attention import ATTENTION
-from companion.contracts.attention_maps import ATTENTION_MAPS
-from companion.contracts.beam_search import BEAM_SEARCH
-from companion.contracts.bleu import BLEU
-from companion.contracts.cached_decode import CACHED_DECODE
-from companion.contracts.causal_mask import CAUSAL_MASK
-from companion.contracts.clip_gradients import CLIP_GRADIENTS
-from companion.contracts.combine_masks import COMBINE_MASKS
-from companion.contracts.encoder import ENCODER
-from companion.contracts.encoder_layer import ENCODER_LAYER
-from companion.contracts.feed_forward import FEED_FORWARD
-from companion.contracts.greedy_decode import GREEDY_DECODE
-from companion.contracts.greedy_decode_batch import GREEDY_DECODE_BATCH
-from companion.contracts.grouped_query_attention import GROUPED_QUERY_ATTENTION
-from companion.contracts.guard import Guarded
-from companion.contracts.label_smoothing import LABEL_SMOOTHING
-from companion.contracts.language_model import LANGUAGE_MODEL
-from companion.contracts.layer_norm import LAYER_NORM
-from companion.contracts.marking import checks
-from companion.contracts.mask_tokens import MASK_TOKENS
-from companion.contracts.masked_softmax import MASKED_SOFTMAX
-from companion.contracts.multihead import MULTIHEAD
-from companion.contracts.padding_mask import PADDING_MASK
-from companion.contracts.parameter_count import PARAMETER_COUNT
-from companion.contracts.report import Failure, Report, report_on
-from companion.contracts.rms_norm import RMS_NORM
-from companion.contracts.rnn import RNN
-from companion.contracts.rope import ROPE
-from companion.contracts.runner import outcomes, undisturbed
-from companion.contracts.sampling_filter import SAMPLING_FILTER
-from companion.contracts.schedule import SCHEDULE
-from companion.contracts.shift_right import SHIFT_RIGHT
-from companion.contracts.sinusoidal import SINUSOIDAL
-from companion.contracts.softmax import SOFTMAX
-from companion.contracts.span_corrupt import SPAN_CORRUPT
-from companion.contracts.span_restore import SPAN_RESTORE
-from companion.contracts.split_heads import SPLIT_HEADS
-from companion.contracts.translation_model import TRANSLATION_MODEL
+from companion.contracts.attention.attention import ATTENTION
+from companion.contracts.attention.masked_softmax import MASKED_SOFTMAX
+from companion.contracts.attention.softmax import SOFTMAX
+from companion.contracts.blocks.feed_forward import FEED_FORWARD
+from companion.contracts.blocks.layer_norm import LAYER_NORM
+from companion.contracts.decoding.beam_search import BEAM_SEARCH
+from companion.contracts.decoding.bleu import BLEU
+from companion.contracts.decoding.cached_decode import CACHED_DECODE
+from companion.contracts.decoding.greedy_decode import GREEDY_DECODE
+from companion.contracts.decoding.greedy_decode_batch import GREEDY_DECODE_BATCH
+from companion.contracts.decoding.sampling_filter import SAMPLING_FILTER
+from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.marking import checks
+from companion.contracts.engine.report import Failure, Report, report_on
+from companion.contracts.engine.runner import outcomes, undisturbed
+from companion.contracts.masks.causal_mask import CAUSAL_MASK
+from companion.contracts.masks.combine_masks import COMBINE_MASKS
+from companion.contracts.masks.padding_mask import PADDING_MASK
+from companion.contracts.multihead.multihead import MULTIHEAD
+from companion.contracts.multihead.split_heads import SPLIT_HEADS
+from companion.contracts.positions.add_positions import ADD_POSITIONS
+from companion.contracts.positions.rope import ROPE
+from companion.contracts.positions.sinusoidal import SINUSOIDAL
+from companion.contracts.rnn.rnn import RNN
+from companion.contracts.seq2seq.alignment import ALIGNMENT
+from companion.contracts.training.clip_gradients import CLIP_GRADIENTS
+from companion.contracts.training.label_smoothing import LABEL_SMOOTHING
+from companion.contracts.training.schedule import SCHEDULE
+from companion.contracts.transformer.attention_maps import ATTENTION_MAPS
+from companion.contracts.transformer.encoder import ENCODER
+from companion.contracts.transformer.encoder_layer import ENCODER_LAYER
+from companion.contracts.transformer.language_model import LANGUAGE_MODEL
+from companion.contracts.transformer.parameter_count import PARAMETER_COUNT
+from companion.contracts.transformer.shift_right import SHIFT_RIGHT
+from companion.contracts.transformer.translation_model import TRANSLATION_MODEL
+from companion.contracts.variants.grouped_query_attention import (
+    GROUPED_QUERY_ATTENTION,
+)
+from companion.contracts.variants.mask_tokens import MASK_TOKENS
+from companion.contracts.variants.rms_norm import RMS_NORM
+from companion.contracts.variants.span_corrupt import SPAN_CORRUPT
+from companion.contracts.variants.span_restore import SPAN_RESTORE
 
 COMPONENTS = {
     c.name: c

@@ -8,10 +8,7 @@ catch every one of them and say why; ``tests/test_zoo.py`` sees to it.
 
 from importlib import import_module
 
-from companion.zoo.animal import ANIMALS, Animal
-from companion.zoo.exam import check_test
-
-__all__ = ["ANIMALS", "Animal", "check_test"]
+from companion.contracts import COMPONENTS
 
 # A line for each module. Imported by name, so that no module imports its
 # animals from here before they are registered.
@@ -50,3 +47,10 @@ MODULES = (
 
 for name in MODULES:
     import_module(f"companion.zoo.{name}")
+
+ANIMALS = [m for c in COMPONENTS.values() for m in c.mistakes if m.symptom]
+"""Every known mistake with a symptom."""
+
+from companion.contracts.engine.exam import check_test  # noqa: E402
+
+__all__ = ["ANIMALS", "check_test"]

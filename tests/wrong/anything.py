@@ -5,7 +5,7 @@ from right import RIGHT
 from torch import Tensor, nn
 
 from companion.contracts import COMPONENTS
-from companion.contracts.core import is_float, tensors_in
+from companion.contracts.engine.compare import is_float, tensors_in
 from wrong import wrong
 
 

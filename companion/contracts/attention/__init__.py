@@ -1,0 +1,1 @@
+"""Components of chapter ``attention``, their contracts and known mistakes."""

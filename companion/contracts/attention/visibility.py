@@ -1,0 +1,189 @@
+"""What the contracts about masks share: True = may attend."""
+
+import torch
+from torch import Tensor
+
+from companion.contracts.engine.compare import (
+    Broken,
+    draw,
+    finite,
+    furthest,
+    gradients,
+    same,
+)
+from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.universal import suspicion
+
+# Every row hides something and shows something, every key is hidden from one
+# row and shown to another, and no row is like another.
+PATCHY = torch.tensor(
+    [[1, 0, 1, 1, 0], [0, 1, 0, 1, 1], [1, 1, 0, 0, 1]],
+    dtype=torch.bool,
+    device="cpu",  # Whatever the default device is when this is imported.
+)
+UPSIDE_DOWN = "Is the mask upside down? True means may attend."
+NAN_IN_ROW = (
+    "All its scores are -∞, and the softmax of that is 0/0. Fill with a finite "
+    "number, `torch.finfo(scores.dtype).min`, and set hidden weights to 0 "
+    "after the softmax."
+)
+NAN_IN_GRADIENT = (
+    "Turning NaN into 0 afterwards mends the output, not the gradient: fill "
+    "by `masked_fill` with a finite number instead of adding -∞, and divide "
+    "by no sum that is 0."
+)
+
+
+def causal(n: int) -> Tensor:
+    """Row i may see the keys 0 … i."""
+    return torch.ones(n, n, dtype=torch.bool).tril()
+
+
+def lonely() -> Tensor:
+    """``PATCHY``, but row 1 may see nothing."""
+    mask = PATCHY.clone()
+    mask[1] = False
+    return mask
+
+
+def hide(scores: Tensor, mask: Tensor) -> Tensor:
+    """What is right, as long as every row sees something."""
+    return scores.masked_fill(~mask, -torch.inf).softmax(-1)
+
+
+def some_mask(*shape: int) -> Tensor:
+    """A mask in which every row sees at least key 2."""
+    mask = draw(*shape, seed=23) > 0
+    mask[..., 2] = True
+    return mask
+
+
+WRONGLY_MASKED = {
+    "The mask is upside down: True means may attend.": (
+        lambda scores, mask: hide(scores, ~mask)
+    ),
+    "The triangle is upside down: the mask is transposed.": (
+        lambda scores, mask: hide(scores, mask.mT)
+    ),
+    "The mask is not used.": lambda scores, mask: scores.softmax(-1),
+    "The mask multiplies the weights after the softmax, and a row no longer "
+    "sums to 1: put -∞ into the hidden scores before it.": (
+        lambda scores, mask: scores.softmax(-1) * mask
+    ),
+    "The hidden scores are set to 0, a score like any other: they need -∞.": (
+        lambda scores, mask: (scores * mask).softmax(-1)
+    ),
+    "The mask is added to the scores as 0 and 1, which hides nothing: put -∞ "
+    "into the hidden scores.": (
+        lambda scores, mask: (scores + mask.float()).softmax(-1)
+    ),
+    "The softmax runs over the queries: it belongs over the keys, `dim=-1`.": (
+        lambda scores, mask: scores.masked_fill(~mask, -torch.inf).softmax(-2)
+    ),
+}
+"""Hint -> the mistake; attention's suspects are the same."""
+
+
+def who_sees(fn: Guarded, args: tuple, moved: int) -> Tensor:
+    """Which row moves with which key: True in (row, key).
+
+    ``moved`` is 1 to change a key in ``k`` and 2 to change its value in ``v``.
+    """
+    before = fn.raw(*args).detach()
+    seen = []
+    for key in range(args[1].shape[-2]):
+        changed = list(args)
+        changed[moved] = changed[moved].clone()
+        width = changed[moved].shape[-1]
+        changed[moved][..., key, :] += draw(width, seed=23)
+        gap = (fn.raw(*changed).detach() - before).abs()
+        seen.append((gap > 1e-3).any(-1).flatten(0, -2).any(0))
+    return torch.stack(seen, -1)
+
+
+def require_hidden(
+    fn: Guarded, sees: Tensor, args: tuple, how: str, why: str = ""
+) -> None:
+    """Raises Broken unless ``sees`` is nowhere true where the mask hides.
+
+    The mask is the last of ``args``. ``why`` is told unless the mistake has a
+    name, and a scale that is wrong does not explain a leak.
+    """
+    mask = args[-1]
+    leaks = sees & ~mask
+    if leaks.any():
+        row, key = leaks.nonzero()[0].tolist()
+        known = suspicion(fn)
+        if known and known[0] in WRONGLY_MASKED:
+            why = known[0]
+        why = why or why_seen(fn, sees, args)
+        leak = f"Row {row} sees key {key}, {how}."
+        raise Broken(f"{leak} {why}", *drawn(sees, mask), why)
+
+
+def drawn(sees: Tensor, mask: Tensor) -> tuple:
+    """Who sees whom, and who may: what ``Broken`` is to show."""
+    return sees.float(), mask.float(), ("row", "sees key")
+
+
+def why_seen(fn: Guarded, sees: Tensor, args: tuple) -> str:
+    """The question that a map of who sees whom puts to the learner."""
+    *rest, mask = args
+    everybody = torch.ones_like(mask)
+    if furthest(fn.raw(*rest, everybody), fn.raw(*args)) is None:
+        return "The mask seems to be ignored: without it nothing changes."
+    # Turned round, a triangle leaves the last row nothing to see.
+    if torch.equal(sees[:-1], ~mask[:-1]):
+        return UPSIDE_DOWN
+    if torch.equal(sees, mask.mT):
+        return "Is the triangle upside down?"
+    return "Does the mask reach the scores, as -∞, before the softmax?"
+
+
+def require_heard(sees: Tensor, mask: Tensor) -> None:
+    """Raises Broken unless ``sees`` is true wherever ``mask`` allows it."""
+    deaf = mask & ~sees
+    if deaf.any():
+        row, key = deaf.nonzero()[0].tolist()
+        raise Broken(
+            f"Row {row} does not see key {key}, which the mask allows. "
+            f"{UPSIDE_DOWN}",
+            *drawn(sees, mask),
+            UPSIDE_DOWN,
+        )
+
+
+def zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
+    """Raises Broken unless row 1 is 0 and nothing is NaN.
+
+    ``uniform`` is what equal weights would make of it.
+    """
+    expected = got.detach().clone()
+    expected[1] = 0
+    finite(fn, got, NAN_IN_ROW, expected, NAN_IN_ROW)
+    why = "Row 1 may attend to nothing."
+    if furthest(got[1], uniform) is None:
+        why = (
+            "Row 1 may attend to nothing, and attends to all keys alike: "
+            "equally low scores become equal weights. Set hidden weights to 0 "
+            "after the softmax."
+        )
+    same(fn, got, expected, why)
+
+
+def finite_gradients(fn: Guarded, *args) -> None:
+    """Raises Broken for an argument whose gradient is NaN."""
+    upstream = draw(*fn.component.shape(*args), seed=97)
+    found = gradients(fn.raw, args, [upstream]) or ()
+    names = fn.component.parameters
+    for name, gradient in zip(names, found, strict=False):
+        if gradient is not None and not gradient.isfinite().all():
+            # Where the output is NaN, that is what there is to mend.
+            finite(fn, fn.raw(*args), NAN_IN_ROW, cause=NAN_IN_ROW)
+            row = int((~gradient.isfinite()).nonzero()[0, -2])
+            raise Broken(
+                f"The gradient of `{name}` is NaN in row {row}. "
+                f"{NAN_IN_GRADIENT}",
+                gradient,
+                axes=("row", "column"),
+            )

@@ -1,0 +1,1 @@
+"""Components of chapter ``blocks``, their contracts and known mistakes."""

@@ -1,0 +1,1 @@
+"""Components of chapter ``decoding``, their contracts and known mistakes."""

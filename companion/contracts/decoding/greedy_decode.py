@@ -1,0 +1,164 @@
+"""Contracts of greedy decoding: the most likely id, and again."""
+
+from companion.contracts.decoding.step_functions import (
+    BOS,
+    EOS,
+    Prefix,
+    Speaker,
+    ending,
+    read_ids,
+    wander,
+)
+from companion.contracts.engine.compare import Broken
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.guard import Guarded
+
+WORDS = (5, 3, 8, 3)
+
+GREEDY_DECODE = Component(
+    name="greedy_decode",
+    signature="greedy_decode(step_fn, bos, eos, max_len)",
+    returns="a list of ids, without bos, up to eos",
+    promise="It returns ids",
+    read=read_ids,
+    cases=lambda: {
+        "for a sentence of four words": (
+            Speaker(ending(WORDS, EOS), 7),
+            BOS,
+            EOS,
+            7,
+        )
+    },
+)
+
+
+def best(speaker: Speaker, eos: int, max_len: int) -> list[int]:
+    """What a greedy search finds."""
+    ids: list[int] = []
+    while len(ids) < max_len and eos not in ids:
+        ids.append(int(speaker.scores(tuple(ids)).argmax()))
+    return ids
+
+
+def spoken(fn: Guarded, speaker: Speaker, eos: int = EOS) -> list[int]:
+    """What ``fn`` finds, without the bos that another contract speaks of."""
+    ids = fn(speaker, speaker.bos, eos, speaker.max_len)
+    return ids[1:] if ids[:1] == [speaker.bos] else ids
+
+
+@GREEDY_DECODE.telling
+def questions(fn: Guarded) -> None:
+    """It asks about all that was said so far."""
+    speaker = Speaker(wander(3), 5)
+    fn(speaker, BOS, EOS, 5)
+    ids = best(speaker, EOS, 5)
+    asked = [row for rows in speaker.asked for row in rows]
+    if not asked:
+        raise Broken("It never asked `step_fn` what comes next.")
+    for step, row in enumerate(asked[:5]):
+        if row != (BOS, *ids[:step]):
+            raise Broken(misled(speaker, asked, step, ids))
+
+
+def misled(
+    speaker: Speaker, asked: list[Prefix], step: int, ids: list[int]
+) -> str:
+    """What is wrong with a question, all those before it being right."""
+    row, expected = list(asked[step]), [BOS, *ids[:step]]
+    says = f"Question {step + 1} was {row}: expected {expected}. "
+    if step and row == expected[:-1]:
+        return (
+            says + "It asks the same again: append the id that was chosen to "
+            "the row."
+        )
+    if row[:-1] != expected[:-1]:
+        return says + "A row is bos and all ids chosen so far, in order."
+    logits = speaker.scores(tuple(ids[: step - 1]))
+    if row[-1] == logits.argmin():
+        return (
+            says + f"{row[-1]} is the least likely id: `argmax` has the most."
+        )
+    return (
+        says + f"Of all ids {ids[step - 1]} is the most likely, not {row[-1]}: "
+        "is one drawn?"
+    )
+
+
+@GREEDY_DECODE.telling
+def start(fn: Guarded) -> None:
+    """bos is not part of the result."""
+    speaker = Speaker(wander(3), 5)
+    ids = fn(speaker, BOS, EOS, 5)
+    if ids[:1] == [BOS]:
+        raise Broken(
+            f"It returned {ids}, which begins with bos: nobody said it. Leave "
+            "it out."
+        )
+
+
+@GREEDY_DECODE.contract
+def likeliest(fn: Guarded) -> None:
+    """At each step it takes the most likely id."""
+    for seed in (5, 7, 11):
+        speaker = Speaker(wander(seed), 5)
+        got, expected = spoken(fn, speaker), best(speaker, EOS, 5)
+        pairs = zip(got, expected, strict=False)
+        for place, (mine, id_) in enumerate(pairs):
+            if mine != id_:
+                raise Broken(
+                    f"It returned {got}: at place {place} the most likely id "
+                    f"was {id_}, not {mine}."
+                )
+
+
+@GREEDY_DECODE.contract
+def end(fn: Guarded) -> None:
+    """It ends with eos, which belongs to the result."""
+    for words, bos, eos in ((WORDS, BOS, EOS), ((), BOS, EOS), (WORDS, 4, 0)):
+        speaker = Speaker(ending(words, eos), 7, bos)
+        got, expected = spoken(fn, speaker, eos), [*words, eos]
+        if got != expected:
+            says = f"With eos {eos} it returned {got}: expected {expected}. "
+            # That the usual eos does end a sentence was seen before.
+            other = "Does it look for another id than `eos`?"
+            hint = ended(got, expected) if eos == EOS else other
+            raise Broken(says + hint)
+
+
+def ended(got: list[int], expected: list[int]) -> str:
+    """How a result came to an end where it should not."""
+    if got == expected[:-1]:
+        return "eos is missing: it says that the sentence is over."
+    if got[: len(expected)] == expected:
+        return "It goes on after eos."
+    if got == [*expected[:-1], *got[len(expected) - 1 :]]:
+        return "It leaves eos out and goes on."
+    return ""
+
+
+@GREEDY_DECODE.contract
+def cut(fn: Guarded) -> None:
+    """Without eos it stops after `max_len` ids."""
+    for max_len in (5, 1):
+        speaker = Speaker(wander(13), max_len)
+        got = spoken(fn, speaker)
+        if len(got) != max_len:
+            hints = {
+                max_len - 1: "bos is none of them.",
+                max_len + 1: "Is the first one not counted?",
+            }
+            raise Broken(
+                f"With max_len {max_len}, and no eos in sight, it returned "
+                f"{len(got)} ids: expected {max_len}. "
+                f"{hints.get(len(got), '')}".rstrip()
+            )
+
+
+@GREEDY_DECODE.contract
+def last_place(fn: Guarded) -> None:
+    """eos may be the last of `max_len` ids."""
+    speaker = Speaker(ending(WORDS, EOS), len(WORDS) + 1)
+    got, expected = spoken(fn, speaker), [*WORDS, EOS]
+    if got != expected:
+        says = f"With max_len {len(expected)} it returned {got}: expected "
+        raise Broken(f"{says}{expected}. {ended(got, expected)}".rstrip())

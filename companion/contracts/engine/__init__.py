@@ -1,0 +1,1 @@
+"""What runs contracts on a learner's function and reports what broke."""

@@ -1,0 +1,250 @@
+"""A learner's function, behind which nothing can go unnoticed."""
+
+import inspect
+import re
+import threading
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from companion.contracts.engine.blame import hint, raised_at, said_by
+from companion.contracts.engine.compare import (
+    Broken,
+    finite,
+    is_float,
+    tensors_in,
+)
+from companion.contracts.engine.component import Component
+
+# What a learner returned -> what the likely mistake is.
+STRAY = {
+    "NoneType": "Did you forget `return`?",
+    "tuple": "Return one tensor only.",
+    "list": "Join its entries with `torch.stack`.",
+    "ndarray": "Stay in torch: NumPy cuts the gradient.",
+    "generator": "Use `return`, not `yield`.",
+}
+
+
+class Stop(SystemExit):
+    """Raised inside a function that took too long.
+
+    A SystemExit, so that ``except Exception`` lets it pass.
+    """
+
+
+class Raised(Broken):
+    """The learner's function raised something."""
+
+
+class Guarded:
+    """The learner's function as a contract sees it.
+
+    Whatever it does, a contract gets a tensor of the right type and shape, or
+    what the component's own ``read`` makes of the result, or ``Broken`` is
+    raised. It works on copies, so it cannot change what the contract compares
+    with. ``given`` is what ``check`` was given.
+    """
+
+    def __init__(self, component: Component, given: object):
+        self.component, self.given = component, given
+        self.fn = component.adapt(given) if component.adapt else given
+        self.calls = 0
+        self.stopped = threading.Event()
+
+    @property
+    def name(self) -> str:
+        """What its writer called it, so that nobody has to rename it."""
+        named = inspect.isfunction(self.fn) and self.fn.__name__.isidentifier()
+        return self.fn.__name__ if named else self.component.name
+
+    @property
+    def signature(self) -> str:
+        """How it is to be called, under its own name."""
+        return self.name + self.component.signature.removeprefix(
+            self.component.name
+        )
+
+    def __call__(self, *args) -> Any:
+        """The result, in which every number is finite."""
+        result = self.raw(*args)
+        for x in tensors_in(result):
+            finite(self, x, f"The arguments were {self.describe(args)}.")
+        return result
+
+    def raw(self, *args) -> Any:
+        """The result, which may hold NaN."""
+        result = self.call(*map(copied, args))
+        read = self.component.read or one_tensor
+        # A function may return the same memory again, overwritten.
+        return copied(read(self, result, args))
+
+    def call(self, *args) -> object:
+        """Whatever is returned for these very arguments."""
+        try:
+            return self.fn(*args)
+        except (Stop, Broken):
+            raise  # Broken: what a contract handed over finds itself misused.
+        except BaseException as error:
+            message = self.explain(error, args)
+            cause = f"{type(error).__name__} {raised_at(error)}".rstrip()
+        finally:
+            self.calls += 1
+            torch.set_grad_enabled(True)
+            if self.stopped.is_set():
+                # It swallowed the Stop, and whatever came of it is no result.
+                raise Stop
+        raise Raised(message, cause=cause)
+
+    def explain(self, error: BaseException, args: tuple) -> str:
+        """What was raised, where, and what it probably means."""
+        name, said = type(error).__name__, said_by(error)
+        # PyTorch has a NotImplementedError of its own, about operations.
+        operation = re.search("aten::|not implemented for", said)
+        if name == "NotImplementedError" and not operation:
+            return (
+                f"Nothing is written here yet. Write `def {self.signature}`, "
+                f"which returns {self.component.returns}."
+            )
+        raised = f"It raised {name} {raised_at(error)}".rstrip()
+        parts = (
+            f"{raised}: {said}" if said else f"{raised}.",
+            hint(error),
+            f"The arguments were {self.describe(args)}.",
+        )
+        return " ".join(filter(None, parts))
+
+    def describe(self, args: tuple) -> str:
+        """The arguments by name, with their shapes."""
+        words = []
+        for name, a in zip(self.component.parameters, args, strict=False):
+            value = str(tuple(a.shape)) if isinstance(a, Tensor) else repr(a)
+            value = type(a).__name__ if callable(a) else value
+            if isinstance(a, list) and tensors_in(a):
+                value = f"of {len(a)} tensors"
+            half = is_float(a) and a.dtype != torch.float32
+            words.append(f"{name} {value}" + (f" {kind(a)}" if half else ""))
+        return ", ".join(words)
+
+    def require_tensor(self, result: object, args: tuple) -> None:
+        """Raises Broken unless it is a tensor of the right number type."""
+        if not isinstance(result, Tensor):
+            name = type(result).__name__
+            what = "None" if result is None else f"a {name}, not a tensor"
+            raise Broken(
+                f"It returned {what}: expected {self.component.returns}. "
+                f"{STRAY.get(name, '')}".rstrip()
+            )
+        if result.layout != torch.strided or result.device.type != "cpu":
+            raise Broken(
+                f"It returned a {result.layout} tensor on {result.device}: "
+                "expected an ordinary one on the device of its inputs."
+            )
+        self.require_dtype(result, args)
+
+    def require_dtype(self, result: Tensor, args: tuple) -> None:
+        """Raises Broken unless it has the component's number type."""
+        expected = self.component.dtype
+        if expected and result.dtype != expected:
+            raise Broken(
+                f"It returned {kind(result)}: expected "
+                f"{str(expected).removeprefix('torch.')}."
+            )
+        if not expected and result.dtype != args[0].dtype:
+            raise Broken(
+                f"It returned {kind(result)} for {kind(args[0])}: expected "
+                f"the number type of `{self.component.parameters[0]}`."
+            )
+
+    def require_shape(self, result: Tensor, args: tuple) -> None:
+        """Raises Broken unless it has the component's shape for ``args``."""
+        got, shape = tuple(result.shape), tuple(self.component.shape(*args))
+        if not fits(got, shape):
+            words = str(shape).replace("None", "any")
+            parts = (
+                f"It returned shape {got}: expected {words}, "
+                f"{self.component.returns}.",
+                self.lookalike(got, args) or misshapen(got, shape),
+                f"The arguments were {self.describe(args)}.",
+            )
+            raise Broken(" ".join(filter(None, parts)))
+
+    def lookalike(self, got: tuple[int, ...], args: tuple) -> str:
+        """What else has the shape ``got``, or nothing."""
+        for words, shape in self.component.lookalikes.items():
+            if fits(got, tuple(shape(*args))):
+                return words
+        return ""
+
+    def require_call(self) -> None:
+        """Raises Broken if the function cannot be called as it should be."""
+        name, fn = self.component.name, self.fn
+        if not callable(fn):
+            raise Broken(
+                f"It is not a function but a {type(fn).__name__}: pass "
+                f'the function itself, `check("{name}", {name})`.'
+            )
+        if isinstance(fn, type) and issubclass(fn, nn.Module):
+            raise Broken(
+                f"It is the class {fn.__name__}: make a module of it first, "
+                f'`check("{name}", {fn.__name__}(...))`.'
+            )
+        try:
+            # A module's own call takes anything: what counts is its forward.
+            module = isinstance(fn, nn.Module)
+            signature = inspect.signature(fn.forward if module else fn)
+        except (TypeError, ValueError):
+            return  # Built-in functions do not say.
+        for args in self.component.cases().values():
+            self.require_bound(signature, args)
+
+    def require_bound(self, signature: inspect.Signature, args: tuple) -> None:
+        """Raises Broken if a function so signed does not take ``args``."""
+        try:
+            signature.bind(*args)
+        except TypeError as error:
+            called = ", ".join(self.component.parameters[: len(args)])
+            raise Broken(
+                f"It cannot be called as `{self.name}({called})`: "
+                f"{error}. Write `def {self.signature}`."
+            ) from None
+
+
+def one_tensor(fn: Guarded, result: object, args: tuple) -> Tensor:
+    """What most components return: a tensor of the right type and shape."""
+    fn.require_tensor(result, args)
+    fn.require_shape(result, args)
+    return result
+
+
+def copied(x: Any) -> Any:
+    """``x``, whose tensors share no memory with the original."""
+    if isinstance(x, Tensor):
+        return x.clone()
+    if isinstance(x, list):
+        return [copied(y) for y in x]
+    return tuple(map(copied, x)) if isinstance(x, tuple) else x
+
+
+def fits(got: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    """Whether ``got`` is ``shape``, in which None is any size."""
+    return len(got) == len(shape) and all(
+        want in (None, size) for size, want in zip(got, shape, strict=True)
+    )
+
+
+def kind(x: Tensor) -> str:
+    """``float32``, without the ``torch.`` before it."""
+    return str(x.dtype).removeprefix("torch.")
+
+
+def misshapen(got: tuple[int, ...], shape: tuple[int | None, ...]) -> str:
+    """How a wrong shape probably came about, or nothing."""
+    if None in shape:
+        return ""
+    if sorted(got) == sorted(shape):
+        return "Are two axes swapped?"
+    if [n for n in got if n > 1] == [n for n in shape if n > 1]:
+        return "An axis of size 1 is lost or left over."
+    return ""

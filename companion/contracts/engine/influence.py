@@ -1,0 +1,77 @@
+"""Who moves with whom: what a function with weights of its own can be asked.
+
+There is nothing to compare its numbers with. What remains is to change one
+position and to see which rows move.
+"""
+
+import torch
+from torch import Tensor
+
+from companion.contracts.engine.compare import Broken, draw
+from companion.contracts.engine.guard import Guarded
+
+SHARE = 1e-4
+"""Rounding moves a row by less than this share of what a change moves."""
+
+
+def reach(fn: Guarded, x: Tensor, *rest) -> Tensor:
+    """Which row moves with which position of ``x``: (batch, row, position).
+
+    Small vectors too: large ones may saturate a softmax, and a weight of 1e-9
+    would pass for none.
+    """
+    seen = torch.zeros(*x.shape[:2], x.shape[1], dtype=torch.bool)
+    for size in (1.0, 0.1):
+        seen |= moved_rows(fn, size * x, size, *rest)
+    return seen
+
+
+def moved_rows(fn: Guarded, x: Tensor, size: float, *rest) -> Tensor:
+    """``reach`` at one size of vectors."""
+    before, columns = fn.raw(x, *rest).detach(), []
+    for position in range(x.shape[1]):
+        changed = x.clone()
+        way = draw(len(x), x.shape[-1], seed=211 + position)
+        changed[:, position] += size * way
+        gap = (fn.raw(changed, *rest).detach() - before).abs()
+        # NaN stays NaN, which is no movement, and another contract's business.
+        columns.append(gap.nan_to_num(0).flatten(2).amax(-1))
+    gaps = torch.stack(columns, -1)
+    return gaps > SHARE * gaps.max()
+
+
+def require_silent(seen: Tensor, may: Tensor, how: str, why: str) -> None:
+    """Raises Broken for the first row that moves and ``may`` not."""
+    show_first(
+        seen,
+        may,
+        seen & ~may,
+        f"moves with position {{position}}, {how}. {why}",
+        why,
+    )
+
+
+def require_moved(seen: Tensor, may: Tensor, how: str, why: str) -> None:
+    """Raises Broken for the first row that does not move, though it ``may``."""
+    show_first(
+        seen,
+        may,
+        may & ~seen,
+        f"does not move with position {{position}}, {how}. {why}",
+        why,
+    )
+
+
+def show_first(
+    seen: Tensor, may: Tensor, wrong: Tensor, message: str, cause: str
+) -> None:
+    """Raises Broken at the first True of ``wrong``, with both maps."""
+    if wrong.any():
+        batch, row, position = wrong.nonzero()[0].tolist()
+        raise Broken(
+            f"Row {row} {message.format(position=position)}",
+            seen[batch].float(),
+            may[batch].float(),
+            ("row", "moves with"),
+            cause,
+        )

@@ -1,0 +1,134 @@
+"""Contracts of what has weights of its own: a module, not a function.
+
+A function's weights cannot be found, so these are tried on modules only.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from companion.contracts.engine.compare import (
+    Broken,
+    draw,
+    furthest,
+    is_float,
+    tensors_in,
+)
+from companion.contracts.engine.guard import Guarded
+
+UNUSED = (
+    "no gradient reaches it, whatever the input. Is it built and never called, "
+    "or is the path to it cut by `.detach()` or `no_grad`?"
+)
+NORM_OVER_THE_BATCH = (
+    "does a norm run over the batch (BatchNorm)? In eval mode it does not "
+    "show. LayerNorm runs over the features of one position."
+)
+
+
+def module_of(fn: Guarded) -> nn.Module | None:
+    """The module that is checked, or to which the method belongs."""
+    owner = getattr(fn.fn, "__self__", fn.fn)
+    return owner if isinstance(owner, nn.Module) else None
+
+
+@contextlib.contextmanager
+def module_kept(module: nn.Module | None) -> Iterator[None]:
+    """Puts back a module's parameters, buffers and modes, if there is one."""
+    if module is None:
+        yield
+        return
+    modes = [(part, part.training) for part in module.modules()]
+    tensors = [
+        (x, x.detach().clone())
+        for x in (*module.parameters(), *module.buffers())
+        if not is_lazy(x)
+    ]
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+        for x, before in tensors:
+            # By way of `data`, so that no graph that hangs on it complains.
+            x.data.copy_(before)
+
+
+def takes_part(fn: Guarded) -> None:
+    """Every weight of a module takes part."""
+    parameters = module_of(fn).named_parameters()
+    named = {name: p for name, p in parameters if p.requires_grad}
+    # A part may be used for some inputs only, such as one expert of many.
+    for args in fn.component.cases().values():
+        named = still(fn, args, named) if named else {}
+    if named:
+        name, *others = named
+        more = f" So it is with {len(others)} more." if others else ""
+        raise Broken(f"`{name}` takes no part: {UNUSED}{more}", cause=UNUSED)
+
+
+def still(
+    fn: Guarded, args: tuple, named: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """Those parameters that this call does not use."""
+    ends = [x for x in tensors_in(fn.raw(*args)) if x.requires_grad]
+    if not ends:
+        return named
+    upstream = [draw(*x.shape, seed=97) for x in ends]
+    found = torch.autograd.grad(
+        ends, list(named.values()), upstream, allow_unused=True
+    )
+    pairs = zip(named.items(), found, strict=True)
+    return {name: p for (name, p), got in pairs if idle(p, got)}
+
+
+def idle(parameter: Tensor, gradient: Tensor | None) -> bool:
+    """Whether a parameter was not used, or multiplied by zero."""
+    # The gradient of a bias may be 0: a key's moves all scores alike.
+    return gradient is None or (parameter.ndim > 1 and not gradient.any())
+
+
+def apart_in_training(fn: Guarded) -> None:
+    """In training mode too no sentence sees another."""
+    module = module_of(fn)
+    usual = fn.component.example
+    other = tuple(first_as_second(x) for x in usual)
+    with module_kept(module):
+        module.train()
+        before, again, after = (
+            same_draws(fn, args) for args in (usual, usual, other)
+        )
+    for one, two, moved in zip(before, again, after, strict=True):
+        # Otherwise it draws from where nobody can put it back.
+        repeatable = furthest(one, two) is None
+        if repeatable and furthest(moved[1:], one[1:]) is not None:
+            raise Broken(
+                "Only sentence 0 was changed, and in training mode sentence 1 "
+                f"moved: {NORM_OVER_THE_BATCH}",
+                moved[1],
+                one[1],
+                fn.component.axes[-2:],
+                NORM_OVER_THE_BATCH,
+            )
+
+
+def first_as_second(x: object) -> object:
+    """``x``, in which sentence 0 says what sentence 1 does."""
+    if not isinstance(x, Tensor):
+        return x
+    changed = x.clone()
+    changed[0] = x[1]
+    return changed
+
+
+def same_draws(fn: Guarded, args: tuple) -> list[Tensor]:
+    """The float results, with the same numbers for every dropout."""
+    torch.manual_seed(0)
+    return [x.detach() for x in tensors_in(fn.raw(*args)) if is_float(x)]
+
+
+OF_MODULES = (takes_part, apart_in_training)
+"""What is tried on a component that may have weights, if it is a module."""

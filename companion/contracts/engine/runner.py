@@ -1,0 +1,205 @@
+"""Tries contracts on a function that can neither hang nor leave traces."""
+
+import contextlib
+import ctypes
+import functools
+import io
+import random
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from companion.contracts.engine.blame import now_at, said_by
+from companion.contracts.engine.compare import Broken
+from companion.contracts.engine.guard import Guarded, Raised, Stop
+from companion.contracts.engine.modules import (
+    OF_MODULES,
+    module_kept,
+    module_of,
+)
+from companion.contracts.engine.universal import GATE, contracts_of
+
+SECONDS = 5.0
+"""How long all contracts of a component may take together."""
+
+WORKER = "contracts"
+"""The name of the thread a learner's function runs in."""
+
+ALONE = threading.Lock()
+"""One check at a time: what ``undisturbed`` puts back belongs to all."""
+
+
+class FirstPrint(io.TextIOBase):
+    """What the learner prints, from the first call only.
+
+    The contracts call a function dozens of times.
+    """
+
+    def __init__(self, fn: Guarded, stream: io.TextIOBase):
+        super().__init__()
+        self.fn, self.stream = fn, stream
+
+    def write(self, text: str) -> int:
+        ours = threading.current_thread().name == WORKER
+        if not (ours and self.fn.calls):
+            self.stream.write(text)
+        return len(text)
+
+
+@contextlib.contextmanager
+def undisturbed(fn: Guarded) -> Iterator[None]:
+    """Puts back what a function may change for the whole process.
+
+    A module gets back its numbers and modes, in case a call changes them. Grad
+    mode is not among it: that belongs to a thread, and a function runs in one
+    of its own. Warnings are not shown: what they warn of, contracts find.
+
+    Raises:
+        RuntimeError: the function that is being checked called ``check``.
+    """
+    if threading.current_thread().name == WORKER:
+        raise RuntimeError("a function that is being checked called check()")
+    gpus = torch.cuda.device_count() if torch.cuda.is_initialized() else 0
+    dtype, python = torch.get_default_dtype(), random.getstate()
+    threads = torch.get_num_threads()
+    numpy = np.random.get_state()
+    with (
+        ALONE,
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(FirstPrint(fn, sys.stdout)),
+        torch.random.fork_rng(range(gpus)),
+        module_kept(module_of(fn)),
+    ):
+        warnings.simplefilter("ignore")
+        torch.set_default_dtype(torch.float32)
+        # For tensors this small a second thread takes longer to wake up.
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+            torch.set_default_dtype(dtype)
+            random.setstate(python)
+            np.random.set_state(numpy)
+
+
+def contracts_for(fn: Guarded) -> dict[str, Callable]:
+    """Name -> contract, without those that only a module can break."""
+    given, module = contracts_of(fn.component), module_of(fn)
+    left_out = OF_MODULES if module is None else ()
+    return {
+        n: contract for n, contract in given.items() if contract not in left_out
+    }
+
+
+def outcomes(fn: Guarded) -> list[tuple[str, Broken | None]]:
+    """Contract by contract, what is broken; after the gate nothing more."""
+    names = list(contracts_for(fn))
+    tried: list[tuple[str, Broken | None]] = []
+    late = in_time(fn, lambda: try_all(fn, tried))
+    # A copy: a thread that could not be stopped may still write to the list.
+    found = tried[: len(names)]
+    gate_shut = len(found) <= len(GATE) and found and found[-1][1] is not None
+    if len(found) < len(names) and not gate_shut:
+        where = f"was stopped {late or ''}".rstrip()
+        message = (
+            f"It had not come back after {SECONDS:g} seconds and {where}. "
+            "Does a loop never end, or run over single numbers?"
+        )
+        found.append((names[len(found)], Broken(message)))
+    return found
+
+
+def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
+    """Appends to ``tried`` as it goes, so that what was found is kept."""
+    for name, contract in contracts_for(fn).items():
+        broken = outcome(contract, fn)
+        if broken:
+            broken.cause = named_cause(contract, fn, tried) or broken.cause
+        tried.append((name, broken))
+        if broken and contract in GATE:
+            return
+
+
+def named_cause(
+    contract: Callable, fn: Guarded, tried: list[tuple[str, Broken | None]]
+) -> str:
+    """The mistake named before, if it alone breaks ``contract`` too.
+
+    What a contract says of its own may then point at what is in order.
+    """
+    suspects = fn.component.hints
+    for cause in (broken.cause for _, broken in tried if broken):
+        if cause in suspects:
+            mistake = Guarded(fn.component, suspects[cause])
+            broken = outcome(contract, mistake)
+            # What raises is a mistake that needs other sizes.
+            follows = broken is not None and not isinstance(broken, Raised)
+            return cause if follows else ""
+    return ""
+
+
+def outcome(contract: Callable, fn: Guarded) -> Broken | None:
+    """What ``contract`` finds broken, or None."""
+    try:
+        contract(fn)
+    except Broken as broken:
+        return broken
+    except Stop:
+        raise
+    except BaseException as error:
+        # Raised while a result was looked at, say by a subclass of Tensor.
+        name, said = type(error).__name__, said_by(error)
+        return Broken(f"What it returned cannot be used: {name}: {said}")
+    return None
+
+
+@functools.cache
+def warm_up() -> None:
+    """Has torch import what a gradient needs, before any clock starts.
+
+    An import that is stopped half-way stays broken in the whole process.
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        x = torch.ones(2, requires_grad=True)
+        torch.autograd.grad(x * 1, x, torch.ones(2))
+
+
+def in_time(fn: Guarded, task: Callable[[], None]) -> str | None:
+    """Runs ``task``; if it takes too long, stops it and says where it was."""
+    # Not Thread.join: once interrupted, it takes a thread that runs for dead.
+    finished = threading.Event()
+    warm_up()
+
+    def work():
+        # Twice, since a Stop can also arrive on the way out.
+        with contextlib.suppress(Stop), contextlib.suppress(Stop):
+            try:
+                task()
+            finally:
+                finished.set()
+
+    # A daemon, so that a function stuck in C cannot keep Python from ending.
+    thread = threading.Thread(target=work, name=WORKER, daemon=True)
+    try:
+        thread.start()
+        return None if finished.wait(SECONDS) else now_at(thread)
+    finally:
+        # Also when the learner interrupts the cell.
+        fn.stopped.set()
+        stop(thread, finished)
+
+
+def stop(thread: threading.Thread, finished: threading.Event) -> None:
+    """Raises ``Stop`` in ``thread``, again while the learner's code eats it."""
+    for _ in range(50):
+        if finished.is_set():
+            return
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Stop)
+        )
+        finished.wait(0.02)

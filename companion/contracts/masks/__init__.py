@@ -1,0 +1,1 @@
+"""Components of chapter ``masks``, their contracts and known mistakes."""

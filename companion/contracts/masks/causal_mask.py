@@ -1,0 +1,114 @@
+"""Contracts of the causal mask: a position sees itself and what came before."""
+
+import torch
+from torch import Tensor
+
+from companion.contracts.attention.visibility import causal
+from companion.contracts.engine.compare import Broken, same
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.guard import Guarded, kind
+from companion.contracts.engine.universal import suspicion
+
+LENGTH = 5
+ADDED = (
+    "0 and -∞ are for libraries that add the mask to the scores. Here a mask "
+    "is boolean, True = may attend."
+)
+ONES = "Compare, or end with `.bool()`."
+
+
+def boolean(fn: Guarded, result: object, args: tuple) -> Tensor:
+    """The result, if it is a boolean tensor."""
+    if isinstance(result, Tensor) and result.dtype != torch.bool:
+        # Masks of ±∞ may hold NaN too: 0 · ∞ is a way to make one.
+        large = not ((result == 0) | (result == 1)).all()
+        raise Broken(
+            f"It returned {kind(result)}: expected bool. "
+            f"{ADDED if large else ONES}"
+        )
+    fn.require_tensor(result, args)
+    return result
+
+
+def read(fn: Guarded, result: object, args: tuple) -> Tensor:
+    """The mask (length, length), without axes of size 1 before it."""
+    mask = boolean(fn, result, args)
+    if mask.ndim > 2 and set(mask.shape[:-2]) == {1}:
+        mask = mask[(0,) * (mask.ndim - 2)]
+    fn.require_shape(mask, args)
+    return mask
+
+
+CAUSAL_MASK = Component(
+    name="causal_mask",
+    signature="causal_mask(length)",
+    returns="a boolean mask (length, length), True = may attend",
+    axes=("query", "key"),
+    shape=lambda length: (length, length),
+    dtype=torch.bool,
+    read=read,
+    oracle=causal,
+    peer="torch.tril",
+    cases=lambda: {f"for length {n}": (n,) for n in (LENGTH, 2, 7)},
+    lookalikes={
+        "Each query needs a row of its own.": lambda length: (length,),
+    },
+    suspects={
+        "It is upside down: True means may attend here, and hidden in "
+        "`nn.Transformer`.": lambda length: ~causal(length),
+        "The triangle is transposed: rows are queries, so the past is below "
+        "the diagonal, `tril`.": lambda length: causal(length).mT,
+        "The diagonal is missing: a position sees itself. Position 0 would see "
+        "nobody.": lambda length: causal(length).tril(-1),
+        "It is off by one: a position sees the next one, which it is to "
+        "predict.": lambda length: torch.ones(length, length).tril(1).bool(),
+        "It hides nothing.": lambda length: causal(length) | True,
+        "It hides everything.": lambda length: causal(length) & False,
+        "Each position sees itself only.": (
+            lambda length: torch.eye(length, dtype=torch.bool)
+        ),
+        "The triangle is mirrored: row 0 sees key 0, not the last one.": (
+            lambda length: causal(length).flip(-1)
+        ),
+    },
+)
+
+
+def require_none(fn: Guarded, wrong: Tensor, sees: str, where: str) -> None:
+    """Raises Broken at the first True of ``wrong``."""
+    if wrong.any():
+        query, key = wrong.nonzero()[0].tolist()
+        known = suspicion(fn)
+        why = known[0] if known else ""
+        place = f"Position {query} {sees} position {key}, {where}."
+        message = f"{place} {why}".rstrip()
+        raise Broken(message, fn(LENGTH), causal(LENGTH), cause=why)
+
+
+@CAUSAL_MASK.telling
+def future(fn: Guarded) -> None:
+    """No position sees its future."""
+    wrong = fn(LENGTH) & ~causal(LENGTH)
+    require_none(fn, wrong, "sees", "which is in its future")
+
+
+@CAUSAL_MASK.telling
+def itself(fn: Guarded) -> None:
+    """Every position sees itself."""
+    wrong = torch.eye(LENGTH, dtype=torch.bool) & ~fn(LENGTH)
+    require_none(fn, wrong, "does not see", "which is itself")
+
+
+@CAUSAL_MASK.telling
+def past(fn: Guarded) -> None:
+    """Every position sees its whole past."""
+    wrong = causal(LENGTH).tril(-1) & ~fn(LENGTH)
+    require_none(fn, wrong, "does not see", "which is in its past")
+
+
+@CAUSAL_MASK.contract
+def any_length(fn: Guarded) -> None:
+    """It takes any length, 1 included."""
+    for length in (1, 3, 11, 101):
+        why = f"For length {length} it is not what torch.tril gives."
+        same(fn, fn(length), causal(length), why)

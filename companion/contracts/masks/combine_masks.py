@@ -1,0 +1,241 @@
+"""Contracts of the three masks of a Transformer.
+
+The decoder looks at itself and at the source: what a query may see is what no
+reason hides. Each mask is judged as it spreads to (batch, 1, query, key).
+"""
+
+from itertools import permutations
+
+import torch
+from torch import Tensor
+
+from companion.contracts.attention.visibility import causal
+from companion.contracts.engine.compare import Broken
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.guard import Guarded
+from companion.contracts.masks.causal_mask import boolean
+from companion.contracts.masks.padding_mask import spread
+
+NAMES = ("src", "tgt", "cross")
+UPSIDE_DOWN = "It is upside down: True means may attend."
+NOTHING = "The padding is not hidden."
+PAD_UNUSED = "`pad` is not used: it is 0 here whatever was asked."
+ROWS_TOO = (
+    "The rows of padding are hidden too: such a query may see nobody. Hide "
+    "keys only; the loss leaves these rows out."
+)
+
+
+def cases() -> dict[str, tuple]:
+    """Sources and targets; 0 is a word where it is not the padding."""
+    src = torch.tensor([[5, 3, 8, 6, 0], [2, 9, 4, 0, 0]])
+    tgt = torch.tensor([[1, 7, 2, 0], [1, 4, 5, 6]])
+    # Equal lengths: what belongs to the other sentence fits in silence.
+    long = torch.tensor([[1, 7, 0, 0, 0], [1, 4, 5, 6, 0]])
+    front = torch.tensor([[7, 7, 4, 0, 2, 1], [7, 1, 8, 0, 5, 3]])
+    other = torch.tensor([[1, 0, 3, 7, 7], [2, 5, 9, 4, 7]])
+    return {
+        "for 5 source and 4 target tokens": (src, tgt, 0),
+        "for equal lengths": (src, long, 0),
+        "for another pad, before the source": (front, other, 7),
+    }
+
+
+def keys(real: Tensor, queries: Tensor) -> Tensor:
+    """(batch, 1, query, key): every query sees the real keys."""
+    return real[:, None, None, :].expand(-1, 1, queries.shape[-1], -1)
+
+
+def rows(real: Tensor, keys: Tensor) -> Tensor:
+    """(batch, 1, query, key): the real queries see every key."""
+    return real[:, None, :, None].expand(-1, 1, -1, keys.shape[-1])
+
+
+def expected(src: Tensor, tgt: Tensor, pad: int) -> dict[str, Tensor]:
+    """The three masks as they should be, spread."""
+    source, target = src != pad, tgt != pad
+    return {
+        "src": keys(source, source),
+        "tgt": keys(target, target) & causal(tgt.shape[-1]),
+        "cross": keys(source, target),
+    }
+
+
+def read(fn: Guarded, result: object, args: tuple) -> tuple[Tensor, ...]:
+    """The three masks, each spread to (batch, 1, query, key)."""
+    if not isinstance(result, tuple | list) or len(result) != 3:
+        many = isinstance(result, tuple | list)
+        what = f"{len(result)} things" if many else f"a {type(result).__name__}"
+        what = "None" if result is None else what
+        raise Broken(f"It returned {what}: expected {fn.component.returns}.")
+    shapes = [tuple(mask.shape) for mask in expected(*args).values()]
+    masks = [
+        # (query, key) falls on the right axes; what it lacks is the padding.
+        mask[None, None] if mask.shape == shape[-2:] else mask
+        for mask, shape in zip(
+            [boolean(fn, mask, args) for mask in result], shapes, strict=True
+        )
+    ]
+    return tuple(
+        spread(fn, mask, shape, f"`{name}` has", why_misshapen(masks, args, i))
+        for i, (name, mask, shape) in enumerate(
+            zip(NAMES, masks, shapes, strict=True)
+        )
+    )
+
+
+def why_misshapen(masks: list[Tensor], args: tuple, which: int) -> str:
+    """How mask ``which`` may have got a wrong shape, or nothing."""
+    shapes = [mask.shape for mask in expected(*args).values()]
+    for order in permutations(range(3)):
+        pairs = zip(order, shapes, strict=True)
+        if all(fits(masks[i], shape) for i, shape in pairs):
+            return "The masks are in another order: src, tgt, cross."
+    if masks[which].ndim < 4:
+        return (
+            "With fewer axes, batch elements are taken for heads or queries: "
+            "add axes, (batch, 1, 1, key) or (batch, 1, query, key)."
+        )
+    if NAMES[which] == "cross" and masks[which].shape[-1] == args[1].shape[-1]:
+        return "In cross-attention the keys are the source's, not the target's."
+    return ""
+
+
+def fits(mask: Tensor, shape: torch.Size) -> bool:
+    """Whether ``mask`` broadcasts to ``shape``."""
+    return mask.ndim == 4 and all(
+        size in (1, wanted)
+        for size, wanted in zip(mask.shape, shape, strict=True)
+    )
+
+
+COMBINE_MASKS = Component(
+    name="combine_masks",
+    signature="combine_masks(src_tokens, tgt_tokens, pad)",
+    returns="three boolean masks (src, tgt, cross), True = may attend",
+    axes=("query", "key"),
+    dtype=torch.bool,
+    promise="It returns three masks",
+    read=read,
+    cases=cases,
+)
+
+
+def mistaken(which: str, source: Tensor, target: Tensor) -> dict[str, Tensor]:
+    """Hint -> the mask ``which`` that the mistake makes."""
+    real, asks = (target if which == "tgt" else source), target
+    if which == "src":
+        asks = source
+    seen = keys(real, asks)
+    if which == "tgt":
+        return mistaken_target(seen, rows(real, real))
+    future = torch.ones(seen.shape[-2:], dtype=torch.bool).tril()
+    found = {
+        UPSIDE_DOWN: ~seen,
+        NOTHING: seen | True,
+        ROWS_TOO: seen & rows(asks, real),
+        "It hides the rows of padding, not the columns.": rows(asks, real),
+        "It is causal: only the target has a future to hide.": seen & future,
+    }
+    if which == "cross" and source.shape == target.shape:
+        hint = "It is made from the target: the keys are the source's."
+        found[hint] = keys(target, target)
+    return found
+
+
+def mistaken_target(seen: Tensor, asks: Tensor) -> dict[str, Tensor]:
+    """Hint -> the target's mask, from who sees real keys and who is real."""
+    past = causal(seen.shape[-1])
+    return {
+        UPSIDE_DOWN: ~(seen & past),
+        "The future is not hidden: the causal mask is missing.": seen,
+        "The padding is not hidden: the padding mask is missing.": (
+            past.expand_as(seen)
+        ),
+        "The two masks are joined by `|`: a pair must be allowed by both, "
+        "`&`.": seen | past,
+        ROWS_TOO: seen & past & asks,
+        "It hides the rows of padding, not the columns.": past & asks,
+        "The triangle is transposed: the past is below the diagonal, "
+        "`tril`.": seen & past.mT,
+        "The diagonal is missing: a position sees itself.": (
+            seen & past.tril(-1)
+        ),
+    }
+
+
+def judge(fn: Guarded, which: str, wrong, place: str) -> None:
+    """Raises Broken where ``wrong(got, expected)`` of a mask is True."""
+    for args in cases().values():
+        src, tgt, pad = args
+        got = dict(zip(NAMES, fn(*args), strict=True))[which]
+        right = expected(*args)[which]
+        found = wrong(got, right).nonzero()
+        if len(found):
+            at = tuple(found[0].tolist())
+            batch, _, query, key = at
+            known = mistaken(which, src != pad, tgt != pad)
+            known[PAD_UNUSED] = expected(src, tgt, 0)[which]
+            hints = (h for h, mask in known.items() if torch.equal(mask, got))
+            hint = next(hints, "")
+            where = f"query {query} of sentence {batch} {place} key {key}."
+            message = f"In `{which}`, {where} {hint}".rstrip()
+            cause = f"{which}: {hint}" if hint else ""
+            raise Broken(message, got, right, cause=cause, at=at)
+
+
+@COMBINE_MASKS.telling
+def source(fn: Guarded) -> None:
+    """The source's mask hides its padding, and nothing else."""
+    judge(fn, "src", lambda got, right: got & ~right, "sees the padding of")
+    judge(fn, "src", lambda got, right: ~got & right, "does not see")
+
+
+@COMBINE_MASKS.telling
+def target_future(fn: Guarded) -> None:
+    """No target token sees its future."""
+
+    def wrong(got: Tensor, right: Tensor) -> Tensor:
+        return got & ~causal(got.shape[-1])
+
+    judge(fn, "tgt", wrong, "sees the future")
+
+
+@COMBINE_MASKS.telling
+def target_padding(fn: Guarded) -> None:
+    """No target token sees padding."""
+
+    def wrong(got: Tensor, right: Tensor) -> Tensor:
+        return got & ~right & causal(got.shape[-1])
+
+    judge(fn, "tgt", wrong, "sees the padding of")
+
+
+@COMBINE_MASKS.telling
+def target_past(fn: Guarded) -> None:
+    """Every target token sees itself and its real past."""
+    judge(fn, "tgt", lambda got, right: ~got & right, "does not see")
+
+
+@COMBINE_MASKS.telling
+def cross(fn: Guarded) -> None:
+    """The cross mask hides the source's padding, and nothing else."""
+    judge(fn, "cross", lambda got, right: got & ~right, "sees the padding of")
+    judge(fn, "cross", lambda got, right: ~got & right, "does not see")
+
+
+@COMBINE_MASKS.contract
+def sentences_apart(fn: Guarded) -> None:
+    """A pair of sentences has the masks that it has alone."""
+    src, tgt, pad = next(iter(cases().values()))
+    whole = fn(src, tgt, pad)
+    for i in range(len(src)):
+        alone = fn(src[i : i + 1], tgt[i : i + 1], pad)
+        for name, one, all_ in zip(NAMES, alone, whole, strict=True):
+            if not torch.equal(one, all_[i : i + 1]):
+                raise Broken(
+                    f"Alone, sentence {i} has another `{name}` than in its "
+                    "batch: does another sentence mask it?",
+                    all_[i],
+                    one[0],
+                )

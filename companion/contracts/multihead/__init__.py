@@ -1,0 +1,1 @@
+"""Components of chapter ``multihead``, their contracts and known mistakes."""

@@ -1,0 +1,1 @@
+"""Components of chapter ``positions``, their contracts and known mistakes."""

@@ -1,0 +1,200 @@
+"""Contracts of rotary positions, RoPE, by Su et al. (2021).
+
+Which dimensions make a pair differs from library to library, and so does the
+sense of rotation. All of them turn by the same angles, and this is what is
+asked here. Sizes: 2 sentences, 3 heads, 5 positions, and width 8.
+"""
+
+import torch
+from torch import Tensor
+
+from companion.contracts.engine.compare import (
+    Broken,
+    after,
+    draw,
+    furthest,
+    number,
+    same,
+)
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.guard import Guarded
+
+SEQ, WIDTH = 5, 8
+
+
+def arguments(seed: int, *lead: int) -> tuple[Tensor, Tensor]:
+    """x and positions in no order."""
+    x = draw(*(lead or (2, 3)), SEQ, WIDTH, seed=seed)
+    return x, torch.tensor([3, 0, 11, 1, 7])
+
+
+ROPE = Component(
+    name="rope",
+    signature="rope(x, positions)",
+    returns="the rotated vectors, in the shape of `x` (..., seq, head_dim)",
+    axes=("row", "dimension"),
+    shape=lambda x, positions: x.shape,
+    cases=lambda: {
+        "for 5 positions": arguments(2),
+        # Where both are 5, positions may run along the heads unnoticed.
+        "for 5 positions and 5 heads": arguments(3, 2, SEQ),
+    },
+)
+
+
+def matrix(fn: Guarded, position: int, width: int = WIDTH) -> Tensor:
+    """What a position does to vectors, found from the unit vectors."""
+    unit = torch.eye(width).view(1, width, 1, width)
+    return fn(unit, torch.tensor([position]))[0, :, 0].detach()
+
+
+@ROPE.telling
+def by_position(fn: Guarded) -> None:
+    """A row turns by its position, not by its place."""
+    for x, positions in fn.component.cases().values():
+        alone = [
+            fn(x[..., i : i + 1, :], positions[i : i + 1]) for i in range(SEQ)
+        ]
+        why = (
+            "A row alone, with its own position, is turned otherwise: do the "
+            "angles come from `positions`, and run along the axis before the "
+            "last?"
+        )
+        same(fn, fn(x, positions), torch.cat(alone, -2), why)
+
+
+@ROPE.telling
+def linear(fn: Guarded) -> None:
+    """It turns, and adds nothing."""
+    (x, positions), (y, _) = arguments(11), arguments(13)
+    why = "f(x + y) is not f(x) + f(y): is something added to `x`?"
+    same(fn, fn(x + y, positions), fn(x, positions) + fn(y, positions), why)
+
+
+@ROPE.telling
+@after(by_position, linear)
+def nothing_at_zero(fn: Guarded) -> None:
+    """Position 0 turns nothing."""
+    x, positions = arguments(5)
+    why = "The angle of position 0 is 0: cos 0 = 1 and sin 0 = 0."
+    same(fn, fn(x, 0 * positions), x, why)
+
+
+@ROPE.telling
+@after(linear)
+def keeps_length(fn: Guarded) -> None:
+    """No vector changes its length."""
+    x, positions = arguments(7)
+    got, expected = fn(x, positions).norm(dim=-1), x.norm(dim=-1)
+    index = furthest(got, expected)
+    if index is not None:
+        raise Broken(
+            f"Position {int(positions[index[-1]])} makes {number(got[index])} "
+            f"of the length {number(expected[index])}. A pair (a, b) becomes "
+            "(a cos − b sin, a sin + b cos): do cosines, sines and the turned "
+            "copy of `x` agree on which two dimensions make a pair?",
+            got,
+            expected,
+            ("head", "row"),
+        )
+
+
+@ROPE.contract
+@after(keeps_length)
+def offset_only(fn: Guarded) -> None:
+    """A dot product depends on how far two positions are apart."""
+    (q, positions), (k, _) = arguments(17), arguments(19)
+    near = fn(q, positions) @ fn(k, positions).mT
+    far = fn(q, positions + 23) @ fn(k, positions + 23).mT
+    index = furthest(far, near)
+    if index is not None:
+        i, j = (int(positions[n]) for n in index[-2:])
+        raise Broken(
+            f"Positions {i} and {j} give the score {number(near[index])}, "
+            f"{i + 23} and {j + 23} give {number(far[index])}: is the angle "
+            "proportional to the position?",
+            far,
+            near,
+            ("query", "key"),
+        )
+
+
+SPEEDS = {
+    "It never turns.": lambda i, d: torch.zeros_like(i),
+    "All pairs turn alike: θ_i = 10000^(−2i/d).": lambda i, d: 0 * i + 1,
+    "The exponent is i/d: θ_i = 10000^(−2i/d).": (
+        lambda i, d: 10000 ** (-i / d)
+    ),
+    "The dimension 2i is taken for i: θ_i = 10000^(−2i/d).": (
+        lambda i, d: 10000 ** (-4 * i / d)
+    ),
+    "The exponent lost its sign: θ_i = 10000^(−2i/d).": (
+        lambda i, d: 10000 ** (2 * i / d)
+    ),
+    "The exponent ends at 1: θ_i = 10000^(−2i/d).": (
+        lambda i, d: 10000 ** (-i / (d / 2 - 1))
+    ),
+    "The angle is in degrees: `torch.cos` takes radians.": (
+        lambda i, d: torch.deg2rad(10000 ** (-2 * i / d))
+    ),
+}
+"""Hint -> the angles it would give, i = 0 … d/2 − 1."""
+
+
+@ROPE.contract
+@after(nothing_at_zero, offset_only)
+def speeds(fn: Guarded) -> None:
+    """The pairs turn by 10000^(−2i/d) a step."""
+    for width in (WIDTH, 4):
+        i = torch.arange(width // 2)
+        got = angles(matrix(fn, 1, width))
+        expected = 10000 ** (-2 * i / width)
+        if torch.allclose(got, expected, 0.01, 1e-6):
+            continue
+        hint = mistaken(got)
+        listed = [", ".join(map(number, x)) for x in (got, expected)]
+        raise Broken(
+            f"{hint} For d = {width} one step turns the pairs by {listed[0]}, "
+            f"expected {listed[1]}.",
+            got,
+            expected,
+            ("pair",),
+            hint,
+        )
+
+
+def mistaken(got: Tensor) -> str:
+    """Why the pairs turn by these angles."""
+    i = torch.arange(float(len(got)))
+    for hint, speed in SPEEDS.items():
+        if torch.allclose(got, angles_of(speed(i, 2 * len(i))), 0.01, 1e-6):
+            return hint
+    return "These are not the angles θ_i = 10000^(−2i/d)."
+
+
+def angles(turn: Tensor) -> Tensor:
+    """By how much a matrix turns its planes, the fastest first."""
+    values = torch.linalg.eigvals(turn.double())
+    found = values.angle().abs().sort(descending=True).values
+    return found[::2].float()  # Each plane has two, α and −α.
+
+
+def angles_of(speed: Tensor) -> Tensor:
+    """What ``angles`` finds of pairs that turn at these speeds."""
+    turns = torch.polar(torch.ones_like(speed), speed).angle().abs()
+    return turns.sort(descending=True).values
+
+
+@ROPE.contract
+@after(by_position)
+def any_leading_axes(fn: Guarded) -> None:
+    """It takes any number of axes before (seq, head_dim)."""
+    for lead in ((), (2,), (2, 3, 2)):
+        x, positions = draw(*lead, SEQ, WIDTH, seed=23), arguments(23)[1]
+        why = (
+            f"With {len(lead)} axes before (seq, head_dim) it is not what it "
+            "is block by block."
+        )
+        blocks = x.reshape(-1, 1, 1, SEQ, WIDTH)
+        each = torch.cat([fn(block, positions) for block in blocks])
+        same(fn, fn(x, positions), each.reshape(x.shape), why)

@@ -1,0 +1,1 @@
+"""Components of chapter ``rnn``, their contracts and known mistakes."""

@@ -1,0 +1,1 @@
+"""Components of chapter ``seq2seq``, their contracts and known mistakes."""

@@ -1,0 +1,1 @@
+"""Components of chapter ``training``, their contracts and known mistakes."""

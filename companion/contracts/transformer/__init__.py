@@ -1,0 +1,1 @@
+"""Components of chapter ``transformer``, their contracts and known mistakes."""

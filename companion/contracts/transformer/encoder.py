@@ -1,0 +1,252 @@
+"""Contracts of an encoder: layers of attention over vectors that have places.
+
+It gets embedded tokens with their positions added, so that it knows of no
+order itself. How many layers and heads it has, whether its norms stand before
+or after its sub-layers and how wide it is inside cannot be seen from outside.
+Sizes are 2 sentences of 5 positions, and width 12.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from companion.contracts.attention.visibility import (
+    NAN_IN_ROW,
+    causal,
+    finite_gradients,
+)
+from companion.contracts.engine.compare import (
+    Broken,
+    draw,
+    finite,
+    furthest,
+    same,
+)
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.influence import (
+    reach,
+    require_moved,
+    require_silent,
+)
+from companion.contracts.engine.modules import module_kept, module_of
+
+BATCH, SEQ, WIDTH = 2, 5, 12
+
+
+def arguments(seed: int, seq: int = SEQ) -> Tensor:
+    """Vectors near 1, in 2 sentences."""
+    return draw(BATCH, seq, WIDTH, seed=seed)
+
+
+def padding(*lengths: int) -> Tensor:
+    """(batch, 1, 1, seq): True where a sentence has a word."""
+    real = torch.arange(SEQ) < torch.tensor(lengths)[:, None]
+    return real[:, None, None]
+
+
+def backwards() -> Tensor:
+    """(batch, 1, seq, seq): sentence 0 sees its past, sentence 1 its future."""
+    return torch.stack([causal(SEQ), causal(SEQ).mT])[:, None]
+
+
+ENCODER = Component(
+    name="encoder",
+    weights=True,
+    signature="encoder(x, mask=None)",
+    returns="one vector for each position (batch, seq, d_model)",
+    axes=("row", "feature"),
+    shape=lambda x, mask=None: x.shape,
+    lookalikes={
+        "Is this one vector for a whole sentence? Each position keeps its "
+        "own.": lambda x, mask=None: (len(x), x.shape[-1]),
+        "Only the axes of batch and positions are swapped: the batch is "
+        "first.": lambda x, mask=None: (x.shape[1], len(x), x.shape[2]),
+    },
+    cases=lambda: {
+        "without a mask": (arguments(2),),
+        "with a padding mask": (arguments(3), padding(3, 4)),
+    },
+)
+
+IGNORED = "The mask is not used: without it nothing changes."
+NOT_KEPT = (
+    "Whatever attention says, a position keeps its own vector: is the residual "
+    "connection around it missing?"
+)
+NOT_EVERYWHERE = (
+    "The mask counts, but not everywhere: does every layer get it, not only "
+    "the first? Does a norm run over the positions?"
+)
+MISTAKEN = {
+    "The mask is upside down: True means may attend.": lambda may: ~may,
+    "The mask is transposed: its last axis is the key's.": (lambda may: may.mT),
+    "Every sentence gets the mask of the first.": (
+        lambda may: may[:1].expand_as(may)
+    ),
+}
+"""Hint -> who would then see whom."""
+
+
+def with_itself(mask: Tensor) -> Tensor:
+    """(batch, row, position): who moves a row of residual sums, if allowed."""
+    may = mask.expand(BATCH, 1, SEQ, SEQ)[:, 0]
+    return may | torch.eye(SEQ, dtype=torch.bool)
+
+
+def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
+    """Raises Broken unless rows move with whom ``mask`` lets them see.
+
+    Who may see somebody may see whom he sees, so layers add nobody.
+    """
+    seen, may = reach(fn, x, mask), with_itself(mask)
+    if not torch.equal(seen, may):
+        why = why_leaked(fn, x, seen, mask)
+        require_silent(seen, may, how, why)
+        require_moved(seen, may, "which the mask allows", why)
+
+
+def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
+    """The mistake that makes rows move as ``seen`` under ``mask``."""
+    if torch.equal(seen | torch.eye(SEQ, dtype=torch.bool), with_itself(mask)):
+        return NOT_KEPT
+    if furthest(fn.raw(x, torch.ones_like(mask)), fn.raw(x, mask)) is None:
+        return IGNORED
+    # One mask alone may have two explanations.
+    for hint, mistake in MISTAKEN.items():
+        if all(explains(fn, mistake, m) for m in (padding(3, 4), backwards())):
+            return hint
+    return NOT_EVERYWHERE
+
+
+def explains(fn: Guarded, mistake: Callable, mask: Tensor) -> bool:
+    """Whether rows move as if ``mistake`` had been made with the mask."""
+    other = mistake(mask.expand(BATCH, 1, SEQ, SEQ))
+    # What a row with nobody to see does differs from softmax to softmax.
+    some = other.any(-1)[:, 0]
+    seen = reach(fn, arguments(5), mask)
+    return torch.equal(seen[some], with_itself(other)[some])
+
+
+@ENCODER.telling
+def sentences_apart(fn: Guarded) -> None:
+    """No sentence sees another."""
+    x = arguments(17)
+    before, x = fn(x), x.clone()
+    x[0] += draw(SEQ, WIDTH, seed=19)
+    after = fn(x)
+    if furthest(after[1], before[1]) is not None:
+        raise Broken(
+            "Only sentence 0 was changed, and sentence 1 moved: is the batch "
+            "taken for positions, or does a norm run over it?",
+            after[1],
+            before[1],
+        )
+
+
+@ENCODER.telling
+def keeps_itself(fn: Guarded) -> None:
+    """A position keeps its own vector, whomever it looks at."""
+    only_first = torch.zeros(BATCH, 1, SEQ, SEQ, dtype=torch.bool)
+    only_first[..., 0] = True
+    seen = reach(fn, arguments(13), only_first)
+    itself = torch.eye(SEQ, dtype=torch.bool).expand_as(seen)
+    how = "though it looks at position 0 only"
+    require_moved(seen, itself, how, NOT_KEPT)
+
+
+@ENCODER.telling
+def pads(fn: Guarded) -> None:
+    """In no layer does a word see the padding of its sentence."""
+    how = "which the mask hides"
+    require_masked(fn, arguments(5), padding(3, 4), how)
+
+
+@ENCODER.telling
+def pairs(fn: Guarded) -> None:
+    """In no layer does a position see what its own row of the mask hides."""
+    how = "which the mask hides"
+    require_masked(fn, arguments(7), backwards(), how)
+
+
+@ENCODER.contract
+def everybody(fn: Guarded) -> None:
+    """Without a mask every position sees every position."""
+    seen = reach(fn, arguments(11))
+    why = "Is a mask at work that nobody gave?"
+    if torch.equal(seen, with_itself(torch.zeros(BATCH, 1, SEQ, SEQ).bool())):
+        why = "Each sees itself only: does attention run over the positions?"
+    require_moved(seen, torch.ones_like(seen), "although there is no mask", why)
+
+
+@ENCODER.contract
+def order(fn: Guarded) -> None:
+    """Reordering the positions reorders the rows."""
+    x, order = arguments(23), torch.tensor([3, 0, 4, 2, 1])
+    why = (
+        "`x` brings its positions along, and an encoder knows no order: does "
+        "it add positions again, or are heads and positions mixed up?"
+    )
+    same(fn, fn(x[:, order]), fn(x)[:, order], why)
+
+
+@ENCODER.contract
+def all_true(fn: Guarded) -> None:
+    """A mask that hides nothing changes nothing."""
+    x = arguments(31)
+    mask = torch.ones(BATCH, 1, 1, SEQ, dtype=torch.bool)
+    same(fn, fn(x, mask), fn(x), "Every entry of the mask is True.")
+
+
+@ENCODER.contract
+def as_if_absent(fn: Guarded) -> None:
+    """Hidden positions might as well not be there."""
+    x = arguments(29)
+    got = fn(x, padding(3, 3))[:, :3]
+    why = (
+        "Positions 3 and 4 are hidden from all, and still change the rows "
+        "before them."
+    )
+    same(fn, got, fn(x[:, :3]), why)
+
+
+@ENCODER.contract
+def nobody_to_see(fn: Guarded) -> None:
+    """A sentence of nothing but padding is finite."""
+    got = fn.raw(arguments(37), padding(3, 0))
+    finite(fn, got, NAN_IN_ROW, cause=NAN_IN_ROW)
+
+
+@ENCODER.contract
+def nobody_to_see_gradient(fn: Guarded) -> None:
+    """A sentence of nothing but padding has finite gradients."""
+    finite_gradients(fn, arguments(37), padding(3, 0))
+
+
+@ENCODER.contract
+def any_size(fn: Guarded) -> None:
+    """It takes sentences of any length, one at a time too."""
+    for seq in (1, 3, 11):
+        x = arguments(41, seq)
+        alone = torch.cat([fn(x[:1]), fn(x[1:])])
+        why = f"Of {seq} positions, each sentence alone gives other rows."
+        same(fn, fn(x), alone, why)
+
+
+@ENCODER.contract
+def normalised(fn: Guarded) -> None:
+    """What leaves the stack is normalised."""
+    x, times, module = arguments(43), 1000, module_of(fn)
+    with module_kept(module):
+        if module is not None:
+            # A BatchNorm normalises in this mode only. It is not one norm too
+            # few, and another contract's business.
+            module.train()
+        short, long = (fn.raw(y).detach().norm() for y in (x, times * x))
+    if long > times / 10 * short:
+        raise Broken(
+            f"Vectors {times} times as long came in, and {long / short:.0f} "
+            "times as long they left: a sum leaves as it is. Where norms come "
+            "first (pre-LN), one more norm stands after the last layer."
+        )

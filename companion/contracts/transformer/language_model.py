@@ -1,0 +1,247 @@
+"""Contracts of a language model: logits for the next token, from the past.
+
+Row i of the logits is for the token after position i, so it may know the
+tokens 0 … i. A Transformer's decoder, an LSTM, a convolution over the past:
+what is inside cannot be seen. Many sentences are tried, since in one an
+attention may look at a single token.
+"""
+
+import torch
+from torch import Tensor
+
+from companion.contracts.attention.visibility import causal
+from companion.contracts.engine.compare import Broken, same, seeded
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.guard import Guarded
+
+BATCH, SEQ, WORDS = 32, 5, 10
+SHARE = 1e-5
+"""Rounding moves a row by less than this share of what its own token does.
+
+Small, since with weights as small as GPT's the order counts for 1e-4 only.
+"""
+
+
+def sentences(seed: int, batch: int = 2, seq: int = SEQ) -> Tensor:
+    """Tokens 1 … 9."""
+    generator = seeded(seed)
+    return torch.randint(1, WORDS, (batch, seq), generator=generator)
+
+
+def replaced(tokens: Tensor, position: int | slice) -> Tensor:
+    """``tokens``, with other ones of 1 … 9 at ``position``."""
+    other, words = tokens.clone(), WORDS - 1
+    steps = 1 + torch.arange(len(tokens)) % (words - 1)
+    moved = (tokens.T - 1 + steps).T % words + 1
+    other[:, position] = moved[:, position]
+    return other
+
+
+def gaps(one: Tensor, other: Tensor) -> Tensor:
+    """How far each row of logits moved, in any sentence: (row,)."""
+    # NaN stays NaN, which is no movement, and another contract's business.
+    return (one - other).detach().abs().nan_to_num(0).amax((0, -1))
+
+
+def token_reach(fn: Guarded, args: tuple, which: int = 0) -> Tensor:
+    """Which row moves with which token of an argument: (row, position).
+
+    In the sentence, and with the other token, that moves it most.
+    """
+    before, columns = fn.raw(*args), []
+    for position in range(args[which].shape[-1]):
+        changed = list(args)
+        changed[which] = replaced(args[which], position)
+        columns.append(gaps(fn.raw(*changed), before))
+    moved = torch.stack(columns, -1)
+    return moved > SHARE * moved.max()
+
+
+def whole_gap(fn: Guarded, args: tuple, which: int) -> Tensor:
+    """How far a row moves at most, if every token of an argument changes."""
+    changed = list(args)
+    changed[which] = replaced(args[which], slice(None))
+    return gaps(fn.raw(*changed), fn.raw(*args)).max()
+
+
+def read_logits(fn: Guarded, result: object, args: tuple) -> Tensor:
+    """Logits for the ids 0 … 9 at least, one row a token of the last input."""
+    fn.require_tensor(result, args)
+    fn.require_shape(result, args)
+    if result.shape[-1] < WORDS:
+        raise Broken(
+            f"It returned {result.shape[-1]} logits for each position: the "
+            f"ids go up to {WORDS - 1}, so that there are {WORDS} at least."
+        )
+    return result
+
+
+LANGUAGE_MODEL = Component(
+    name="language_model",
+    weights=True,
+    signature="language_model(tokens)",
+    returns="logits (batch, seq, vocab)",
+    axes=("position", "logit"),
+    shape=lambda tokens: (*tokens.shape, None),
+    dtype=torch.float32,
+    read=read_logits,
+    cases=lambda: {"for two sentences": (sentences(2),)},
+    lookalikes={
+        "Only the last position has logits: each one predicts its next "
+        "token.": lambda tokens: (len(tokens), None),
+        "Are positions and batch swapped, or positions and vocabulary?": (
+            lambda tokens: (tokens.shape[1], len(tokens), None)
+        ),
+        "The vocabulary comes last: `cross_entropy` wants it second, and gets "
+        "`logits.transpose(1, 2)`.": lambda tokens: (
+            len(tokens),
+            None,
+            tokens.shape[1],
+        ),
+    },
+)
+
+NO_MASK = (
+    "Every row sees all tokens: is the causal mask missing, if only in one "
+    "layer?"
+)
+NEXT = (
+    "The mask is off by one: a row sees the very token that it is to predict."
+)
+TURNED = "The past is hidden and the future seen: is the mask upside down?"
+LEAKING = "Does every layer get the causal mask?"
+SHIFTED = (
+    "The row does not know the token at its own position: is the input "
+    "shifted twice, or the diagonal hidden?"
+)
+NO_CONTEXT = "Each row knows its own token only: does nothing look back?"
+NO_ORDER = (
+    "Tokens 0 and 1 changed places, and the last row did not notice: are "
+    "positions added?"
+)
+
+
+def who(seen: Tensor) -> dict[str, Tensor]:
+    """Hint -> who moves with whom after the mistake."""
+    past = causal(len(seen))
+    return {
+        NO_MASK: past | True,
+        TURNED: past.mT,
+        SHIFTED: past.tril(-1),
+        NO_CONTEXT: past & past.mT,
+    }
+
+
+def why(seen: Tensor, otherwise: str) -> str:
+    """The mistake after which rows move as ``seen``."""
+    # Off by one in each layer, a row sees as far ahead as there are layers.
+    ahead = (torch.ones_like(seen).tril(k) for k in range(1, len(seen) - 1))
+    if any(torch.equal(seen, mask) for mask in ahead):
+        return NEXT
+    hints = (h for h, other in who(seen).items() if torch.equal(other, seen))
+    return next(hints, otherwise)
+
+
+def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
+    """Raises Broken for a row of logits that knows its future."""
+    seen = token_reach(fn, args, which)
+    leaks = seen & ~causal(len(seen))
+    if leaks.any():
+        row, position = leaks.nonzero()[0].tolist()
+        hint = why(seen, LEAKING)
+        raise Broken(
+            f"The logits of position {row} move with {what} {position}, which "
+            f"is in their future. {hint}",
+            *drawn(seen),
+            hint,
+        )
+
+
+def require_past(fn: Guarded, args: tuple, which: int, what: str) -> None:
+    """Raises Broken for a row of logits that does not know its past."""
+    seen = token_reach(fn, args, which)
+    deaf = causal(len(seen)) & ~seen
+    if deaf.any():
+        row, position = deaf.nonzero()[-1].tolist()
+        hint = why(seen, "")
+        raise Broken(
+            f"The logits of position {row} do not move with {what} {position}, "
+            f"whatever it is. {hint}".rstrip(),
+            *drawn(seen),
+            hint,
+        )
+
+
+def drawn(seen: Tensor) -> tuple:
+    """Who moves with whom, and who may: what ``Broken`` is to show."""
+    return seen.float(), causal(len(seen)).float(), ("row", "moves with")
+
+
+def require_order(fn: Guarded, args: tuple, which: int, hint: str) -> None:
+    """Raises Broken if it does not matter which of two tokens comes first."""
+    swapped = list(args)
+    swapped[which] = args[which].clone()
+    swapped[which][:, :2] = args[which][:, :2].flip(1)
+    moved = gaps(fn.raw(*swapped), fn.raw(*args))[-1]
+    if moved <= SHARE * whole_gap(fn, args, which):
+        raise Broken(hint)
+
+
+@LANGUAGE_MODEL.telling
+def sentences_apart(fn: Guarded) -> None:
+    """A sentence has the logits that it has alone."""
+    tokens = sentences(13, 3)
+    alone = torch.cat([fn(one[None]) for one in tokens])
+    says = (
+        "In a batch a sentence has other logits than alone: do sentences see "
+        "each other, or are positions counted along the batch?"
+    )
+    same(fn, fn(tokens), alone, says)
+
+
+@LANGUAGE_MODEL.telling
+def future(fn: Guarded) -> None:
+    """No logit knows a token of its future."""
+    require_causal(fn, (sentences(3, BATCH),), 0, "token")
+
+
+@LANGUAGE_MODEL.contract
+def past(fn: Guarded) -> None:
+    """Every token of the past can move a logit."""
+    require_past(fn, (sentences(5, BATCH),), 0, "token")
+
+
+@LANGUAGE_MODEL.contract
+def order(fn: Guarded) -> None:
+    """The order of the past counts."""
+    require_order(fn, (sentences(7, BATCH),), 0, NO_ORDER)
+
+
+@LANGUAGE_MODEL.contract
+def prefix(fn: Guarded) -> None:
+    """The logits of a beginning are those of the whole."""
+    tokens = sentences(11)
+    whole = fn(tokens)
+    for seq in (1, 2, 4):
+        says = (
+            f"The first {seq} tokens alone have other logits than within 5: "
+            "does the length, or the end, count?"
+        )
+        same(fn, fn(tokens[:, :seq]), whole[:, :seq], says)
+
+
+@LANGUAGE_MODEL.contract
+def logits(fn: Guarded) -> None:
+    """It returns logits, not probabilities."""
+    require_logits(fn(sentences(17, BATCH)))
+
+
+def require_logits(got: Tensor) -> None:
+    """Raises Broken if every row is positive and sums to 1."""
+    sums = got.sum(-1)
+    if (got >= 0).all() and torch.allclose(sums, torch.ones_like(sums)):
+        raise Broken(
+            "Every row is positive and sums to 1: leave the softmax to "
+            "`cross_entropy`, which has one of its own.",
+            got,
+        )

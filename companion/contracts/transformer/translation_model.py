@@ -1,0 +1,205 @@
+"""Contracts of an encoder–decoder: logits of the target, given the source.
+
+Row i of the logits is for the target token after position i, and may know the
+target tokens 0 … i and all of the source, padding excepted. What is inside
+cannot be seen. Sources have 5 tokens, and targets 4.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from companion.contracts.engine.compare import Broken, same
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.guard import Guarded
+from companion.contracts.transformer.language_model import (
+    BATCH,
+    SHARE,
+    gaps,
+    read_logits,
+    require_causal,
+    require_logits,
+    require_order,
+    require_past,
+    sentences,
+    token_reach,
+    whole_gap,
+)
+
+SRC, TGT, PAD = 5, 4, 0
+UNUSED = "The source is not used at all: is there attention to the memory?"
+CAUSAL = (
+    "The causal mask is used for the source too: the source is all known "
+    "before the first target token is."
+)
+ONE_TOKEN = "Only one token of the source arrives: attend to all of the memory."
+PADDED = (
+    "Do the encoder and the attention to the memory both get the mask of the "
+    "source's padding?"
+)
+SOURCE_ORDER = (
+    "Source tokens 0 and 1 changed places, and the last row did not notice: "
+    "are positions added to the source?"
+)
+TARGET_ORDER = (
+    "Target tokens 0 and 1 changed places, and the last row did not notice: "
+    "are positions added to the target?"
+)
+
+
+def pairs(seed: int, batch: int = 2) -> tuple[Tensor, Tensor]:
+    """Sources and targets of the tokens 1 … 9, without padding."""
+    return sentences(seed, batch, SRC), sentences(seed + 1, batch, TGT)
+
+
+TRANSLATION_MODEL = Component(
+    name="translation_model",
+    weights=True,
+    signature="translation_model(src, tgt)",
+    returns="logits (batch, tgt, vocab)",
+    axes=("position", "logit"),
+    shape=lambda src, tgt: (*tgt.shape, None),
+    dtype=torch.float32,
+    read=read_logits,
+    cases=lambda: {"for two pairs": pairs(2)},
+    lookalikes={
+        "There is one row for each source token: are source and target "
+        "swapped, or queries and memory?": lambda src, tgt: (*src.shape, None),
+        "Only the last position has logits: each one predicts its next "
+        "token.": lambda src, tgt: (len(tgt), None),
+        "Is the batch not first?": lambda src, tgt: (
+            tgt.shape[1],
+            len(tgt),
+            None,
+        ),
+        "The vocabulary comes last: `cross_entropy` wants it second, and gets "
+        "`logits.transpose(1, 2)`.": lambda src, tgt: (
+            len(tgt),
+            None,
+            tgt.shape[1],
+        ),
+    },
+)
+
+
+@TRANSLATION_MODEL.telling
+def sentences_apart(fn: Guarded) -> None:
+    """A pair has the logits that it has alone."""
+    src, tgt = pairs(31, 3)
+    alone = [fn(src[i : i + 1], tgt[i : i + 1]) for i in range(3)]
+    why = (
+        "In a batch a pair has other logits than alone: do sentences see each "
+        "other, or are positions counted along the batch?"
+    )
+    same(fn, fn(src, tgt), torch.cat(alone), why)
+
+
+@TRANSLATION_MODEL.telling
+def future(fn: Guarded) -> None:
+    """No logit knows a target token of its future."""
+    require_causal(fn, pairs(3, BATCH), 1, "target token")
+
+
+@TRANSLATION_MODEL.telling
+def source(fn: Guarded) -> None:
+    """Every source token can move every logit."""
+    seen = token_reach(fn, pairs(5, BATCH), 0)
+    deaf = ~seen
+    if deaf.any():
+        row, position = deaf.nonzero()[0].tolist()
+        hint = why_deaf(seen)
+        raise Broken(
+            f"The logits of position {row} do not move with source token "
+            f"{position}, whatever it is. {hint}".rstrip(),
+            seen.float(),
+            torch.ones_like(seen).float(),
+            ("row", "moves with"),
+            hint,
+        )
+
+
+def why_deaf(seen: Tensor) -> str:
+    """How rows come to move with some source tokens only, or nothing."""
+    if not seen.any():
+        return UNUSED
+    if torch.equal(seen, torch.ones_like(seen).tril()):
+        return CAUSAL
+    return ONE_TOKEN if seen.any(0).sum() == 1 else ""
+
+
+@TRANSLATION_MODEL.contract
+def past(fn: Guarded) -> None:
+    """Every target token of the past can move a logit."""
+    require_past(fn, pairs(7, BATCH), 1, "target token")
+
+
+@TRANSLATION_MODEL.contract
+def source_order(fn: Guarded) -> None:
+    """The order of the source counts."""
+    require_order(fn, pairs(11, BATCH), 0, SOURCE_ORDER)
+
+
+@TRANSLATION_MODEL.contract
+def target_order(fn: Guarded) -> None:
+    """The order of the target's past counts."""
+    require_order(fn, pairs(13, BATCH), 1, TARGET_ORDER)
+
+
+@TRANSLATION_MODEL.contract
+def source_padding(fn: Guarded) -> None:
+    """Padding behind the source changes nothing."""
+    src, tgt = pairs(17, BATCH)
+    longer = F.pad(src, (0, 2), value=PAD)
+    moved = gaps(fn(longer, tgt), fn(src, tgt))
+    # Of another length the same sums round otherwise.
+    if moved.max() > 100 * SHARE * whole_gap(fn, (src, tgt), 0):
+        row = int(moved.argmax())
+        raise Broken(
+            f"Two tokens of padding (id {PAD}) behind the source move the "
+            f"logits of position {row}, by up to {moved[row]:.2g}. {PADDED}",
+            cause=PADDED,
+        )
+
+
+@TRANSLATION_MODEL.contract
+def unequal_sources(fn: Guarded) -> None:
+    """A short source beside a long one has the logits that it has alone."""
+    src, tgt = pairs(19)
+    short = src.clone()
+    short[0, 2:] = PAD
+    alone = fn(src[:1, :2], tgt[:1])
+    same(
+        fn,
+        fn(short, tgt)[:1],
+        alone,
+        f"Its padding, or the other sentence, counts. {PADDED}",
+        cause=PADDED,
+    )
+
+
+@TRANSLATION_MODEL.contract
+def target_padding(fn: Guarded) -> None:
+    """Padding behind the target changes no row before it."""
+    src, tgt = pairs(23)
+    got = fn(src, F.pad(tgt, (0, 3), value=PAD))[:, :TGT]
+    why = "Three tokens of padding (id 0) behind the target move earlier rows."
+    same(fn, got, fn(src, tgt), why)
+
+
+@TRANSLATION_MODEL.contract
+def prefix(fn: Guarded) -> None:
+    """The logits of a target's beginning are those of the whole."""
+    src, tgt = pairs(29)
+    whole = fn(src, tgt)
+    for seq in range(1, TGT):
+        why = (
+            f"The first {seq} target tokens alone have other logits than "
+            f"within {TGT}, so serial decoding would not say the same."
+        )
+        same(fn, fn(src, tgt[:, :seq]), whole[:, :seq], why)
+
+
+@TRANSLATION_MODEL.contract
+def logits(fn: Guarded) -> None:
+    """It returns logits, not probabilities."""
+    require_logits(fn(*pairs(37, BATCH)))

@@ -1,0 +1,1 @@
+"""Components of chapter ``variants``, their contracts and known mistakes."""

@@ -1,0 +1,428 @@
+"""Components with weights of their own: modules, and what they may return."""
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from right import RIGHT, built
+from right.blocks import network
+from right.multihead import Heads
+from told import told
+from torch import nn
+from wrong.multihead import transposed_mask
+
+from companion import blocks, multihead, positions
+from companion.contracts import COMPONENTS, check
+from companion.contracts.engine.compare import Broken, draw
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.guard import Guarded, one_tensor
+from companion.contracts.engine.runner import outcomes
+from companion.contracts.engine.universal import contracts_of
+from companion.zoo.heads import viewed_straight
+from companion.zoo.multihead import (
+    MultipliedAfterwards,
+    SoftmaxOverTheQueries,
+    SplitByViewAlone,
+)
+from companion.zoo.networks import ConvolutionOfWidthThree
+from companion.zoo.positions import indexed_by_the_batch
+from companion.zoo.rotations import turned_by_place
+
+OWN = [
+    ("split_heads", multihead.split_heads),
+    ("multihead", built(lambda: multihead.MultiHeadAttention(12, 3))),
+    (
+        "multihead",
+        built(
+            lambda: multihead.MultiHeadAttention(
+                12, 5, head_dim=7, v_head_dim=11
+            )
+        ),
+    ),
+    ("sinusoidal", positions.sinusoidal),
+    ("add_positions", positions.SinusoidalPositions(12)),
+    ("add_positions", built(lambda: positions.LearnedPositions(13, 12))),
+    ("rope", positions.rotate),
+    ("rope", positions.rotate_complex),
+    ("layer_norm", blocks.layer_norm),
+    ("feed_forward", built(lambda: blocks.FeedForward(12, 31))),
+]
+
+
+@pytest.mark.parametrize(("component", "fn"), OWN)
+def test_the_package_keeps_its_own_contracts(component, fn):
+    report = check(component, fn)
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("std", [0.02, 0.2, 2.0])
+@pytest.mark.parametrize("num_heads", [1, 3, 12])
+def test_weights_of_any_size_raise_no_false_alarm(std, num_heads):
+    """Scores near 0, and scores that leave all the weight on one key."""
+    for seed in range(3):
+        attention = built(lambda: Heads(num_heads), seed)
+        feed_forward = built(lambda: network(nn.ReLU()), seed)
+        for module in (attention, feed_forward):
+            for parameter in module.parameters():
+                nn.init.normal_(parameter, 0, std)
+        for component, module in (
+            ("multihead", attention),
+            ("feed_forward", feed_forward),
+        ):
+            report = check(component, module)
+            assert report.passed, str(report)
+
+
+def test_rounding_is_not_taken_for_a_leak():
+    """Every position adds to a sum which is then taken away again."""
+    right = RIGHT["feed_forward"][0]
+
+    def roundabout(x):
+        total = x.sum(1, keepdim=True)
+        return right((x + total) - total)
+
+    x = draw(2, 5, 12, seed=7)
+    other = torch.cat([x[:, :4], 3 * x[:, 4:]], 1)
+    assert not torch.equal(roundabout(x)[:, 0], roundabout(other)[:, 0])
+    report = check("feed_forward", roundabout)
+    assert report.passed, str(report)
+
+
+def test_pytorchs_module_without_weights_needs_a_mask_turned_round_only():
+    inner = built(lambda: nn.MultiheadAttention(12, 3, batch_first=True))
+
+    def attend(x, mask=None):
+        if mask is not None:
+            batch, seq, _ = x.shape
+            hidden = ~mask.expand(batch, 3, seq, seq)
+            mask = hidden.reshape(-1, seq, seq)
+        return inner(x, x, x, attn_mask=mask, need_weights=False)[0]
+
+    report = check("multihead", attend)
+    assert report.passed, str(report)
+
+
+# What follows from a mistake is told with it
+
+
+@pytest.mark.parametrize(
+    ("component", "fn", "named", "failures"),
+    [
+        ("split_heads", viewed_straight, "A `view` straight", 3),
+        ("multihead", built(SplitByViewAlone), "Attention knows no order", 6),
+        ("add_positions", indexed_by_the_batch, "indexed by the batch", 3),
+        ("rope", turned_by_place, "do the angles come from `positions`", 3),
+        (
+            "feed_forward",
+            built(ConvolutionOfWidthThree),
+            "a convolution run over",
+            3,
+        ),
+    ],
+)
+def test_what_a_mistake_brings_about_is_told_with_it(
+    component, fn, named, failures
+):
+    report = check(component, fn)
+    assert len(report.failures) == failures
+    (group,) = report.grouped()
+    assert named in group[0].message
+
+
+@pytest.mark.parametrize(
+    ("component", "fn", "held"),
+    [
+        ("split_heads", viewed_straight, "One head is the whole vector"),
+        ("feed_forward", built(ConvolutionOfWidthThree), "It is not linear"),
+        (
+            "multihead",
+            transposed_mask,
+            "A mask that hides nothing changes nothing",
+        ),
+    ],
+)
+def test_what_holds_in_spite_of_a_mistake_is_not_said_to_fail(
+    component, fn, held
+):
+    assert held in check(component, fn).held
+
+
+@pytest.mark.parametrize(
+    ("fn", "named"),
+    [
+        (
+            built(MultipliedAfterwards),
+            "multiplies the weights after the softmax",
+        ),
+        (built(SoftmaxOverTheQueries), "before the softmax over the keys"),
+        (transposed_mask, "The mask is transposed"),
+    ],
+)
+def test_a_wrong_mask_has_one_name_under_every_mask(fn, named):
+    (group,) = check("multihead", fn).grouped()
+    contracts = [failure.contract for failure in group]
+    assert named in group[0].message
+    assert "With a causal mask no row sees its future" in contracts
+    assert "No row sees the padding of its own sentence" in contracts
+
+
+def test_what_is_compared_with_no_pytorch_does_not_say_so():
+    names = {
+        component.name: [n for n in contracts_of(component) if "agrees" in n]
+        for component in COMPONENTS.values()
+    }
+    assert names["padding_mask"] == ["It agrees with tokens != pad"]
+    assert names["sinusoidal"] == ["It agrees with the formula"]
+    assert names["split_heads"] == ["It agrees with PyTorch"]
+    assert names["rope"] == []
+
+
+def test_a_large_bias_is_not_taken_for_a_norm():
+    """Alike and of mean square 1, because they hardly move at all."""
+    bias = F.layer_norm(draw(12, seed=3), (12,))
+    right = RIGHT["feed_forward"][0]
+    report = check("feed_forward", lambda x: bias + 1e-4 * right(x))
+    assert "The vectors it returns have sizes of their own" in report.held
+
+
+def test_the_row_whose_gradient_is_nan_is_a_row_and_not_a_sentence():
+    def attend(x, mask=None):
+        """Only the query has a gradient."""
+        scores = x @ x.detach().mT
+        if mask is not None:
+            mask = mask[:, 0] if mask.ndim == 4 else mask
+            scores = scores + torch.zeros(()).masked_fill(~mask, -torch.inf)
+        return scores.softmax(-1).nan_to_num(0) @ x.detach()
+
+    report = check("multihead", attend)
+    assert "The gradient of `x` is NaN in row 1." in str(report)
+
+
+# What a module is told
+
+
+@pytest.mark.parametrize(
+    "component", ["split_heads", "multihead", "add_positions", "rope"]
+)
+def test_a_stub_is_told_what_to_write(component):
+    def stub(*args):
+        raise NotImplementedError
+
+    message = told(component, stub)
+    signature = COMPONENTS[component].signature.partition("(")[2]
+    assert message.startswith("Nothing is written here yet. Write `def stub(")
+    assert signature in message
+
+
+def test_a_class_is_told_to_be_made_a_module_first():
+    message = told("feed_forward", nn.Linear)
+    assert message == (
+        "It is the class Linear: make a module of it first, "
+        '`check("feed_forward", Linear(...))`.'
+    )
+
+
+def test_a_module_with_other_arguments_is_told_how_it_is_called():
+    message = told("multihead", nn.MultiheadAttention(12, 3))
+    assert "It cannot be called as `multihead(x)`" in message
+    assert message.endswith("Write `def multihead(x, mask=None)`.")
+
+
+class Dropping(nn.Module):
+    """PyTorch's own attention, which drops out weights while it trains."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.MultiheadAttention(12, 3, 0.2, batch_first=True)
+
+    def forward(self, x, mask=None):
+        return self.inner(x, x, x, need_weights=False)[0]
+
+
+def by_function(x, mask=None):
+    one = x.unsqueeze(1)
+    return F.scaled_dot_product_attention(one, one, one, dropout_p=0.2)[:, 0]
+
+
+@pytest.mark.parametrize("make", [Dropping, lambda: by_function])
+def test_dropout_inside_attention_is_named(make):
+    assert "dropout is on" in told("multihead", built(make))
+
+
+def test_dropout_in_training_mode_is_named_and_evaluation_mode_passes():
+    module = built(lambda: network(nn.Sequential(nn.ReLU(), nn.Dropout(0.3))))
+    assert "dropout is on" in told("feed_forward", module)
+    assert check("feed_forward", module.eval()).passed
+
+
+def test_a_dropout_that_is_off_is_not_blamed_for_what_a_function_keeps():
+    inner = built(lambda: network(nn.Dropout(0.3))).eval()
+    calls = itertools.count()
+    message = told("feed_forward", lambda x: inner(x) + next(calls))
+    assert "dropout" not in message
+
+
+def test_other_random_numbers_are_not_called_dropout():
+    right = RIGHT["feed_forward"][0]
+    message = told("feed_forward", lambda x: right(x) + torch.rand(()))
+    assert "does it draw" in message
+    assert "dropout" not in message
+
+
+def test_a_module_elsewhere_is_told_that_contracts_run_on_the_cpu():
+    def elsewhere(x):
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but got two"
+        )
+
+    assert "move the module there with `.cpu()`" in told(
+        "feed_forward", elsewhere
+    )
+
+
+def test_the_way_a_module_is_shown_need_not_be_its_call():
+    module = built(lambda: Heads(3))
+    assert check("multihead", module.forward).passed
+
+
+# What is put back
+
+
+class Meddling(nn.Module):
+    """Changes its numbers, its buffers and its mode whenever it is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = network(nn.ReLU())
+        self.calls = nn.Buffer(torch.zeros(()))
+
+    def forward(self, x):
+        result = self.inner(x)
+        self.eval()
+        with torch.no_grad():
+            self.calls += 1
+            self.inner[0].weight *= 2
+        return result
+
+
+@pytest.mark.parametrize("part", ["__call__", "forward"])
+def test_a_module_gets_back_its_numbers_buffers_and_mode(part):
+    module = built(Meddling)
+    before = {k: v.clone() for k, v in module.state_dict().items()}
+    check("feed_forward", getattr(module, part))
+    assert module.training
+    assert module.inner.training
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_a_check_between_forward_and_backward_spoils_nothing():
+    module = built(lambda: network(nn.ReLU()))
+    loss = module(draw(2, 3, 12, seed=1)).sum()
+    assert check("feed_forward", module).passed
+    loss.backward()
+    assert module[0].weight.grad is not None
+
+
+def test_gradients_of_the_weights_stay_what_they_were():
+    module = built(lambda: network(nn.ReLU()))
+    assert check("feed_forward", module).passed
+    assert all(parameter.grad is None for parameter in module.parameters())
+
+
+# What else a component may take and return
+
+
+def component(**others):
+    """One that takes a number, and returns what it says."""
+    words = {
+        "name": "thing",
+        "signature": "thing(n)",
+        "returns": "something",
+        "cases": lambda: {"as it is": (3,)},
+    }
+    return Component(**{**words, **others})
+
+
+def message_of(component, fn):
+    found = [broken for _, broken in outcomes(Guarded(component, fn)) if broken]
+    return found[0].message if found else ""
+
+
+def test_what_a_component_lacks_is_not_asked_for():
+    names = list(contracts_of(component(promise="It returns a number")))
+    assert names == [
+        "It returns a number",
+        "The same inputs give the same output",
+    ]
+
+
+def test_a_component_may_return_a_plain_number():
+    def read(fn, result, args):
+        if not isinstance(result, int):
+            raise Broken("It is not a number.")
+        return result
+
+    counts = component(read=read)
+    state = iter(range(10))
+    assert message_of(counts, lambda n: n + 1) == ""
+    assert message_of(counts, str) == "It is not a number."
+    assert message_of(counts, lambda n: next(state)) == (
+        "The second call differs: does it draw, or keep something? It returned "
+        "1, and then 2."
+    )
+
+
+def test_a_component_may_return_several_tensors_each_of_them_finite():
+    pairs = component(read=lambda fn, result, args: result)
+    nan = torch.tensor([[1.0, torch.nan]])
+    assert message_of(pairs, lambda n: [torch.ones(1, 2)] * n) == ""
+    assert message_of(pairs, lambda n: (torch.ones(1, 2), nan)) == (
+        "Row 0, feature 1 is NaN. The arguments were n 3."
+    )
+
+
+def test_a_component_may_return_booleans():
+    masks = component(shape=lambda n: (n, n), dtype=torch.bool, read=one_tensor)
+    assert message_of(masks, lambda n: torch.eye(n).bool()) == ""
+    assert message_of(masks, torch.eye) == (
+        "It returned float32: expected bool."
+    )
+    state = itertools.cycle([True, False])
+
+    def changing(n):
+        return torch.full((n, n), next(state))
+
+    assert "yours is False, expected True" in message_of(masks, changing)
+
+
+def test_a_size_may_be_left_open():
+    logits = component(shape=lambda n: (n, None), dtype=torch.float32)
+    assert message_of(logits, lambda n: torch.ones(n, 7)) == ""
+    assert message_of(logits, lambda n: torch.ones(7, n)).startswith(
+        "It returned shape (7, 3): expected (3, any), something."
+    )
+
+
+def test_a_component_may_turn_what_it_is_given_into_a_function():
+    constants = component(
+        adapt=lambda given: lambda n: given,
+        read=lambda fn, result, args: result,
+    )
+    guarded = Guarded(constants, 41)
+    assert guarded.given == 41
+    assert guarded(3) == 41
+
+
+def test_a_kink_within_a_step_is_no_wrong_gradient():
+    """A ReLU has no slope at 0, and a step of 0.01 often meets one."""
+    x = draw(2, 5, 12, seed=3)
+    kinked = component(
+        signature="thing(x)", cases=lambda: {"": (x,)}, shape=lambda x: x.shape
+    )
+    # Each bends within 0.001 to 0.005 of where it is asked.
+    fn = built(lambda: nn.Linear(12, 12))
+    bend = (fn(x) + 0.0005).detach()
+    assert message_of(kinked, lambda x: 30 * (fn(x) - bend).relu()) == ""
+    assert message_of(kinked, lambda x: 30 * fn(x.detach() + 0 * x)) != ""

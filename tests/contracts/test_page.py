@@ -1,0 +1,157 @@
+"""What a report looks like: text, and a page that is well formed."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+import torch
+from contracts.known import KEYS, report_on
+from right.attention import attention_by_matmul
+
+from companion.contracts import COMPONENTS, check
+from companion.contracts.engine.matrices import side_by_side
+
+pytestmark = pytest.mark.once
+
+VOID = {"br", "meta"}
+
+
+def unscaled(q, k, v, mask=None):
+    return attention_by_matmul(q * k.shape[-1] ** 0.5, k, v, mask)
+
+
+def page(report):
+    return report._repr_mimebundle_()["text/html"]
+
+
+class Reader(HTMLParser):
+    """Refuses what is not closed, and keeps the cells of each table."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.tables, self.words = [], [], []
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "table":
+            self.tables.append([])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] == ["td"]:
+            self.tables[-1].append(data)
+        if "style" not in self.open:
+            self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def failing():
+    return check("attention", unscaled)
+
+
+def test_the_page_draws_both_tensors_beside_the_message(failing):
+    failure = failing.failures[0]
+    yours, expected = Reader(page(failing)).tables[:2]
+    for cells, tensor in ((yours, failure.got), (expected, failure.expected)):
+        shown = [float(cell.replace("−", "-")) for cell in cells]
+        block = tensor[0].flatten()
+        torch.testing.assert_close(
+            torch.tensor(shown), block, atol=0.0051, rtol=0
+        )
+
+
+def test_the_outlined_number_is_the_one_in_the_message(failing):
+    message = failing.failures[0].message
+    assert "At batch 0, row 2, feature 5 yours is -1.006" in message
+    assert '<td class="minus off" style="--heat:45%">−1.01</td>' in page(
+        failing
+    )
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_every_page_says_what_the_text_says_and_points_at_what_differs(
+    component,
+):
+    for key in (k for k in KEYS if k.startswith(f"{component}/")):
+        report = report_on(key)
+        words = " ".join("".join(Reader(page(report)).words).split())
+        for failures in report.grouped():
+            assert failures[0].contract in words
+            message = failures[0].message.replace("`", "")
+            assert " ".join(message.split()) in words, key
+        for failure in report.failures:
+            if failure.at:
+                got, expected = failure.got, failure.expected
+                assert got[failure.at] != expected[failure.at], key
+
+
+def test_a_page_is_the_same_in_every_run(failing):
+    again = check("attention", unscaled)
+    assert page(again) == page(failing)
+    assert str(again) == str(failing)
+
+
+def test_code_in_a_message_cannot_become_part_of_the_page():
+    def softmax(scores, dim):
+        raise ValueError("<script>alert(1)</script>")
+
+    html = page(check("softmax", softmax))
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_the_picture_shows_the_place_that_the_words_name():
+    report = report_on("split_heads/viewed-straight")
+    failure, html = report.failures[0], page(report)
+    where = "Batch 0, head 0, position 1, column 0 holds `x[0, 0, 7]`"
+    assert failure.message.startswith(where)
+    # The numbers are 0 … 209, so that each says where it stood.
+    assert failure.got[failure.at] == 7
+    assert failure.expected[failure.at] == 21
+    assert "yours, batch 0, head 0<" in html
+    outlined = re.findall('class="off"[^>]*>([^<]*)<', html)
+    assert outlined[:2] == ["7", "21"]
+
+
+def test_numbers_of_up_to_four_digits_are_written_out():
+    got = torch.tensor([[100.0, 209.0, 9999.0, 10000.0, -123.0]])
+    html = side_by_side(got, None, ("row", "key"))
+    for number in (">100<", ">209<", ">9999<", ">1e4<", ">−123<"):
+        assert number in html
+    assert ">123<" in side_by_side(got.abs() + 0.4, None, ("row", "key"))
+
+
+def test_what_holds_is_listed():
+    report = check("attention", attention_by_matmul)
+    assert str(report).startswith("attention: all 23 contracts hold\n\n✓ It")
+    assert page(report).count('<li data-mark="✓">') == 23
+    assert repr(report) == str(report)
+    assert report._repr_mimebundle_()["text/plain"] == str(report)
+
+
+def test_a_large_matrix_is_cut_around_the_worst_number():
+    expected = torch.zeros(2, 11, 13)
+    got = expected.clone()
+    got[1, 9, 10] = 3
+    html = side_by_side(got, expected, ("row", "key"))
+    assert "yours, batch 1" in html
+    assert html.count('scope="row"') == 14
+    assert '<th scope="row">row 10</th>' in html
+    assert '<th scope="col">12</th>' in html
+    assert html.count('class="off"') == 2
+
+
+def test_numbers_that_are_none_and_small_differences_can_be_read():
+    got = torch.tensor([torch.nan, torch.inf, -torch.inf, 12345.0, -1e-5])
+    html = side_by_side(got, None, ("key",))
+    for number in ("NaN", "∞", "−∞", "1e4", ">0.00<"):
+        assert number in html
+    close = torch.tensor([[0.5, 0.25]])
+    html = side_by_side(close + 0.001, close, ("row", "key"))
+    assert "0.5010" in html
+    assert "0.5000" in html

@@ -1,0 +1,196 @@
+"""Whatever a function does, ``check`` comes back and leaves no traces."""
+
+import os
+import random
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from right.attention import attention_by_matmul
+from told import told
+
+from companion.contracts import check
+from companion.contracts.engine import runner
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(runner, "SECONDS", 0.3)
+
+
+def workers():
+    """The threads that still run a learner's function, a moment later."""
+    for _ in range(100):
+        names = [thread.name for thread in threading.enumerate()]
+        if runner.WORKER not in names:
+            break
+        time.sleep(0.02)
+    return names.count(runner.WORKER)
+
+
+def test_an_endless_loop_is_stopped_and_located(impatient):
+    def softmax(scores, dim):
+        turns = 0
+        while True:
+            turns += 1
+
+    message = told("softmax", softmax)
+    assert "not come back after 0.3 seconds and was stopped in line" in message
+    assert "of `softmax`" in message
+    assert workers() == 0
+
+
+def test_a_loop_that_eats_exceptions_is_stopped_too(impatient):
+    def softmax(scores, dim):
+        for _ in range(3):
+            try:
+                while True:
+                    pass
+            except BaseException:
+                continue
+
+    assert "not come back" in told("softmax", softmax)
+    assert workers() == 0
+
+
+def test_what_cannot_be_stopped_is_left_behind(impatient):
+    wake = threading.Event()
+
+    def softmax(scores, dim):
+        wake.wait(60)  # No exception gets in before it is over.
+
+    assert "not come back" in told("softmax", softmax)
+    assert not wake.is_set()
+    wake.set()
+    assert workers() == 0
+
+
+def test_what_was_found_before_a_loop_is_kept(monkeypatch):
+    # Time enough for the contracts before it, on a busy machine too.
+    monkeypatch.setattr(runner, "SECONDS", 2.0)
+
+    def attention(q, k, v, mask=None):
+        while q.dtype == torch.float16:
+            pass
+        return attention_by_matmul(q, k, v, mask)
+
+    report = check("attention", attention)
+    (failure,) = report.failures
+    assert failure.contract == "It works in half precision"
+    assert "It agrees with PyTorch" in report.held
+    assert report.untried
+
+
+def test_the_learner_can_interrupt_a_check():
+    def softmax(scores, dim):
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            pass
+
+    # What a shell runs in the background is born deaf to it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            check("softmax", softmax)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert workers() == 0
+    assert check("softmax", torch.softmax).passed
+
+
+def test_a_check_inside_a_check_is_refused():
+    def softmax(scores, dim):
+        return check("softmax", torch.softmax)
+
+    assert "is being checked called check()" in told("softmax", softmax)
+
+
+def elsewhere(task):
+    """The result of ``task`` in a thread that is not the main one."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(task()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_it_works_in_another_thread():
+    assert elsewhere(lambda: check("softmax", torch.softmax)).passed
+
+
+def test_an_endless_loop_is_stopped_in_another_thread(impatient):
+    def softmax(scores, dim):
+        while True:
+            pass
+
+    assert "not come back" in elsewhere(lambda: told("softmax", softmax))
+    assert workers() == 0
+
+
+def meddles(scores, dim):
+    torch.manual_seed(7)
+    random.seed(7)
+    np.random.seed(7)
+    torch.set_grad_enabled(False)
+    torch.set_default_dtype(torch.float64)
+    torch.rand(2), random.random(), np.random.rand()
+    return torch.softmax(scores, dim)
+
+
+def test_nothing_global_is_changed():
+    def states():
+        numpy = np.random.get_state()
+        return (
+            torch.get_rng_state().tolist(),
+            random.getstate(),
+            (numpy[1].tolist(), numpy[2:]),
+            torch.is_grad_enabled(),
+            torch.get_default_dtype(),
+            list(warnings.filters),
+        )
+
+    before = states()
+    check("softmax", meddles)
+    assert states() == before
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_the_mode_of_the_caller_is_kept_and_does_not_matter(mode):
+    with mode():
+        assert check("attention", attention_by_matmul).passed
+        assert not torch.is_grad_enabled()
+
+
+def test_the_default_number_type_and_device_of_the_caller_do_not_matter():
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.device("meta"):
+            assert check("attention", attention_by_matmul).passed
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_warnings_are_neither_errors_nor_noise():
+    def softmax(scores, dim):
+        warnings.warn("deprecated", stacklevel=1)
+        return torch.softmax(scores, dim)
+
+    with warnings.catch_warnings(record=True) as noise:
+        assert check("softmax", softmax).passed
+    assert noise == []
+
+
+def test_what_is_printed_is_shown_for_the_first_call_only(capsys):
+    def softmax(scores, dim):
+        print("scores", tuple(scores.shape))
+        return torch.softmax(scores, dim)
+
+    assert check("softmax", softmax).passed
+    assert capsys.readouterr().out == "scores (2, 3, 5)\n"

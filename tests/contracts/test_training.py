@@ -1,0 +1,149 @@
+"""Contracts of what training needs: what PyTorch wrote, and numbers."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from right.training import as_kl_divergence, by_cross_entropy
+from told import told
+from torch import nn
+
+from companion.contracts import check
+from companion.contracts.training.label_smoothing import (
+    LABEL_SMOOTHING,
+    sentences,
+)
+from companion.contracts.training.label_smoothing_cases import RIGHT
+from companion.contracts.training.schedule import noam
+from companion.training import label_smoothing
+from companion.training import noam as schedule
+from companion.transformer import shift_right
+
+
+def holds(component, fn):
+    report = check(component, fn)
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(
+    ("component", "fn"),
+    [
+        ("label_smoothing", label_smoothing),
+        ("schedule", schedule),
+        ("shift_right", shift_right),
+    ],
+)
+def test_the_package_keeps_the_contracts_of_training(component, fn):
+    holds(component, fn)
+
+
+# The loss
+
+
+@pytest.mark.parametrize("pad", [0, 3, 6])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+def test_the_form_of_pytorch_is_what_pytorch_computes(smoothing, pad):
+    logits, target = sentences(19, pad)
+    expected = F.cross_entropy(
+        logits.mT, target, ignore_index=pad, label_smoothing=smoothing
+    )
+    torch.testing.assert_close(
+        RIGHT[0](logits, target, smoothing, pad), expected
+    )
+
+
+def test_the_other_forms_on_paper():
+    # Four classes, all as likely: log p is -log 4 whatever is aimed at. The
+    # target has 0.8 and the two classes besides it and padding 0.1 each.
+    args = (torch.zeros(1, 1, 4), torch.tensor([[2]]), 0.2, 0)
+    entropy = -0.8 * math.log(0.8) - 0.2 * math.log(0.1)
+    _, plain, divergence = (form(*args).item() for form in RIGHT)
+    assert math.isclose(plain, math.log(4), rel_tol=1e-6)
+    assert math.isclose(divergence, math.log(4) - entropy, rel_tol=1e-6)
+
+
+def test_the_right_forms_are_apart_in_every_case():
+    for args in LABEL_SMOOTHING.cases().values():
+        losses = [form(*args).item() for form in RIGHT]
+        for i, one in enumerate(losses):
+            for other in losses[:i]:
+                assert abs(one - other) > 0.005
+
+
+def test_ways_of_spreading_may_not_be_mixed():
+    """PyTorch's with little smoothing, the port's with more."""
+
+    def mixed(logits, target, smoothing, pad):
+        form = by_cross_entropy if smoothing < 0.2 else as_kl_divergence
+        return form(logits, target, smoothing, pad)
+
+    (failure,) = check("label_smoothing", mixed).failures
+    assert failure.contract.startswith("The mass is spread as PyTorch does")
+
+
+def test_the_loss_of_a_module_is_a_loss():
+    def loss(logits, target, smoothing, pad):
+        module = nn.CrossEntropyLoss(
+            ignore_index=pad, label_smoothing=smoothing
+        )
+        return module(logits.flatten(0, 1), target.flatten())
+
+    holds("label_smoothing", loss)
+
+
+def test_two_classes_are_asked_of_the_form_of_pytorch_only():
+    holds("label_smoothing", as_kl_divergence)  # V - 2 would be 0.
+    (failure,) = check("label_smoothing", without_two_classes).failures
+    assert "With two classes" in failure.message
+
+
+def without_two_classes(logits, target, smoothing, pad):
+    if logits.shape[-1] == 2:
+        smoothing = 0.0
+    return by_cross_entropy(logits, target, smoothing, pad)
+
+
+# The schedule
+
+
+def test_the_peak_of_the_paper_is_seven_ten_thousandths():
+    assert f"{noam(4000, 512, 4000):.2e}" == "6.99e-04"
+
+
+@pytest.mark.parametrize("answer", [0.0, 1.0, None])
+def test_what_is_said_of_step_0_is_up_to_the_writer(answer):
+    def rate(step, d_model, warmup):
+        if step == 0 and answer is None:
+            raise ValueError("step: expected 1 or more, got 0")
+        return answer if step == 0 else noam(step, d_model, warmup)
+
+    holds("schedule", rate)
+
+
+def test_rates_may_come_as_float32():
+    holds("schedule", lambda *args: torch.tensor(noam(*args)))
+
+
+def test_a_tensor_of_rates_is_refused():
+    message = told("schedule", lambda s, d, w: torch.ones(3))
+    assert message.startswith("It returned a Tensor: expected the learning")
+
+
+# The shift
+
+
+def test_a_leak_shows_what_was_read_and_what_should_be():
+    failure = check("shift_right", lambda tokens, bos: tokens).failures[0]
+    assert failure.message.startswith("Position 0 knows token 0, the token")
+    assert failure.got.tolist()[0] == [3, 4, 5, 6, 2]
+    assert failure.expected.tolist()[0] == [1, 3, 4, 5, 6]
+
+
+def test_only_the_number_type_is_wrong_where_bos_widens_it():
+    def widened(tokens, bos):
+        first = torch.full((len(tokens), 1), bos)
+        return torch.cat([first, tokens[:, :-1]], 1)
+
+    (failure,) = check("shift_right", widened).failures
+    assert failure.contract == "Ids keep their number type"
