@@ -75,7 +75,7 @@ mutants: $(VENV)/test ## break the package a little, and see if a test notices
 # torch brings the CUDA packages it needs, of the version it needs; a pin of
 # theirs, or of a CPU build, could not be installed everywhere.
 pins: $(VENV)/test ## write requirements.txt again from pyproject.toml
-	@$(BIN)/uv pip compile pyproject.toml --group test --group mutants \
+	@$(BIN)/uv pip compile pyproject.toml --all-extras --group test --group mutants \
 	  --quiet --no-annotate --no-header --python-version 3.11 --upgrade \
 	  --output-file requirements.txt
 	@sed -i.old -e 's/+cpu$$//' -e '/^nvidia-/d; /^cuda-/d; /^triton/d' \

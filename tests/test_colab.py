@@ -100,7 +100,8 @@ def test_the_command_publishes_the_working_commit(
         assert (first.outputs, first.execution_count) == ([], None)
         command, *_, check = first.source.splitlines()[1:]
         assert command == (
-            f'%pip install -q "git+https://github.com/owner/name@{commit}"'
+            '%pip install -q "companion[book] @ '
+            f'git+https://github.com/owner/name@{commit}"'
         )
         assert check.startswith('assert companion.__version__ == "7.1"')
     assert "2 notebooks that install owner/name@" in capsys.readouterr().out

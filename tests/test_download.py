@@ -88,7 +88,9 @@ def path(tmp_path):
 def cache(tmp_path, monkeypatch):
     """An empty cache folder, and no local copy."""
     monkeypatch.delenv("COMPANION_DATA", raising=False)
-    monkeypatch.setattr(files, "user_cache_path", lambda name: tmp_path / name)
+    monkeypatch.setattr(
+        files.platformdirs, "user_cache_path", lambda name: tmp_path / name
+    )
     return tmp_path / "companion"
 
 

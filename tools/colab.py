@@ -28,7 +28,7 @@ REMOTE = re.compile(
 VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 INSTALL = """\
 # The course, as it was when this notebook was made from it.
-%pip install -q "git+https://github.com/{home}@{commit}"
+%pip install -q "companion[book] @ git+https://github.com/{home}@{commit}"
 import companion
 
 assert companion.__version__ == "{version}", "Restart the runtime."\

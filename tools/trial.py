@@ -40,7 +40,14 @@ def install(wheel: Path, folder: Path) -> Path:
     )
     interpreter = folder / "bin" / "python"
     subprocess.run(
-        [sys.executable, *PIP, "--python", interpreter, "install", wheel],
+        [
+            sys.executable,
+            *PIP,
+            "--python",
+            interpreter,
+            "install",
+            f"{wheel}[all]",
+        ],
         check=True,
         env=own() | {"PIP_CONSTRAINT": str(PINS)},
     )

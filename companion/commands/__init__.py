@@ -19,6 +19,8 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from importlib import import_module
 
+from companion.extras import extra
+
 COMMANDS = {
     "train": "train a model, or go on with a run that was stopped",
     "translate": "translate a sentence with a trained model",
@@ -29,8 +31,16 @@ COMMANDS = {
     "stats": "what you have answered, and how well",
     "anki": "write the questions as a deck for Anki",
 }
+TRAINED = ("train", "translate")
 WRONG, STOPPED = 2, 130
 """Exit codes: something does not fit; Ctrl-C, as shells say it."""
+MENDABLE = (
+    ValueError,
+    TypeError,
+    OSError,
+    FloatingPointError,
+    ModuleNotFoundError,
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -43,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     try:
         return _run(list(arguments))
-    except (ValueError, TypeError, OSError, FloatingPointError) as error:
+    except MENDABLE as error:
         process = f"process {rank()}: " if rank() else ""
         print(f"{process}error: {error}", file=sys.stderr)
         return WRONG
@@ -69,7 +79,8 @@ def _run(arguments: list[str]) -> int:
         )
         # Only the command that is asked for is imported: it brings PyTorch.
         if arguments[:1] == [name]:
-            module = import_module(f"companion.commands.{name}")
+            with extra("train" if name in TRAINED else "interview"):
+                module = import_module(f"companion.commands.{name}")
             module.add_options(one)
             one.set_defaults(run=module.run)
     options = parser.parse_args(arguments)

@@ -11,7 +11,9 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from filelock import FileLock
+from companion.extras import lazy
+
+filelock = lazy("filelock", "train")
 
 ATTEMPTS = 3
 CHUNK = 1 << 16
@@ -42,7 +44,7 @@ def fetch(url: str, path: str | Path, *, sha256: str, size: int) -> Path:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     # The system unlocks it when a process dies, however it dies.
-    with FileLock(path.with_name(f"{path.name}.lock")):
+    with filelock.FileLock(path.with_name(f"{path.name}.lock")):
         if not (path.exists() and checksum(path) == sha256):
             part = path.with_name(f"{path.name}.part")
             _complete(url, part, size)

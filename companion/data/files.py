@@ -6,11 +6,12 @@ from hashlib import sha256
 from pathlib import Path
 from zipfile import ZipFile
 
-from platformdirs import user_cache_path
-
 from companion.data.download import checksum, fetch
 from companion.data.pinned import FILES, INSIDE, NOTICES
 from companion.data.store import write_whole
+from companion.extras import lazy
+
+platformdirs = lazy("platformdirs", "train")
 
 
 def locate(name: str) -> Path:
@@ -28,7 +29,7 @@ def locate(name: str) -> Path:
     folder = os.environ.get("COMPANION_DATA")
     if folder:
         return _local(Path(folder) / name, (FILES | INSIDE)[name].sha256)
-    cache = user_cache_path("companion")
+    cache = platformdirs.user_cache_path("companion")
     _tell(cache / Path(name).parts[0])
     if name in INSIDE:
         return _unpacked(cache, name)

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import SupportsIndex
 
-import sentencepiece
-
 from companion.data.store import write_whole
 from companion.data.vocabulary import Vocabulary
+from companion.extras import lazy
+
+sentencepiece = lazy("sentencepiece", "train")
 
 SPACE = "\u2581"
 """What sentencepiece writes for a space."""

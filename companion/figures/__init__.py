@@ -9,6 +9,8 @@ shown, where neither torch nor matplotlib is installed.
 
 from importlib import import_module
 
+from companion.extras import extra
+
 FIGURES = (
     "alignment_grid",
     "beam_tree",
@@ -45,7 +47,8 @@ __all__ = sorted(HOME)
 def __getattr__(name):
     if name not in HOME:
         raise AttributeError(f"companion.figures has no {name!r}")
-    return getattr(import_module(f"{__name__}.{HOME[name]}"), name)
+    with extra("figures"):
+        return getattr(import_module(f"{__name__}.{HOME[name]}"), name)
 
 
 def __dir__():

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import torch
 from jaxtyping import Shaped
-from safetensors import torch as safetensors
 from torch import Tensor, nn
 
+from companion.extras import lazy
 from companion.training.disk import fingerprint, write_folder
 from companion.training.randomness import random_state, restore
 from companion.training.state import (
@@ -27,6 +27,8 @@ from companion.training.state import (
     STATE,
     check,
 )
+
+safetensors = lazy("safetensors.torch", "train")
 
 Tensors = dict[str, Shaped[Tensor, "..."]]
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from companion.extras import lazy
+
+filelock = lazy("filelock", "train")
 
 LOCK = ".lock"
 
@@ -22,10 +24,10 @@ def alone_in(folder: Path) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     # The system unlocks it when a process dies, however it dies.
-    lock = FileLock(folder / LOCK)
+    lock = filelock.FileLock(folder / LOCK)
     try:
         lock.acquire(timeout=0)
-    except Timeout:
+    except filelock.Timeout:
         raise BlockingIOError(
             errno.EAGAIN,
             "another process is training here; wait until it has ended, or "

@@ -9,13 +9,13 @@ kernels there give the same sum twice.)
 import dataclasses
 import errno
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import torch
 from torch import nn
-from tqdm import tqdm
 
+from companion.extras import lazy
 from companion.training import checkpoint
 from companion.training.config import TrainConfig
 from companion.training.disk import alone_in
@@ -43,6 +43,8 @@ from companion.training.trained import (
     require_same,
     write_run,
 )
+
+tqdm = lazy("tqdm", "train")
 
 
 def train(
@@ -185,8 +187,8 @@ class _Run:
                 if _due(step, config.save_every, config.steps):
                     self._save(step)
 
-    def _bar(self, shown: bool) -> tqdm:
-        return tqdm(
+    def _bar(self, shown: bool) -> AbstractContextManager:
+        return tqdm.tqdm(
             total=self.config.steps,
             initial=self.done,
             unit="step",

@@ -1,0 +1,93 @@
+"""The package without its extras, and what it says when one is missing."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from companion import CHAPTERS
+from companion.extras import lazy
+
+pytestmark = pytest.mark.once
+
+PARTS = (*CHAPTERS, "contracts", "zoo", "figures", "interview", "commands")
+EXTRAS = (
+    *("matplotlib", "ipywidgets", "tqdm", "safetensors", "sentencepiece"),
+    *("platformdirs", "filelock", "rich", "fsrs", "genanki", "sacrebleu"),
+)
+# What is used -> the package that it needs, and the extra that has it.
+USES = {
+    "data.files.locate('multi30k')": ("platformdirs", "train"),
+    "data.download.fetch('', 'x', sha256='', size=0)": ("filelock", "train"),
+    "data.subwords.Subwords.train(['a'], 300)": ("sentencepiece", "train"),
+    "training.checkpoint.safetensors.load_file('x')": ("safetensors", "train"),
+    "training.trainer.tqdm.tqdm()": ("tqdm", "train"),
+    "figures.plot": ("matplotlib", "figures"),
+}
+SCRIPT = f"""
+import json, os, sys
+from importlib import import_module
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {EXTRAS}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Missing())
+os.environ.pop("COMPANION_DATA", None)
+for part in {PARTS}:
+    import_module("companion." + part)
+messages = {{}}
+for use in {tuple(USES)}:
+    words = use.partition("(")[0].split(".")
+    module = import_module(".".join(["companion", *words[:2]][: len(words)]))
+    try:
+        eval(use, {{words[0]: sys.modules["companion." + words[0]]}})
+    except ModuleNotFoundError as error:
+        messages[use] = str(error)
+print(json.dumps(messages))
+"""
+
+
+@pytest.fixture(scope="module")
+def messages(tmp_path_factory):
+    """What each use says where no extra is installed."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd=tmp_path_factory.mktemp("empty"),
+        capture_output=True,
+        text=True,
+    )
+    # All parts were imported: none of them needs an extra.
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_missing_extra_is_named_with_the_line_that_installs_it(messages, use):
+    package, extra = USES[use]
+    expected = f"{package} is missing: pip install 'companion[{extra}]'"
+    assert messages[use] == expected
+
+
+def test_a_command_names_the_extra_that_it_needs():
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: rich is missing: pip install 'companion[interview]'\n"
+    )
+
+
+COMMAND = """
+import sys
+sys.modules["rich"] = sys.modules["rich.text"] = None
+from companion.commands import main
+sys.exit(main(["stats"]))
+"""
+
+
+def test_a_lazy_module_is_imported_when_it_is_used():
+    assert lazy("json.decoder", "train").JSONDecoder().decode("[2]") == [2]
