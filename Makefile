@@ -40,10 +40,12 @@ test: $(VENV)/test lint book ## run everything: units, notebooks, pages
 	  --dist loadfile -p no:cacheprovider book || { \
 	  echo "If the new output is right, 'make notebooks' stores it."; exit 1; }
 
-lint: $(VENV)/test ## check style
+lint: $(VENV)/test ## check style, layers and types
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . || { \
 	  echo "Style: '$(BIN)/ruff check --fix . && $(BIN)/ruff format .'"; \
 	  echo "mends most of it."; exit 1; }
+	@layers=$$($(BIN)/lint-imports --no-cache --no-logo) || { \
+	  echo "$$layers"; exit 1; }
 
 notebooks: $(VENV)/test ## run the notebooks again and store their outputs
 	@$(BIN)/python tools/notebooks.py $(ONLY)

@@ -237,7 +237,6 @@ def gradient_to_inputs(
     Raises:
         TypeError, ValueError: as ``unroll`` does.
     """
-
     check_vectors("x", x, W, seq=None, d_in=None)
     check_vectors("h0", h0, W, hidden=None)
 

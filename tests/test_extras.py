@@ -18,12 +18,17 @@ EXTRAS = (
 )
 # What is used -> the package that it needs, and the extra that has it.
 USES = {
-    "data.files.locate('multi30k')": ("platformdirs", "train"),
-    "data.download.fetch('', 'x', sha256='', size=0)": ("filelock", "train"),
-    "data.subwords.Subwords.train(['a'], 300)": ("sentencepiece", "train"),
-    "training.checkpoint.safetensors.load_file('x')": ("safetensors", "train"),
-    "training.trainer.tqdm.tqdm()": ("tqdm", "train"),
-    "figures.plot": ("matplotlib", "figures"),
+    "data.files locate('multi30k')": ("platformdirs", "train"),
+    "data.download fetch('', 'x', sha256='', size=0)": ("filelock", "train"),
+    "data.subwords Subwords.train(['a'], 300)": ("sentencepiece", "train"),
+    "training.checkpoint safetensors.load_file('x')": ("safetensors", "train"),
+    "training.trainer tqdm.tqdm()": ("tqdm", "train"),
+    "figures plot": ("matplotlib", "figures"),
+    "figures.live": ("ipywidgets", "figures"),
+    "interview.anki": ("genanki", "interview"),
+    "interview.model.progress place()": ("platformdirs", "interview"),
+    "interview.model.review": ("fsrs", "interview"),
+    "interview.terminal": ("rich", "interview"),
 }
 SCRIPT = f"""
 import json, os, sys
@@ -40,10 +45,11 @@ for part in {PARTS}:
     import_module("companion." + part)
 messages = {{}}
 for use in {tuple(USES)}:
-    words = use.partition("(")[0].split(".")
-    module = import_module(".".join(["companion", *words[:2]][: len(words)]))
     try:
-        eval(use, {{words[0]: sys.modules["companion." + words[0]]}})
+        part, _, expression = use.partition(" ")
+        module = import_module("companion." + part)
+        if expression:
+            eval("module." + expression)
     except ModuleNotFoundError as error:
         messages[use] = str(error)
 print(json.dumps(messages))

@@ -17,9 +17,8 @@ from os import getpid
 from pathlib import Path
 from zlib import crc32
 
-from genanki import Deck, Model, Note, Package, guid_for
-
 from companion import CHAPTERS
+from companion.extras import extra
 from companion.interview.model.question import (
     Choice,
     Code,
@@ -29,6 +28,9 @@ from companion.interview.model.question import (
 )
 from companion.interview.model.table import Text
 from companion.interview.model.words import WORDS, block, line, written
+
+with extra("interview"):
+    from genanki import Deck, Model, Note, Package, guid_for
 
 NAME = "Transformer interview"
 MODEL_ID = 1_763_752_931

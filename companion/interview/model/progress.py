@@ -12,8 +12,10 @@ from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from filelock import FileLock
-from platformdirs import user_data_path
+from companion.extras import lazy
+
+filelock = lazy("filelock", "interview")
+platformdirs = lazy("platformdirs", "interview")
 
 VERSION = 1
 """Of the table below; a larger one was written by a newer companion."""
@@ -70,7 +72,7 @@ class Progress:
         self.path, self.kept = path, None
         path.parent.mkdir(parents=True, exist_ok=True)
         # Under the lock, so that of two processes only one sets it aside.
-        with _told(path), FileLock(f"{path}.lock", timeout=PATIENCE):
+        with _told(path), filelock.FileLock(f"{path}.lock", timeout=PATIENCE):
             if path.exists() and not _sound(path):
                 self.kept = _set_aside(path)
             self._connection = _connected(path)
@@ -111,7 +113,7 @@ class Progress:
 
 def place() -> Path:
     """Where the file lies on this machine."""
-    return user_data_path("companion") / "progress.sqlite3"
+    return platformdirs.user_data_path("companion") / "progress.sqlite3"
 
 
 def _connected(path: Path) -> sqlite3.Connection:

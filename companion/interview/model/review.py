@@ -8,11 +8,13 @@ it cannot disagree with them. FSRS is the scheduler of Anki; the package
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from fsrs import Card, Rating, Scheduler
-
+from companion.extras import extra
 from companion.interview.model.mock import GOOD, WEAK
 from companion.interview.model.progress import Answer
 from companion.interview.model.question import Question
+
+with extra("interview"):
+    from fsrs import Card, Rating, Scheduler
 
 # Whole days only, and the same ones each time.
 SCHEDULER = Scheduler(
