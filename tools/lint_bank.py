@@ -3,7 +3,7 @@
     python tools/lint_bank.py
 
 Each line has the file, the line and the id of a question, and what to do. That
-solutions pass and numbers are computed, ``tests/test_interview.py`` tests.
+solutions pass and numbers are computed, ``tests/interview`` tests.
 """
 
 import json

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from interview.small_bank import changed, every_kind, large, question
 from rich.cells import cell_len
-from small_bank import changed, every_kind, large, question
 
 from companion.commands import main
 from companion.commands.check_file import read
@@ -31,7 +31,7 @@ from companion.interview.terminal.text import paragraphs, wrapped
 
 pytestmark = pytest.mark.once
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ENOUGH = 99 * "\n"
 ONE_OF_EACH = "\na\n\nb\n\n\n\n\n3\n"
 """What the four questions of ``small`` take."""

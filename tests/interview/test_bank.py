@@ -7,7 +7,7 @@ from inspect import signature
 from pathlib import Path
 
 import pytest
-import torch
+from interview.proving import shown, solved
 
 from companion import CHAPTERS
 from companion.contracts import check
@@ -18,7 +18,11 @@ from companion.interview.model.question import KINDS
 
 pytestmark = pytest.mark.once
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
+PROOFS = "".join(
+    path.read_text(encoding="utf-8")
+    for path in (ROOT / "tests/interview/proofs").glob("test_*.py")
+)
 QUESTIONS = [q for chapter in CHAPTERS for q in load(chapter)]
 
 
@@ -50,16 +54,14 @@ def test_a_chapter_has_eight_questions_or_more_of_all_kinds(chapter):
 
 @of("numeric")
 def test_every_number_is_computed_in_the_proofs(question):
-    files = (ROOT / "tests").glob("test_interview_proofs*.py")
-    assert any(f'"{question.id}"' in f.read_text("utf-8") for f in files)
+    assert f'"{question.id}"' in PROOFS
 
 
 @of("code")
 def test_the_solution_of_a_code_question_passes_its_contracts(question):
-    solution, name = written(question.task.solution)
+    solution, stub = solved(question.id), shown(question.id)
     assert check(question.task.component, solution).passed
-    stub, same_name = written(question.task.stub)
-    assert same_name == name
+    assert stub.__name__ == solution.__name__
     assert str(signature(stub)) == str(signature(solution))
     report = check(question.task.component, stub)
     empty = "Nothing is written here yet" in str(report)
@@ -102,14 +104,6 @@ def test_that_softmax_is_never_zero_is_said_of_paper_only(question):
         for line in in_full(question, language).splitlines():
             if re.search(claim, line, re.IGNORECASE):
                 assert re.search(of_paper, line, re.IGNORECASE), line
-
-
-def written(source):
-    """The function that some lines of code define."""
-    scope = {"torch": torch}
-    exec(source, scope)
-    (name,) = scope.keys() - {"torch", "__builtins__"}
-    return scope[name], name
 
 
 # The format

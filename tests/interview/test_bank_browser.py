@@ -4,7 +4,7 @@ import random
 import re
 
 import pytest
-from test_interview_browser import CONTRAST, DARK, LIGHT, go_to
+from interview.test_quiz_browser import CONTRAST, DARK, LIGHT, go_to
 
 from companion import CHAPTERS, interview
 from companion.interview.model import bank, notes

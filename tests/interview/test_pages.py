@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from test_interview import written
+from interview.proving import shown
 
 from companion import CHAPTERS, interview
 from companion.contracts import check
@@ -23,7 +23,7 @@ from companion.interview.web.page import quiz
 
 pytestmark = pytest.mark.once
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BOOK = {
     word: overview.Chapter(
         f"{number:02} · {word}", f"{word}.html", {"Interview": f"{word}.html#i"}
@@ -306,7 +306,7 @@ def test_a_wrong_wish_is_answered_with_the_known_ones(wrong, complaint):
 @pytest.mark.parametrize("question", of("code"), ids=lambda q: q.id)
 def test_practise_gives_a_cell_that_runs_and_waits_for_its_solution(question):
     cell = interview.practise(question.id)
-    _, name = written(question.task.stub)
+    name = shown(question.id).__name__
     assert cell.count(question.task.stub) == 1
     assert cell.endswith(f'\ncheck("{question.task.component}", {name})')
     assert max(map(len, cell.splitlines())) <= 80

@@ -1,13 +1,16 @@
-"""What the model answers of chapter 11 claim, computed.
-
-Where a claim has its cell in the chapter, the bank points there. Every number
-of a numeric question, right or typically wrong, is computed here.
-"""
+"""What the answers of chapter 11 claim, computed."""
 
 from functools import partial
 
+import pytest
 import torch
-from answers import answers, parameters
+from interview.proving import (
+    answers,
+    mistake,
+    parameters,
+    shown,
+    solved,
+)
 
 from companion import blocks, variants
 from companion.attention import scaled_dot_product_attention
@@ -233,3 +236,62 @@ def test_a_prefix_mask_lies_between_berts_and_gpts():
     # the target, and a target position sees no later one.
     assert not prefix[:3, 3:].any()
     assert torch.equal(prefix[3:, 3:], causal_mask(SEQ - 3))
+
+
+def test_a_square_that_float16_cannot_hold():
+    numbers = torch.arange(1, 1001).half()
+    first = int(numbers[numbers.square().isinf()][0])
+    largest = torch.finfo(torch.float16).max
+    answers("variants-a-norm-that-overflows", first, largest, first - 1)
+    gain = torch.ones(7, dtype=torch.float16)
+    x = torch.linspace(-3, 3, 7).half()
+    x[2] = first
+    broken = mistake("rms_norm", "squares in half precision")
+    assert (broken(x, gain, 1e-6) == 0).all()
+    assert variants.rms_norm(x, gain)[2] > 1
+    x[2] = first - 1
+    assert broken(x, gain, 1e-6).count_nonzero() > 0
+
+
+def test_a_target_taken_too_late_is_what_the_model_reads():
+    name = "variants-a-model-that-says-mask"
+    tokens = torch.randint(4, 100, (50, 200))
+    for make, copies in ((shown, True), (solved, False)):
+        generator = torch.Generator().manual_seed(0)
+        inputs, target = make(name)(tokens, generator)
+        chosen = target != 0
+        assert abs(chosen.float().mean() - 0.15) < 0.01
+        assert abs((inputs[chosen] == 3).float().mean() - 0.8) < 0.03
+        assert torch.equal(inputs[chosen], target[chosen]) is copies
+        assert torch.equal(tokens[chosen], target[chosen]) is not copies
+
+
+def test_key_heads_that_nobody_asks_get_no_gradient():
+    name, heads = "variants-heads-that-nobody-asks", 24
+    q = torch.randn(2, heads, 5, 3)
+    for groups, unheard in ((1, 0), (8, 7)):
+        k, v = torch.randn(2, 2, groups, 7, 3).unbind(0)
+        k.requires_grad_()
+        result = shown(name)(q, k, v)
+        (slope,) = torch.autograd.grad(result.square().sum(), k)
+        silent = (slope == 0).all(-1).all(-1).all(0)
+        assert silent.sum() == unheard
+        first = variants.grouped_query_attention(q, k[:, :1], v[:, :1])
+        torch.testing.assert_close(result, first)
+
+
+def test_a_vector_of_length_one_is_root_d_times_too_small():
+    broken = shown("variants-a-stream-too-small")
+    for width, factor in ((4096, 64), (64, 8)):
+        x, gain = torch.randn(3, width), torch.ones(width)
+        right = variants.rms_norm(x, gain, 1e-9)
+        torch.testing.assert_close(factor * broken(x, gain, 1e-9), right)
+    zeros = torch.zeros(1, 7, requires_grad=True)
+    for make, steep in ((shown, 1e6), (solved, 1e3)):
+        norm = make("variants-a-stream-too-small")
+        result = norm(zeros, torch.ones(7), 1e-6)
+        (slope,) = torch.autograd.grad(result.sum(), zeros)
+        torch.testing.assert_close(slope, torch.full((1, 7), steep))
+    long = torch.full((1, 4096), 2000.0)
+    assert long.norm() == pytest.approx(128_000)
+    assert long.half().norm(dim=-1).isinf()

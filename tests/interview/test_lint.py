@@ -10,7 +10,7 @@ from lint_bank import faults
 
 pytestmark = pytest.mark.once
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 EN, ZH = " ".join(["word"] * 70), "字" * 60
 GOOD = f"""# One question.

@@ -1,14 +1,16 @@
-"""What the model answers of chapter 10 claim, computed.
-
-Where a claim has its cell in the chapter, the bank points there. Every number
-of a numeric question, right or typically wrong, is computed here.
-"""
+"""What the answers of chapter 10 claim, computed."""
 
 import math
 
 import pytest
 import torch
-from answers import answers
+import torch.nn.functional as F
+from interview.proving import (
+    answers,
+    mistake,
+    parameters,
+    repair,
+)
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion import decoding, transformer
@@ -254,3 +256,107 @@ def test_accept_or_resample_leaves_the_target_distribution():
     torch.testing.assert_close(accepted + rejected * rest / rest.sum(), p)
     assert (accepted + rejected * p - p).abs().max() > 0.05
     assert (accepted / accepted.sum() - p).abs().max() > 0.05
+
+
+def test_one_wrong_word_of_six():
+    meant = ["I", "love", "little", "cats", "and", "birds"]
+    said = [*meant[:-1], "dogs"]
+    shares = [5 / 6, 4 / 5, 3 / 4, 2 / 3]
+    answers(
+        "decoding-bleu-by-hand",
+        decoding.bleu([said], [meant]),
+        100 * sum(shares) / 4,
+        100 * shares[0],
+        100 * math.prod(shares),
+    )
+    middle = [*meant[:3], "dogs", *meant[4:]]
+    assert decoding.bleu([middle], [meant]) == 0
+
+
+def test_from_some_batch_on_the_cache_outweighs_the_model():
+    config = transformer.TransformerConfig.base()
+    with torch.device("meta"):
+        weights = 4 * parameters(transformer.Transformer(config))
+    a_token = 2 * config.num_layers * config.d_model * 4
+    assert a_token == 24 * 1024
+    assert weights / 2**20 == pytest.approx(241, abs=0.5)
+
+    def sentences(a_token):
+        return weights // (512 * a_token) + 1
+
+    answers(
+        "decoding-cache-against-weights",
+        sentences(a_token),
+        sentences(a_token // 2),
+        sentences(a_token // config.num_layers),
+        sentences(a_token * config.num_heads),
+    )
+
+
+def test_a_step_without_the_sources_mask_is_right_alone():
+    torch.manual_seed(0)
+    config = transformer.TransformerConfig.tiny(11, 11)
+    model = transformer.Transformer(config).eval()
+    broken = mistake("cached_decode", "shows padding")
+    src = torch.tensor([[BOS, 5, 7, 3, EOS], [BOS, 9, EOS, 0, 0]])
+    tgt = torch.tensor([[BOS, 4, 6, 8], [BOS, 3, 3, 7]])
+    alone = broken(model, src[1:, :3], tgt[1:])
+    torch.testing.assert_close(alone, model(src[1:, :3], tgt[1:]))
+    with torch.no_grad():
+        gap = (broken(model, src, tgt) - model(src, tgt)).abs().amax((1, 2))
+    assert gap[0] < 1e-4 < 1e-2 < gap[1]
+
+
+def test_a_loop_that_ignores_the_end_says_it_again():
+    def step_fn(tokens):
+        last = tokens[:, -1]
+        # bos → 3 → 4 → eos, and behind an end the sentence begins again.
+        follows = torch.tensor([0, 3, 3, 4, EOS])
+        return F.one_hot(follows[last], 5).float()
+
+    broken = mistake("greedy_decode", "ignores eos")
+    right = decoding.greedy_decode(step_fn, BOS, EOS, 9)
+    assert right == [3, 4, EOS]
+    assert broken(step_fn, BOS, EOS, 9) == 3 * right
+    assert step_fn(torch.tensor([[BOS, 3, 4]]))[0].argmax() == EOS
+
+
+def often(share, vocabulary=30, most=6):
+    """Says token 3 with ``share``, the end with 0.05, and ends after six."""
+
+    def step_fn(tokens):
+        p = torch.full((len(tokens), vocabulary), 0.0)
+        p[:, 3:] = (0.95 - share) / (vocabulary - 4)
+        p[:, EOS], p[:, 3] = 0.05, share
+        if tokens.shape[1] > most:
+            p = F.one_hot(torch.tensor([EOS]), vocabulary).float()
+            p = p.expand(len(tokens), -1)
+        return p.log()
+
+    return step_fn
+
+
+def test_the_first_to_finish_is_not_the_best():
+    name = "decoding-a-beam-that-says-little"
+    step_fn, long = often(0.9), [3] * 6 + [EOS]
+    assert 0.9**6 > 0.05
+    broken, repaired = repair(name)
+    for alpha in (0.0, 0.6, 5.0):
+        assert broken(step_fn, BOS, EOS, 20, 9, alpha) == [EOS]
+        assert repaired(step_fn, BOS, EOS, 20, 9, alpha) == long
+    assert broken(step_fn, BOS, EOS, 1, 9, 0.0) == long
+
+
+def test_a_filter_that_stays_sorted_likes_the_first_ids():
+    name = "decoding-noise-from-the-nucleus"
+    logits = torch.tensor([[0.1, 0.2, 3.0, 0.0, 4.0, 1.0, 2.0]])
+    broken, repaired = repair(name)
+    assert torch.equal(
+        broken(logits, 4, None, 0.5), repaired(logits, 4, None, 0.5)
+    )
+    a, b = (f(logits, None, 0.95, 1.0) for f in (broken, repaired))
+    assert a.isfinite().sum() == b.isfinite().sum()
+    assert a.argmax() == 0
+    assert b.argmax() == 4
+    kept = b.isfinite()
+    assert torch.equal(b[kept], logits[kept])

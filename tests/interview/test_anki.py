@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from small_bank import changed, every_kind, question
+from interview.small_bank import changed, every_kind, question
 
 from companion import CHAPTERS
 from companion.commands import main

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from test_interview_browser import card, of, page_of
+from interview.test_quiz_browser import card, of, page_of
 
 from companion.interview import load
 from companion.interview.model import bank

@@ -1,18 +1,20 @@
-"""What the model answers of chapter 09 claim, computed.
-
-Where a claim has its cell in the chapter, the bank points there. Every number
-of a numeric question, right or typically wrong, is computed here.
-"""
+"""What the answers of chapter 09 claim, computed."""
 
 import math
 
 import pytest
 import torch
 import torch.nn.functional as F
-from answers import answers, parameters
+from interview.proving import (
+    answers,
+    parameters,
+    shown,
+    solved,
+)
 from torch import nn
 
 from companion import training, transformer
+from companion.data.batches import cut
 
 
 def test_a_healthy_model_starts_near_ln_v_and_learns_one_batch_by_heart():
@@ -195,3 +197,111 @@ def test_a_parameter_in_training_takes_sixteen_bytes():
         8 * millions,
         12 * millions,
     )
+
+
+def adams_first_step(beta2, corrected):
+    """As a share of the rate, for any gradient."""
+    g, beta1 = 50.0, 0.9
+    m, v = (1 - beta1) * g, (1 - beta2) * g**2
+    if corrected:
+        m, v = m / (1 - beta1), v / (1 - beta2)
+    return m / math.sqrt(v)
+
+
+def test_adams_means_are_corrected_for_having_started_at_nothing():
+    assert adams_first_step(0.98, corrected=True) == pytest.approx(1)
+    assert adams_first_step(0.98, corrected=False) == pytest.approx(
+        0.71, abs=0.005
+    )
+    assert adams_first_step(0.999, corrected=False) == pytest.approx(
+        3.2, abs=0.05
+    )
+    # What is left of a gradient after 1 / (1 - beta) steps is about 1/e.
+    for beta, steps in ((0.98, 50), (0.999, 1000)):
+        assert 1 / (1 - beta) == pytest.approx(steps)
+        assert beta**steps == pytest.approx(1 / math.e, abs=0.01)
+        share = (1 - beta) * sum(beta**i for i in range(steps))
+        assert share == pytest.approx(1 - beta**steps)
+    weight = nn.Parameter(torch.zeros(1))
+    adam = training.adam([weight], lr=0.001)
+    weight.grad = torch.tensor([50.0])
+    adam.step()
+    assert abs(weight.item()) == pytest.approx(0.001)
+
+
+def test_the_best_smoothed_loss_is_the_entropy_of_its_target():
+    def entropy(*p):
+        return -sum(share * math.log(share) for share in p)
+
+    best = torch.tensor([[0.01] * 9 + [0.91]]).log()
+    loss = F.cross_entropy(best, torch.tensor([9]), label_smoothing=0.1)
+    assert loss.item() == pytest.approx(entropy(0.91, *[0.01] * 9))
+    answers(
+        "training-floor-of-a-smoothed-loss",
+        loss.item(),
+        0.0,
+        F.cross_entropy(best, torch.tensor([9])).item(),
+        entropy(0.9, *[0.1 / 8] * 8),
+    )
+    assert entropy(0.91) == pytest.approx(0.086, abs=5e-4)
+    assert entropy(*[0.01] * 9) == pytest.approx(0.414, abs=5e-4)
+
+
+def test_sorted_sentences_waste_less_on_padding():
+    lengths = [5, 30, 6, 29, 7, 31, 8, 28]
+
+    def positions(batches):
+        return sum(
+            len(batch) * max(lengths[i] for i in batch) for batch in batches
+        )
+
+    real = sum(lengths)
+    as_they_come = positions([range(4), range(4, 8)])
+    by_length = cut(lengths, max_tokens=124)
+    assert [len(batch) for batch in by_length] == [4, 4]
+    sorted_ = positions(by_length)
+    assert (real, as_they_come, sorted_) == (144, 244, 156)
+    answers(
+        "training-padding-in-a-batch",
+        100 * (1 - real / as_they_come),
+        100 * (1 - real / sorted_),
+        100 * (as_they_come - real) / real,
+        100 * real / as_they_come,
+    )
+
+
+def test_the_mean_of_two_processes_is_not_that_of_their_tokens():
+    weight = torch.zeros(10, requires_grad=True)
+    losses = torch.tensor([0.5] * 9 + [2.0]) + weight
+    pieces = losses.split([9, 1])
+    means = sum(piece.mean() for piece in pieces) / 2
+    assert means.item() == pytest.approx(1.25)
+    assert losses.mean().item() == pytest.approx(0.65)
+    (counts,) = torch.autograd.grad(means, weight, retain_graph=True)
+    assert (counts[9] / counts[0]).item() == pytest.approx(9)
+    # Scaled like this, the mean over processes is that over tokens.
+    mended = sum(2 * piece.sum() / 10 for piece in pieces) / 2
+    assert mended.item() == pytest.approx(0.65)
+
+
+def test_a_loss_over_the_padded_length_falls_with_padding():
+    logits = torch.randn(2, 5, 7)
+    target = torch.tensor([[4, 2, 5, 1, 3], [5, 6, 2, 1, 4]])
+    longer = F.pad(logits, (0, 0, 0, 5)), F.pad(target, (0, 5))
+    for make, factor in ((shown, 0.5), (solved, 1.0)):
+        loss = make("training-the-more-padding-the-better")
+        before, after = loss(logits, target, 0.1, 0), loss(*longer, 0.1, 0)
+        torch.testing.assert_close(after, factor * before)
+
+
+def test_a_ramp_too_steep_is_at_its_peak_within_a_few_dozen_steps():
+    steep = shown("training-a-rate-that-jumps")
+    rates = [steep(step, 512, 4000) for step in range(1, 5000)]
+    assert rates.index(max(rates)) + 1 == 16
+    assert max(rates) == pytest.approx(0.011, abs=1e-4)
+    crossing = 4000 ** (1 / 3)
+    assert crossing == pytest.approx(15.9, abs=0.05)
+    assert training.noam(4000, 512, 4000) / max(rates) == pytest.approx(
+        0.06, abs=0.005
+    )
+    assert rates[-1] == pytest.approx(training.noam(4999, 512, 4000))

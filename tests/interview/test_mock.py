@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from small_bank import large, question
+from interview.small_bank import large, question
 
 from companion.interview.model.mock import LARGEST_SEED, Draws, pick, report
 from companion.interview.model.question import ASKS, LEVELS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fsrs import Rating
-from small_bank import question
+from interview.small_bank import question
 
 from companion.interview.model import progress as progress_module
 from companion.interview.model.progress import VERSION, Answer, Progress, place
