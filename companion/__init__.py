@@ -1,5 +1,65 @@
-"""The tested companion of a Transformer course in which every claim runs."""
+"""The tested companion of a Transformer course in which every claim runs.
 
+The chapters, in order:
+    rnn          words as vectors, and networks that read one after another
+    seq2seq      encoder and decoder, joined by one context or by attention
+    attention    scaled dot-product attention
+    multihead    several heads side by side
+    positions    sinusoidal, learned, relative and rotary positions, ALiBi
+    masks        padding, causal and cross masks, here and in other libraries
+    blocks       feed-forward network, residual connection, normalisation
+    transformer  encoder and decoder, and a language model
+    training     loss, schedule and the loop, in a folder that can go on
+    decoding     greedy search, beam search, sampling, cache, BLEU
+    variants     BERT, GPT, T5 and BART, and what newer models changed
+    clinic       finding what is wrong with somebody else's model
+
+What stands beside them:
+    contracts    what every correct implementation does, and known mistakes
+    figures      pictures that work in a page, and live ones
+    interview    questions with answers that are proved
+    data         the phrase book, corpora, codecs and batches
+    zoo          the known mistakes by name
+    costs        operations, steps and paths of a layer
+    commands     ``python -m companion``
+    extras       packages that only some of this needs
+
+The names below come from these parts, and are loaded when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+    from companion.attention import scaled_dot_product_attention
+    from companion.contracts import check
+    from companion.decoding import translate
+    from companion.multihead import MultiHeadAttention
+    from companion.training import TrainConfig, load_trained, train
+    from companion.transformer import (
+        LanguageModel,
+        Transformer,
+        TransformerConfig,
+    )
+    from companion.zoo import check_test
+
+__all__ = [
+    "CHAPTERS",
+    "LanguageModel",
+    "MultiHeadAttention",
+    "TrainConfig",
+    "Transformer",
+    "TransformerConfig",
+    "check",
+    "check_test",
+    "device",
+    "load_trained",
+    "scaled_dot_product_attention",
+    "train",
+    "translate",
+]
 __version__ = "0.1.0"
 """The version of the package and of the book; nothing else repeats it."""
 
@@ -19,9 +79,38 @@ CHAPTERS = (
 )
 """The chapters in order; chapter k imports only the modules before it."""
 
+_HOME = {
+    "LanguageModel": "transformer",
+    "MultiHeadAttention": "multihead",
+    "TrainConfig": "training",
+    "Transformer": "transformer",
+    "TransformerConfig": "transformer",
+    "check": "contracts",
+    "check_test": "zoo",
+    "load_trained": "training",
+    "scaled_dot_product_attention": "attention",
+    "train": "training",
+    "translate": "decoding",
+}
 
-def device():
-    """The accelerator if the machine has one, else the CPU."""
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'companion' has no attribute {name!r}")
+    return getattr(import_module(f"companion.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def device() -> "torch.device":
+    """Return the accelerator if the machine has one, else the CPU.
+
+    Example:
+        >>> device().type in ("cpu", "cuda", "mps", "xpu")
+        True
+    """
     import torch  # Here, so that building the book needs no torch.
 
     if torch.accelerator.is_available():
