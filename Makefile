@@ -46,6 +46,7 @@ lint: $(VENV)/test ## check style, layers and types
 	  echo "mends most of it."; exit 1; }
 	@layers=$$($(BIN)/lint-imports --no-cache --no-logo) || { \
 	  echo "$$layers"; exit 1; }
+	@$(BIN)/pyrefly check --summary=none
 
 notebooks: $(VENV)/test ## run the notebooks again and store their outputs
 	@$(BIN)/python tools/notebooks.py $(ONLY)

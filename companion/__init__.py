@@ -113,6 +113,7 @@ def device() -> "torch.device":
     """
     import torch  # Here, so that building the book needs no torch.
 
-    if torch.accelerator.is_available():
-        return torch.accelerator.current_accelerator()
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is not None and torch.accelerator.is_available():
+        return accelerator
     return torch.device("cpu")

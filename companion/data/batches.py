@@ -6,6 +6,7 @@ seed and that number alone, so a training run that stops needs to remember one
 number to go on.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import count
 from random import Random
@@ -105,7 +106,7 @@ def _cut_sorted(
     return batches
 
 
-class _Numbered:
+class _Numbered(ABC):
     """Batches that are known by their number."""
 
     def __init__(self, seed: int):
@@ -130,6 +131,15 @@ class _Numbered:
     def stream(self, start: int = 0) -> Iterator[tuple[Tensor, ...]]:
         """Every batch from that number on, without end."""
         return map(self.at, count(start))
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def _order(self, rng: Random) -> list: ...
+
+    @abstractmethod
+    def _made(self, batch: list) -> tuple[Tensor, ...]: ...
 
 
 class PairBatches(_Numbered):

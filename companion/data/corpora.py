@@ -158,7 +158,7 @@ def read_table(path: str | Path) -> list[tuple[str, str, str]]:
     Raises:
         ValueError: there is no line, or one has not three such columns.
     """
-    found = []
+    found: list[tuple[str, str, str]] = []
     for number, line in enumerate(_lines(path), 1):
         columns = line.split("\t")
         if len(columns) != 3 or not all(columns):
@@ -166,7 +166,7 @@ def read_table(path: str | Path) -> list[tuple[str, str, str]]:
                 f"{path}, line {number}: expected English, Chinese and the "
                 f"attribution with tabs between, got {line[:60]!r}"
             )
-        found.append(tuple(columns))
+        found.append((columns[0], columns[1], columns[2]))
     return found
 
 

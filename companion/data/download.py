@@ -66,6 +66,7 @@ def _check(url: str, part: Path, sha256: str) -> None:
 
 def _complete(url: str, part: Path, size: int) -> None:
     """Makes ``part`` as long as it should be, in a few attempts."""
+    reason = ""
     for _ in range(ATTEMPTS):
         try:
             _continue(url, part, size)

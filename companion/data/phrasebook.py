@@ -120,7 +120,7 @@ def phrasebook_batches(
     made = []
     for _ in range(steps):
         places = torch.randint(len(corpus), (size,), generator=generator)
-        drawn = [corpus[i] for i in places]
+        drawn = [corpus[i] for i in places.tolist()]
         src = batch([pair.zh for pair in drawn], zh)
         made.append((src, batch([pair.en for pair in drawn], en)))
     return made
