@@ -25,13 +25,15 @@ book: $(VENV)/book ## build the book from the stored outputs
 	  exit 1; }
 	@echo "Open file://$(CURDIR)/$(PAGE)"
 
-serve: book ## build the book and open it on a free port (or PORT=8000)
-	@$(BIN)/python tools/serve.py _build/html $(PORT)
+serve: book ## build the book and serve it on a free port (or PORT=8000)
+	@$(BIN)/python -m http.server --bind 127.0.0.1 \
+	  --directory _build/html $(or $(PORT),0)
 
 test: $(VENV)/test lint book ## run everything: units, notebooks, pages
 	@$(TEST) -rs || { echo "A test names what broke; 'make help' lists"; \
 	  echo "what to run."; exit 1; }
-	@! [ -f _build/weight.md ] || cat _build/weight.md
+	@! [ -d _build/weight ] || { echo "page, kB at first, kB once another was"; \
+	  echo "read:"; cat _build/weight/*; }
 	@echo "Again, with every shape and type in a signature checked"
 	@$(TEST) --jaxtyping-packages=companion,beartype.beartype \
 	  -m "not bad_input and not browser and not once"
@@ -56,7 +58,7 @@ bench: $(VENV)/test ## race the package against its peers, and note the results
 
 bundle: $(VENV)/test book ## pack the book: a zip of its pages, and a PDF
 	@$(BIN)/python tools/bundle.py
-	@REQUIRE_BUNDLE=1 $(BIN)/python -m pytest --quiet tests/test_bundle.py
+	@REQUIRE_BUNDLE=1 $(BIN)/python -m pytest --quiet tests/tools/test_bundle.py
 
 release: $(VENV)/test ## test, build and try the working commit
 	@$(BIN)/python tools/release.py

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from harness import Pages
 from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +51,39 @@ def chromium():
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def pages(chromium, tmp_path_factory):
+    """The pages that this process has loaded."""
+    return Pages(chromium, tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture
+def loaded(pages):
+    """Load a page, or take it as another test left it: see harness.py."""
+    yield from _watched(pages.shared)
+
+
+@pytest.fixture
+def opened(pages):
+    """Load a page that belongs to this test alone: see harness.py."""
+    yield from _watched(pages.open, close=True)
+
+
+def _watched(load, *, close=False):
+    visits = []
+
+    def visit(source, **settings):
+        visits.append(load(source, **settings))
+        return visits[-1]
+
+    yield visit
+    faults = [fault for each in visits for fault in each.faults()]
+    for each in visits:
+        if close:
+            each.context.close()
+    assert faults == []
 
 
 @pytest.fixture(scope="session")

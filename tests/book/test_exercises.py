@@ -21,7 +21,7 @@ from companion.zoo import ANIMALS, check_test
 
 pytestmark = pytest.mark.once
 
-BOOK = Path(__file__).parents[1] / "book"
+BOOK = Path(__file__).parents[2] / "book"
 CHECKED = re.compile(
     r'check\("(?P<component>\w+)", \w+\)|check_test\(\s*"(?P<sick>\w+)", '
     r'"(?P<animal>[\w ]+)", \w+\s*\)'

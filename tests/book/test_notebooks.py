@@ -13,7 +13,7 @@ import nbformat
 
 from companion import CHAPTERS
 
-BOOK = Path(__file__).parents[1] / "book"
+BOOK = Path(__file__).parents[2] / "book"
 PATHS = sorted(BOOK.glob("*.ipynb"))
 REMOTE = re.compile(r"""(src|href)=["']https?:|url\(["']?https?:|@import""")
 CHECK = re.compile(r"\bcheck(_test)?\(")

@@ -8,7 +8,7 @@ import mutants
 import pytest
 from mutants_page import ORPHAN, page, share
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "benchmarks" / "results" / "mutants.md"
 LIVES = {
     "end": "survived",

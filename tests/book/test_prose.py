@@ -11,7 +11,7 @@ from companion.contracts import check
 
 pytestmark = pytest.mark.once
 
-BOOK = Path(__file__).parents[1] / "book"
+BOOK = Path(__file__).parents[2] / "book"
 LINE = re.compile(r'<p class="(?:pass|fail|why)">(.*?)</p>', re.DOTALL)
 
 

@@ -1,13 +1,13 @@
-"""The tools behind make: notebooks that reproduce, a server that explains."""
+"""Notebooks that reproduce, and a note of what ran them."""
 
-import threading
-import urllib.request
+import tomllib
 
 import nbformat
 import notebooks
 import pytest
-import serve
-from nbformat.v4 import new_code_cell, new_notebook
+import torch
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from proved import digest, note
 
 pytestmark = pytest.mark.once
 
@@ -62,24 +62,30 @@ def test_a_crash_while_storing_leaves_the_old_file(notebook, monkeypatch):
     assert list(notebook.parent.iterdir()) == [notebook]
 
 
-def test_the_server_finds_a_free_port_and_serves_the_folder(tmp_path):
-    (tmp_path / "page.html").write_text("注意力", encoding="utf-8")
-    with serve.server(str(tmp_path)) as pages:
-        threading.Thread(target=pages.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{pages.server_port}/page.html"
-        with urllib.request.urlopen(url) as answer:
-            assert answer.read().decode() == "注意力"
-        pages.shutdown()
+def test_prose_may_change_without_a_run_and_code_may_not(tmp_path):
+    path = tmp_path / "01_word.ipynb"
+    book = new_notebook(cells=[new_markdown_cell("prose"), new_code_cell("1")])
+    nbformat.write(book, path)
+    before = digest(path)
+    book.cells[0].source = "better prose"
+    nbformat.write(book, path)
+    assert digest(path) == before
+    book.cells[1].source = "2"
+    nbformat.write(book, path)
+    assert digest(path) != before
 
 
-def test_an_occupied_port_is_named(tmp_path):
-    with serve.server(str(tmp_path)) as pages:
-        taken = str(pages.server_port)
-        with pytest.raises(ValueError, match=f"PORT: {taken} is not free"):
-            serve.server(str(tmp_path), taken)
-
-
-@pytest.mark.parametrize("port", ["http", "-1", "65536"])
-def test_a_port_that_is_none_is_refused(tmp_path, port):
-    with pytest.raises(ValueError, match=f"up to 65535, got '{port}'"):
-        serve.server(str(tmp_path), port)
+def test_what_ran_a_notebook_is_noted_beside_it_and_once(tmp_path):
+    for name, code in (("02_b", "2"), ("01_a", "1"), ("02_b", "3")):
+        book = new_notebook(cells=[new_code_cell(code)])
+        nbformat.write(book, tmp_path / f"{name}.ipynb")
+        note(tmp_path / f"{name}.ipynb")
+    noted = tomllib.loads((tmp_path / "proved.toml").read_text())
+    assert list(noted) == ["01_a", "02_b"]
+    assert noted["02_b"]["code"] == digest(tmp_path / "02_b.ipynb")
+    assert noted["01_a"]["torch"] in torch.__version__
+    assert sorted(p.suffix for p in tmp_path.iterdir()) == [
+        ".ipynb",
+        ".ipynb",
+        ".toml",
+    ]

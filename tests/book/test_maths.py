@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-EXT = Path(__file__).parents[1] / "book" / "_ext"
+EXT = Path(__file__).parents[2] / "book" / "_ext"
 # What is registered first runs last: by then the engine must be closed.
 LEAVES = """
 import atexit

@@ -18,7 +18,7 @@ import nbformat
 import pytest
 from nbval.plugin import get_sanitize_patterns
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PATHS = sorted((ROOT / "book").glob("*.ipynb"))
 HOME, COMMIT = "owner/name", "0123456789abcdef0123456789abcdef01234567"
 INSTALL = f"%pip install course@{COMMIT}"

@@ -1,0 +1,160 @@
+"""The built pages for everybody: with a keyboard, a screen reader, a phone."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from contents import every_chapter, every_page_and_search
+from harness import PHONE
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """axe-core, as its wheel brings it: it stands in no file of this course."""
+    import axe_playwright_python
+
+    path = Path(axe_playwright_python.__file__).with_name("axe.min.js")
+    return path.read_text(encoding="utf-8")
+
+
+# What is folded is read too; a formula is a drawing with its words beside it.
+# Contrast takes axe half a minute a page: of the texts that have one colour,
+# size and ground it looks at two.
+FAULTS = """async (contrast) => {
+  const options = { resultTypes: ["violations"], preload: false };
+  const context = { exclude: ["mjx-container"] };
+  if (contrast) {
+    const seen = {};
+    context.include = [...document.body.querySelectorAll("*")].filter(one => {
+      if (![...one.childNodes].some(n => n.nodeType === 3 && n.data.trim()))
+        return false;
+      const { color, fontSize, fontWeight } = getComputedStyle(one);
+      const look = [color, fontSize, fontWeight];
+      for (let at = one; at; at = at.parentElement) {
+        const style = getComputedStyle(at);
+        look.push(style.opacity, style.backgroundImage, style.backgroundColor);
+        if (/^rgb\\(/.test(style.backgroundColor)) break;
+      }
+      seen[look] = (seen[look] ?? 0) + one.checkVisibility();
+      return one.checkVisibility() && seen[look] <= 2;
+    });
+    options.runOnly = ["color-contrast"];
+  } else options.rules = { "color-contrast": { enabled: false } };
+  return (await axe.run(context, options)).violations
+    .filter(one => ["serious", "critical"].includes(one.impact))
+    .map(one => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 200),
+                 one.nodes[0].failureSummary.slice(0, 300)]);
+}"""
+THEME = "theme => document.documentElement.dataset.theme === theme"
+UNFOLD = 'document.querySelectorAll("details").forEach(d => { d.open = true })'
+
+
+@every_page_and_search
+def test_axe_finds_no_serious_fault_in_either_theme(read, axe, document):
+    page = read(document, alone=True, reduced_motion="reduce").page
+    page.evaluate(UNFOLD)
+    page.evaluate(axe)
+    assert page.evaluate(FAULTS, False) == []
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        page.wait_for_function(THEME, arg=theme)
+        assert page.evaluate(FAULTS, True) == []
+
+
+def test_headings_are_in_order(read, document):
+    page = read(document, scripts=False).page
+    levels = page.locator(".bd-article :is(h1, h2, h3, h4, h5)").evaluate_all(
+        "all => all.map(heading => Number(heading.tagName[1]))"
+    )
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    for above, below in pairwise(levels):
+        assert below <= above + 1
+
+
+WORDS = """all => all
+  .filter(one => !one.closest("[aria-hidden=true], mjx-container"))
+  .map(one => [one.outerHTML.slice(0, 120), one.alt
+    ?? one.closest("[role=img]")?.getAttribute("aria-label")
+    ?? one.querySelector("title")?.textContent ?? ""])"""
+
+
+def test_every_picture_has_words(read, document):
+    page = read(document).page
+    labels = page.locator("figure.companion").evaluate_all(
+        "all => all.map(figure => figure.getAttribute('aria-label') ?? '')"
+    )
+    assert all(label.strip() for label in labels)
+    words = page.locator(".bd-article :is(img, svg):not(svg svg)").evaluate_all(
+        WORDS
+    )
+    assert [tag for tag, label in words if len(label) < 10] == []
+
+
+@every_chapter
+def test_a_map_says_in_figures_what_it_says_in_colour(read, document):
+    page = read(document).page
+    silent = page.locator('.companion td[style*="--heat"]').evaluate_all(
+        "all => all.filter(cell => !/\\d/.test(cell.textContent)).length"
+    )
+    assert silent == 0
+
+
+OUTLINE = """() => {
+  const at = document.activeElement, look = getComputedStyle(at);
+  return [at.tagName, parseFloat(look.outlineWidth), look.outlineStyle];
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_has_the_focus_has_a_ring(read, document, theme):
+    page = read(document, theme=theme).page
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        tag, width, style = page.evaluate(OUTLINE)
+        if tag == "BODY":
+            break
+        assert (width >= 2, style) == (True, "solid"), tag
+
+
+MOVING = """all => all.filter(element => {
+  const look = getComputedStyle(element);
+  const lasts = text => text.split(",").some(time => parseFloat(time) > 0.01);
+  return (lasts(look.transitionDuration) && look.transitionProperty !== "none")
+    || (lasts(look.animationDuration) && look.animationName !== "none")
+    || look.scrollBehavior === "smooth";
+}).map(element => element.outerHTML.slice(0, 90))"""
+
+
+def test_nothing_moves_for_who_wants_no_motion(read, document):
+    page = read(document, motion="reduce").page
+    assert page.locator("html, body, body *").evaluate_all(MOVING) == []
+
+
+BOXES = """all => all.map(one => {
+  const box = one.getBoundingClientRect();
+  return [box.left, box.right, box.height, getComputedStyle(one).float];
+})"""
+
+
+@every_chapter
+def test_a_phone_shows_notes_tables_and_the_way_on(read, document):
+    page = read(document, size=PHONE).page
+    width = PHONE["width"]
+    notes = page.locator("aside.margin").evaluate_all(BOXES)
+    assert all(
+        left >= 0 and right <= width and float_ == "none"
+        for left, right, _, float_ in notes
+    )
+    ways = page.locator(".prev-next-area a").evaluate_all(BOXES)
+    assert len(ways) == 2
+    assert all(
+        left >= 0 and right <= width and height >= 44
+        for left, right, height, _ in ways
+    )
+    tables = page.locator(".pst-scrollable-table-container")
+    assert all(
+        right <= width + 1 for _, right, *_ in tables.evaluate_all(BOXES)
+    )

@@ -1,0 +1,37 @@
+"""What proved a page, and how to cite it: at the foot of each page."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from contents import CHAPTERS, ROOT
+from proved import digest
+
+PROVED = tomllib.loads((ROOT / "book" / "proved.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_code_of_a_notebook_is_the_code_that_was_run(chapter):
+    path = ROOT / f"{chapter}.ipynb"
+    assert PROVED[path.stem]["code"] == digest(path), (
+        f"the code of {path.name} has changed since it was run: "
+        f"make notebooks ONLY={chapter}.ipynb"
+    )
+
+
+@pytest.mark.browser
+def test_a_page_says_what_proved_it_and_how_to_cite_it(read, document):
+    page = read(document, scripts=False).page
+    foot = page.locator(".provenance")
+    proof = foot.locator("p").first.inner_text()
+    entry = PROVED.get(Path(document).name) or min(
+        PROVED.values(), key=lambda chapter: chapter["date"]
+    )
+    for part in ("date", "Python", "torch", "numpy", "device"):
+        assert entry[part] in proof
+    bibtex = foot.locator("details pre").text_content()
+    title = page.locator("h1").first.evaluate("e => e.firstChild.textContent")
+    assert title.strip() in bibtex
+    assert title.strip() in foot.locator("details p").text_content()
+    assert bibtex.startswith("@misc{")
+    assert bibtex.count("{") == bibtex.count("}")

@@ -1,0 +1,78 @@
+"""How heavy the pages are, whether they wait for scripts, whether they move.
+
+The rows of a table are left in ``_build/weight``; ``make test`` prints them.
+"""
+
+import gzip
+from functools import cache
+from pathlib import Path
+
+import pytest
+from contents import CHAPTERS, ROOT, every_page_and_search
+from harness import DESKTOP, PHONE
+
+pytestmark = pytest.mark.browser
+
+FIRST, FURTHER = 1_500_000, 150_000
+MOST_SHIFT = 0.02
+
+
+@pytest.fixture(scope="session")
+def weigh(built_book, homes):
+    """How many bytes files have on the way, as small as gzip makes them."""
+
+    @cache
+    def size(url):
+        path = url.partition("?")[0].partition("#")[0]
+        name = path.removeprefix(homes["server"]).lstrip("/")
+        content = (built_book / name).read_bytes()
+        return min(len(content), len(gzip.compress(content, 9)))
+
+    return lambda urls: sum(
+        size(url) for url in urls if url.startswith(homes["server"])
+    )
+
+
+@pytest.fixture(scope="session")
+def known(pages, homes):
+    """What a reader of the first chapter has already."""
+    visit = pages.open(f"{homes['server']}/{CHAPTERS[0]}.html", settle=True)
+    visit.context.close()
+    return visit.needed
+
+
+@every_page_and_search
+def test_a_first_visit_is_light_and_a_further_page_lighter(
+    read, weigh, known, document
+):
+    needed = read(document).needed
+    first, further = weigh(needed), weigh(needed - known)
+    folder = ROOT / "_build" / "weight"
+    folder.mkdir(parents=True, exist_ok=True)
+    row = f"{document:20} {first / 1000:8.0f} {further / 1000:8.0f}\n"
+    (folder / Path(document).name).write_text(row, encoding="utf-8")
+    assert first <= FIRST
+    assert further <= FURTHER
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_nothing_moves_once_it_is_shown(read, document, size):
+    assert read(document, size=size).measured["shift"] <= MOST_SHIFT
+
+
+def test_from_disk_nothing_moves_either_and_the_fonts_are_there(read, document):
+    measured = read(document, where="disk", size=PHONE).measured
+    assert measured["shift"] <= MOST_SHIFT
+    assert measured["fonts"] >= 3
+
+
+def test_the_text_is_there_before_any_script(read, document):
+    page = read(document, scripts=False).page
+    article = page.locator(".bd-article")
+    assert article.locator("h1").is_visible()
+    assert len(article.inner_text()) > 500
+    # A formula is drawn, and its source is nowhere.
+    assert page.locator(".math:not(:has(svg))").count() == 0
+    for formula in page.locator(".math svg").all()[:3]:
+        box = formula.bounding_box()
+        assert box is None or box["height"] > 3  # None: it is folded away.
