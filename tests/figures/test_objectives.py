@@ -1,15 +1,14 @@
-"""The figures of chapter 11, as Python makes them."""
+"""The figure of chapter 11: four objectives."""
 
-import json
 import re
-from html import unescape
 from itertools import pairwise
 
 import pytest
 import torch
-from test_figures import Tags
+from figures.browser import LAPTOP, PHONE, computed, focused, press
+from figures.registry import Tags, data_of, html_of, shown
 
-from companion.figures import live, objectives
+from companion.figures import objectives
 from companion.figures.gallery.objectives import (
     MODELS,
     OTHERS,
@@ -60,8 +59,14 @@ TEXTS = (
     "no stop at all here",
     "a b . the rest",
 )
+
+
 every_text = pytest.mark.parametrize("text", TEXTS)
+
+
 every_model = pytest.mark.parametrize("model", MODELS)
+
+
 SHARES = (0.15, 0.3, 0.5)
 
 
@@ -74,17 +79,6 @@ def drawn(make, text, seed, share=0.3):
 
 def draws(text):
     return [(seed, share) for seed in range(15) for share in SHARES]
-
-
-def shown(figure):
-    """The page without its style and its script."""
-    return figure.html.split("</style>")[1].split("<script")[0]
-
-
-def data_of(figure):
-    return json.loads(
-        re.search(r"const data = (.*);\n", figure.html)[1].replace("<\\/", "</")
-    )
 
 
 def texts(pieces):
@@ -109,18 +103,6 @@ def ids_of(lane, words):
     ]  # fmt: skip
 
 
-def test_the_figure_is_whole_and_asks_nothing_of_another_place():
-    html = objectives().html
-    assert Tags(html).open == []
-    assert not re.search(r"https?://|@import|//cdn|\bsrc=|\bfetch\(", html)
-    assert not re.search(r"url\((?!#)", html)
-    assert len(html) < 200_000
-
-
-def test_the_same_input_gives_the_same_bytes():
-    assert objectives().html == objectives().html
-
-
 def test_the_draws_shown_first_have_every_kind_of_damage():
     first = {
         model: examples(model, Words(TEXT, OTHERS), 0.3, SEEDS)
@@ -133,9 +115,6 @@ def test_the_draws_shown_first_have_every_kind_of_damage():
         piece.note for e in first["BART"] for piece in e.lanes[0].reads
     }  # fmt: skip
     assert {"0 tokens", "1 token", "2 tokens", "3 tokens in 2"} <= notes
-
-
-# What is read and said is what the package makes of the text.
 
 
 @every_text
@@ -286,9 +265,7 @@ def test_a_loss_stands_where_the_objective_of_the_package_counts_one(
     assert counted == sum(said is not None for said in says)
 
 
-# Who sees whom.
-
-MAKERS = {
+NETWORKS = {
     "BERT": lambda size: BERT(BERTConfig.tiny(size)),
     "GPT": lambda size: GPT(GPTConfig.tiny(size)),
     "T5": lambda size: T5(T5Config.tiny(size)),
@@ -298,7 +275,7 @@ MAKERS = {
 
 def a_model(name, size):
     torch.manual_seed(7)
-    return MAKERS[name](size).eval()
+    return NETWORKS[name](size).eval()
 
 
 def states_of(model, rows):
@@ -370,9 +347,6 @@ def test_the_grid_is_drawn_as_squares_and_dots():
         [["32"], ["16"]],
         [["48"], []],
     ]
-
-
-# What is said.
 
 
 def test_each_objective_is_told_in_a_sentence_or_two():
@@ -489,44 +463,222 @@ def test_a_text_that_does_not_fit_is_named(settings, complaint):
         objectives(**settings)
 
 
-# With a kernel.
+every_model = pytest.mark.parametrize("model", MODELS)
 
 
-def said_by(figure):
-    text = re.sub(r"<style.*?</style>|<[^>]+>", " ", figure.page.value)
-    return " ".join(unescape(text).split())
+def example_of(model, draw):
+    return examples(model, Words(TEXT, OTHERS), 0.3, SEEDS)[draw]
 
 
-def test_the_live_masking_is_a_widget_and_a_sentence_for_where_none_works():
-    bundle = live.try_masking()._repr_mimebundle_()
-    view = bundle.pop("application/vnd.jupyter.widget-view+json")
-    assert len(view["model_id"]) == 32
-    for text in bundle.values():
-        assert "This figure needs a kernel: run its cell to" in text
+def opened(reader, model="BERT", **options):
+    """The figure, with the tab of a model chosen."""
+    page = reader(html_of("objectives"), **options)
+    computed(page)
+    page.get_by_role("tab", name=model, exact=True).click()
+    return page
 
 
-def test_the_live_masking_shows_three_damages_of_what_is_typed():
-    figure = live.try_masking()
-    values = {"text": "我 爱 猫 。 a", "share": 0.5, "seed": 4}
-    for name, value in values.items():
-        figure.controls[name].value = value
-    said = said_by(figure)
-    for model in ("BERT", "T5", "BART"):
-        [example] = examples(model, Words(values["text"], OTHERS), 0.5, [4])
-        assert f"{model} {summary(model, example)}" in said
-        for lane in example.lanes:
-            assert lane.name in said
-            for piece in lane.reads:
-                assert piece.text in said
-    assert 'role="status"' in figure.page.value
-    assert "opacity" in figure.page.value  # It has the style of the figure …
-    assert "data-seen>" not in figure.page.value  # … and nobody is looked at.
-    assert Tags(figure.page.value).open == []
+def cards(page, lane=0):
+    return page.locator(".panel .cards").nth(lane).locator(".tile")
 
 
-@pytest.mark.bad_input
-def test_too_short_a_text_is_answered_with_what_is_wrong():
-    figure = live.try_masking()
-    figure.controls["text"].value = "one"
-    assert "text: expected 2 to 12 words, got 1" in said_by(figure)
-    assert 'role="alert"' in figure.page.value
+@every_model
+def test_a_phone_shows_the_whole_tab_and_its_smallest_words(reader, model):
+    page = opened(reader, model, width=PHONE)
+    assert page.locator("figure").evaluate("e => e.scrollWidth") <= PHONE - 32
+    edges = page.locator("figure :is(svg text, .tile, button)")
+    for left, right in edges.evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect())"
+        ".map(r => [r.left, r.right])"
+    ):
+        assert left >= 16
+        assert right <= PHONE - 16
+    sizes = page.locator(".panel svg text").evaluate_all(
+        """all => all.map(e => parseFloat(getComputedStyle(e).fontSize)
+            * e.getScreenCTM().a)"""
+    )
+    assert len(sizes) >= 6
+    assert min(sizes) >= 11
+
+
+@pytest.mark.parametrize("width", [PHONE, LAPTOP])
+def test_without_scripts_all_four_can_be_unfolded(reader, width):
+    page = reader(html_of("objectives"), width=width, java_script_enabled=False)
+    assert page.locator("figure :is(input, button)").count() == 0
+    assert page.locator(".controls").inner_text() == "BERT"
+    assert page.locator("svg:visible").count() == 1
+    for summary_of in page.locator("summary").all():
+        summary_of.click()
+    assert page.locator("svg:visible").count() == 8
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_with_scripts_there_are_tabs_instead(reader):
+    page = opened(reader)
+    assert page.locator("details, .controls > .title").count() == 0
+    assert page.get_by_role("tab").all_inner_texts() == [*MODELS]
+
+
+@every_model
+def test_a_tab_shows_what_python_says_of_its_draw(reader, model):
+    page = opened(reader, model)
+    example = example_of(model, 0)
+    now = computed(page)
+    assert (now.model, now.draw) == (model, 0)
+    assert page.locator(".says").inner_text() == summary(model, example)
+    for lane, row in enumerate(example.lanes):
+        read = cards(page, lane).locator("> span").all_inner_texts()
+        assert read == [piece.text for piece in row.reads]
+    said = cards(page, len(example.lanes) - 1).locator("> s")
+    assert [text.split("\n")[0].strip() for text in said.all_inner_texts()] == [
+        "○" if word is None else word for word in example.lanes[-1].says
+    ]
+    panel = page.get_by_role("tabpanel")
+    tab = page.locator(f"#{panel.get_attribute('aria-labelledby')}")
+    assert tab.inner_text() == model
+    assert tab.get_attribute("aria-selected") == "true"
+    assert tab.get_attribute("aria-controls") == panel.get_attribute("id")
+    assert page.locator("[aria-selected=true]").count() == 1
+
+
+@every_model
+def test_a_click_shows_what_a_position_sees_in_words_cards_and_grid(
+    reader, model
+):
+    page = opened(reader, model)
+    example = example_of(model, 0)
+    for lane, row in enumerate(example.lanes):
+        for place in (0, 3, len(row.reads) - 1):
+            cards(page, lane).nth(place).click()
+            now = computed(page)
+            assert (now.lane, now.place) == (lane, place)
+            assert now.sees == seen(example, (lane, place))
+            said = position(example, lane, place)
+            assert page.locator(".here").inner_text() == said
+            check_marks(page, example, lane, place)
+
+
+def check_marks(page, example, lane, place):
+    for other, sees in enumerate(seen(example, (lane, place))):
+        marked = cards(page, other).evaluate_all(
+            "all => all.map(e => [e.hasAttribute('data-seen'),"
+            " e.getAttribute('aria-pressed')])"
+        )
+        assert [mark for mark, _ in marked] == sees
+        pressed = [state == "true" for _, state in marked]
+        assert pressed == [
+            (other, i) == (lane, place) for i in range(len(sees))
+        ]
+    for grid, svg in zip(
+        example.grids, page.locator(".panel svg").all(), strict=True
+    ):
+        rows = svg.locator("g").evaluate_all(
+            "all => all.map(e => e.hasAttribute('data-chosen'))"
+        )
+        chosen = [grid.asks == lane and i == place for i in range(len(rows))]
+        assert rows == chosen
+
+
+def test_a_click_on_a_row_of_a_grid_chooses_who_asks(reader):
+    page = opened(reader, "T5")
+    grids = page.locator(".panel svg")
+    for grid, lane in ((0, 0), (1, 1), (2, 1)):
+        grids.nth(grid).locator("g").nth(5).locator("rect").click()
+        assert (computed(page).lane, computed(page).place) == (lane, 5)
+        assert cards(page, lane).nth(5).get_attribute("aria-pressed") == "true"
+
+
+def test_arrow_keys_go_through_the_tabs(reader):
+    page = opened(reader)
+    page.locator("#before").focus()
+    press(page, "Tab")
+    for key, model in [
+        ("ArrowRight", "GPT"), ("ArrowRight", "T5"), ("End", "BART"),
+        ("ArrowRight", "BART"), ("ArrowLeft", "T5"), ("Home", "BERT"),
+    ]:  # fmt: skip
+        press(page, key)
+        assert computed(page).model == focused(page, "innerText") == model
+
+
+def test_arrow_keys_go_through_the_positions_of_a_lane(reader):
+    page = opened(reader, "BART", width=PHONE)
+    page.locator("#before").focus()
+    press(page, "Tab", "Tab", "Tab")
+    page.evaluate("scrollTo(0, 0)")
+    assert (computed(page).lane, computed(page).place) == (0, 0)
+    for key, place in [
+        ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", 10),
+        ("ArrowRight", 10), ("Home", 0), ("ArrowLeft", 0),
+    ]:  # fmt: skip
+        press(page, key)
+        now = computed(page)
+        assert (now.lane, now.place) == (0, place)
+        assert focused(page, "getAttribute('aria-label')") == now.here
+    press(page, "ArrowDown", "ArrowDown", "ArrowUp")
+    page.wait_for_timeout(200)
+    assert page.evaluate("scrollY") == 0
+    press(page, "Tab", "ArrowRight")
+    assert (computed(page).lane, computed(page).place) == (1, 1)
+
+
+def test_drawing_again_goes_round_through_the_draws(reader):
+    page = opened(reader, "BART")
+    again = page.get_by_role("button", name="Draw again")
+    for draw in (1, 2, 3, 0):
+        again.press("Enter")
+        said = summary("BART", example_of("BART", draw))
+        assert page.locator(".says").inner_text() == said
+        count = page.locator("output").inner_text()
+        assert count == f"{draw + 1} of 4"
+        assert focused(page, "innerText") == "Draw again"
+    again.press("Enter")
+    page.get_by_role("tab", name="T5").click()
+    said = summary("T5", example_of("T5", 1))
+    assert page.locator(".says").inner_text() == said
+
+
+def test_there_is_nothing_to_draw_for_gpt(reader):
+    page = opened(reader, "GPT")
+    again = page.get_by_role("button", name="Draw again")
+    assert again.get_attribute("aria-disabled") == "true"
+    before = page.locator("figure").inner_html()
+    again.press("Enter")
+    assert page.locator("figure").inner_html() == before
+    assert page.locator("output").inner_text() == "nothing to draw"
+
+
+def test_kinds_of_damage_differ_in_more_than_their_colour(reader):
+    page = opened(reader, "BERT")
+    looks = {
+        kind: page.locator(f".panel .{kind} > span").first.evaluate(
+            "e => { const s = getComputedStyle(e); return [s.borderTopStyle,"
+            " s.backgroundImage.split('(')[0], s.borderTopLeftRadius]; }"
+        )
+        for kind in ("plain", "mask", "random", "kept")
+    }
+    notes = {
+        kind: page.locator(f".panel .{kind} > i").first.inner_text()
+        for kind in ("mask", "random", "kept")
+    }
+    assert notes == {"mask": "masked", "random": "random", "kept": "unchanged"}
+    page.get_by_role("tab", name="T5").click()
+    looks["sentinel"] = page.locator(".panel .sentinel > span").first.evaluate(
+        "e => { const s = getComputedStyle(e); return [s.borderTopStyle,"
+        " s.backgroundImage.split('(')[0], s.borderTopLeftRadius]; }"
+    )
+    assert len({tuple(look) for look in looks.values()}) == 5
+
+
+def test_what_is_hidden_is_faint_and_has_no_line_below(reader):
+    page = opened(reader, "GPT")
+    cards(page).nth(2).click()
+    page.locator("figcaption").hover()
+    looks = (
+        cards(page)
+        .locator("> span")
+        .evaluate_all(
+            "all => all.map(e => { const s = getComputedStyle(e);"
+            " return [s.opacity, s.boxShadow === 'none']; })"
+        )
+    )
+    assert looks == [["1", False]] * 3 + [["0.4", True]] * 8

@@ -1,17 +1,16 @@
-"""The figures of chapters 07 and 08, as Python makes them."""
+"""The figure of chapter 08: the whole Transformer at work."""
 
-import json
 import math
 import re
-from functools import cache
+from itertools import pairwise
 
 import pytest
 import torch
-from test_figures import Tags
+from figures.browser import LAPTOP, PHONE, computed, press
+from figures.registry import EN, ZH, by_heart, data_of, html_of, shown
 
 from companion.data.phrasebook import batch
-from companion.data.vocabulary import Vocabulary
-from companion.figures import data_flow, depth_curves
+from companion.figures import data_flow
 from companion.figures.gallery.data_flow import _sizes, shapes
 from companion.figures.gallery.data_flow import model as flow_numbers
 from companion.figures.gallery.data_flow.steps import (
@@ -21,216 +20,13 @@ from companion.figures.gallery.data_flow.steps import (
     generating,
     training,
 )
-from companion.figures.gallery.depth_curves.view import BOTTOM, LEFT, RIGHT, TOP
+from companion.figures.kit.digits import fixed
 from companion.masks import causal_mask, combine_masks
-from companion.training import fit
 from companion.transformer import Transformer, TransformerConfig, shift_right
 
-NAMES = ("bare", "norm only", "post-LN", "pre-LN")
-DEPTHS = (1, 2, 5)
-
-
-def some_curves(names=NAMES, depths=DEPTHS):
-    """Curves with a gradient that falls below what the plot shows."""
-    draw = torch.Generator().manual_seed(3)
-    return {
-        name: {
-            depth: {
-                "similarity": torch.rand(depth + 1, generator=draw),
-                "gradient": [10.0 ** (-3 * i * at) for at in range(depth)],
-            }
-            for depth in depths
-        }
-        for i, name in enumerate(names)
-    }
-
-
-def one_curve(similarity, gradient):
-    return {
-        "a": {
-            len(gradient): {"similarity": similarity, "gradient": gradient},
-        }
-    }
-
-
-ZH, EN = list("我爱小猫"), ["I", "love", "little", "cats"]
-
-
-@cache
-def by_heart():
-    """A model that knows one sentence, and its vocabularies."""
-    zh, en = (Vocabulary.from_sentences([side]) for side in (ZH, EN))
-    torch.manual_seed(0)
-    sizes = {"d_model": 14, "num_heads": 2, "d_ff": 17, "num_layers": 2}
-    config = TransformerConfig(
-        src_vocab_size=len(zh), tgt_vocab_size=len(en), dropout=0.0, **sizes
-    )
-    model = Transformer(config)
-    pair = batch([ZH], zh), batch([EN], en)
-    fit(model, [pair] * 40, rate=lambda step: 1e-2)
-    return model, zh, en
-
-
-MAKERS = {
-    "depth_curves": lambda: depth_curves(some_curves()),
-    "data_flow": data_flow,
-    "trained_flow": lambda: data_flow(trained=by_heart()),
-}
-every_figure = pytest.mark.parametrize(
-    "make", MAKERS.values(), ids=list(MAKERS)
-)
-
-
-def shown(figure):
-    """The page without its style and its script."""
-    return figure.html.split("</style>")[1].split("<script")[0]
-
-
-def data_of(figure):
-    return json.loads(
-        re.search(r"const data = (.*);\n", figure.html)[1].replace("<\\/", "</")
-    )
-
-
-@every_figure
-def test_a_figure_is_whole_and_asks_nothing_of_another_place(make):
-    html = make().html
-    assert Tags(html).open == []
-    assert not re.search(r"https?://|@import|//cdn|\bsrc=|\bfetch\(", html)
-    assert not re.search(r"url\((?!#)", html)
-
-
-@every_figure
-def test_the_same_input_gives_the_same_bytes(make):
-    assert make().html == make().html
-
-
-# Depth curves.
-
-
-def test_a_line_goes_through_its_numbers():
-    figure = depth_curves(one_curve([0.0, 0.25, 1.0], [1.0, 0.1]))
-    alike, gradient = re.findall(r'class="line" d="([^"]+)"', shown(figure))[:2]
-    quarter = BOTTOM - (BOTTOM - TOP) / 4
-    middle = (LEFT + RIGHT) / 2
-    assert alike == (
-        f"M{LEFT}.0 {BOTTOM}.0L{middle} {quarter}L{RIGHT}.0 {TOP}.0"
-    )
-    # 0.1 … 10, upwards: 1 stands in the middle, over the first layer.
-    assert gradient == (f"M{middle} {(TOP + BOTTOM) / 2}L{RIGHT}.0 {BOTTOM}.0")
-
-
-def test_a_line_that_leaves_the_plot_ends_at_its_edge_with_a_mark():
-    # From 10⁻¹² to 1; the plot has the eight decades from 10⁻⁷ to 10.
-    figure = depth_curves(one_curve([0, 0, 0], [1e-12, 1.0]))
-    svg = shown(figure)
-    first, last = (LEFT + RIGHT) / 2, RIGHT
-    edge = f"{first + (last - first) * 5 / 12:.1f}"
-    assert f'd="M{edge} {BOTTOM}.0L{RIGHT}.0 ' in svg
-    assert f'translate({edge},{BOTTOM}.0)" d="M-5' in svg
-    assert "below 10<sup>−7</sup>" in svg
-
-
-def test_a_line_that_stays_in_the_plot_has_no_such_mark():
-    svg = shown(depth_curves(one_curve([0, 0, 0], [1e-3, 0.9])))
-    assert 'd="M-5' not in svg
-    assert svg.count('class="mark"') == 4 + 1  # Two lines, and the legend.
-
-
-def test_no_gradient_at_all_is_drawn_below_everything():
-    figure = depth_curves(one_curve([0, 0, 0], [0.0, 0.0]))
-    assert re.findall(r'class="line" d="([^"]*)"', shown(figure))[1] == ""
-    assert "The gradient is 0 in the first layer" in figure.text
-
-
-def test_tokens_that_point_apart_get_an_axis_to_minus_1():
-    figure = depth_curves(one_curve([0.0, -0.5], [1.0]))
-    path = re.findall(r'class="line" d="([^"]+)"', shown(figure))[0]
-    middle = (TOP + BOTTOM) / 2
-    assert path == (
-        f"M{LEFT}.0 {middle}L{RIGHT}.0 {middle + (BOTTOM - TOP) / 4}"
-    )
-
-
-def test_a_cosine_a_hair_below_0_is_drawn_at_0_and_told_as_it_is():
-    figure = depth_curves(one_curve([-0.013, 1], [1.0]))
-    assert f"M{LEFT}.0 {BOTTOM}.0L" in shown(figure)
-    assert "enter with a mean cosine of −0.01" in figure.text
-
-
-def test_the_deepest_stack_is_told_first():
-    curves = some_curves()
-    curves["bare"][5] = {
-        "similarity": [0.01, 0.5, 0.9, 0.95, 0.99, 0.999],
-        "gradient": [7.1e-31, 1e-20, 1e-10, 1e-5, 1.5],
-    }
-    assert depth_curves(curves).text == (
-        "Depth curves. 5 layers, bare: tokens enter with a mean cosine of 0.01 "
-        "and leave with 1.00. The gradient is 7.1×10⁻³¹ in the first layer and "
-        "1.50 in the last."
-    )
-
-
-def test_one_layer_is_first_and_last():
-    figure = depth_curves(one_curve([0.0, 0.5], [2.0]))
-    assert "1 layer, a: tokens" in figure.text
-    assert figure.text.endswith("The gradient is 2.00 in the layer.")
-
-
-def test_every_depth_has_its_page_with_the_ends_of_every_stack():
-    curves = some_curves()
-    data = data_of(depth_curves(curves))
-    assert [page["depth"] for page in data["pages"]] == list(DEPTHS)
-    for page, depth in zip(data["pages"], DEPTHS, strict=True):
-        for cells, runs in zip(page["cells"], curves.values(), strict=True):
-            end = runs[depth]["similarity"][-1].item()
-            assert float(cells[0]) == pytest.approx(end, abs=0.0051)
-        assert page["heads"][-1] == f"layer {depth}"
-        assert page["cells"][0][1:] == ["1.00", "1.00"]
-
-
-def test_the_chosen_line_is_drawn_last_and_above():
-    svg = shown(depth_curves(some_curves()))
-    for plot in re.findall(r"<svg viewBox=.*?</svg>", svg):
-        order = re.findall(r'<g class="(line\d|chosen)">', plot)
-        assert order == ["line1", "line2", "line3", "chosen", "line0"]
-
-
-def test_a_name_with_markup_is_written_out():
-    html = depth_curves(some_curves(names=("<b>&",))).html
-    assert "&lt;b&gt;&amp;" in html
-    assert "<b>&" not in html.split("<script")[0]
-
-
-@pytest.mark.bad_input
-@pytest.mark.parametrize(
-    ("curves", "complaint"),
-    [
-        ({}, "expected 1 to 4 names, got 0"),
-        (some_curves(names="abcde"), "expected 1 to 4 names, got 5"),
-        ({"a": {}}, "at least one depth"),
-        (
-            some_curves(names="a") | some_curves(names="b", depths=(3,)),
-            r"the depths \[1, 2, 5\] for every name, got \[3\] for 'b'",
-        ),
-        (
-            one_curve([0, 0], [1.0, 1.0]),
-            r"'a'\]\[2\]\['similarity'\]: expected shape \(any, 3\), "
-            r"got \(1, 2\)",
-        ),
-        (one_curve([0, 0], [torch.nan]), "gradient.*finite numbers, got nan"),
-        (one_curve([0, 0], [-2.0]), "gradient.*expected sizes, got -2"),
-        (one_curve([0, 2], [1.0]), "similarity.*cosines.*got 2"),
-    ],
-)
-def test_curves_that_do_not_fit_are_named(curves, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        depth_curves(curves)
-
-
-# Data flow.
-
 SRC, TGT = ["我", "爱", "小", "猫", "了"], ["I", "love", "cats"]
+
+
 LANES = len(TGT) + 1
 
 
@@ -433,9 +229,6 @@ def test_one_token_is_enough_for_a_flow():
     assert pages[1][1]["says"].startswith("Pass 1: the decoder reads 1 token,")
 
 
-# Data flow, with a trained model's numbers.
-
-
 def test_every_number_is_one_that_runs_through_the_model():
     model, zh, en = by_heart()
     src, tgt = batch([ZH], zh), batch([EN], en)
@@ -566,3 +359,212 @@ def test_a_word_that_the_model_does_not_know_is_named():
 def test_sentences_that_do_not_fit_are_named(arguments, complaint):
     with pytest.raises(ValueError, match=complaint):
         data_flow(**arguments)
+
+
+LANES_OF = len(EN) + 1
+
+
+def lit(page):
+    return page.locator(".part.lit").evaluate_all(
+        "all => all.map(e => e.dataset.part)"
+    )
+
+
+def walk(page, steps):
+    """Presses Next, with the keyboard, until the last step."""
+    button = page.get_by_role("button", name="Next")
+    for number, step in enumerate(steps):
+        if number:
+            button.focus()
+            press(page, "Enter")
+        assert computed(page).step == number
+        assert page.locator(".says").inner_text() == step.says
+        assert set(lit(page)) == set(step.lit)
+        encoder, decoder = step.passes
+        passes = page.locator(".passes").inner_text()
+        assert f"encoder {encoder}" in passes
+        assert f"decoder {decoder}" in passes
+        assert passes.count("●") == encoder + decoder
+        yield step
+
+
+def test_the_tour_of_training_says_every_step(reader):
+    page = reader(html_of("data_flow"))
+    steps = training(ZH, EN, int((~causal_mask(LANES_OF)).sum()))
+    assert len(list(walk(page, steps))) == len(steps) == 8
+    assert page.locator("output").inner_text() == "8 of 8"
+
+
+def test_generating_goes_token_by_token(reader):
+    page = reader(html_of("data_flow"))
+    page.get_by_role("button", name="Generating").click()
+    reads = ["<bos>", *EN]
+    for step in walk(page, generating(ZH, EN)):
+        seen = page.locator("[data-part=tgt] .on").all_inner_texts()
+        assert seen == reads[: step.reads]
+        squares = page.locator(".mask i:not(.off)")
+        assert squares.count() == step.reads**2
+        sees = page.locator(".mask i.sees:not(.off)").count()
+        assert sees == causal_mask(step.reads).sum()
+        shape = page.locator("[data-part=cross_attention] .shape")
+        assert shape.inner_text() == f"weights ({step.reads}, {len(ZH)})"
+        if step.writes:
+            written = page.locator("[data-part=out] .on").all_inner_texts()
+            assert written == [[*EN, "<eos>"][step.reads - 1]]
+            following = page.locator("[data-part=tgt] .next")
+            assert following.all_inner_texts() == reads[step.reads :][:1]
+
+
+def test_the_ends_of_the_walk_hold(reader):
+    page = reader(html_of("data_flow"))
+    computed(page)
+    back = page.get_by_role("button", name="Back")
+    forward = page.get_by_role("button", name="Next")
+    assert back.get_attribute("aria-disabled") == "true"
+    back.focus()  # It can still be reached, and does nothing.
+    press(page, "Enter")
+    assert computed(page).step == 0
+    for _ in range(12):
+        forward.focus()
+        press(page, "Enter")
+    assert computed(page).step == 7
+    assert forward.get_attribute("aria-disabled") == "true"
+    back.click()
+    assert computed(page).step == 6
+    assert forward.get_attribute("aria-disabled") == "false"
+
+
+def test_another_mode_starts_from_its_beginning_and_undoes_the_first(reader):
+    page = reader(html_of("data_flow"))
+    start = computed(page).says
+    modes = [page.get_by_role("button", name=n)
+             for n in ("Training", "Generating")]  # fmt: skip
+    modes[1].click()
+    page.get_by_role("button", name="Next").click()
+    assert computed(page).mode == "Generating"
+    assert page.locator(".token.off").count() > 0
+    modes[0].click()
+    assert (computed(page).step, computed(page).says) == (0, start)
+    assert page.locator(".off").count() == 0
+    pressed = [mode.get_attribute("aria-pressed") for mode in modes]
+    assert pressed == ["true", "false"]
+
+
+def box_of(page, part):
+    return page.locator(f"[data-part={part}]").bounding_box()
+
+
+def test_on_a_laptop_the_memory_stands_beside_what_reads_it(reader):
+    page = reader(html_of("data_flow"))
+    computed(page)
+    memory, cross = box_of(page, "memory"), box_of(page, "cross_attention")
+    assert abs(memory["y"] - cross["y"]) < 2
+    assert memory["x"] + memory["width"] < cross["x"]
+
+
+def test_on_a_phone_the_decoder_stands_below_the_encoder(reader):
+    page = reader(html_of("data_flow"), width=PHONE)
+    computed(page)
+    memory, tgt = box_of(page, "memory"), box_of(page, "tgt")
+    assert memory["y"] + memory["height"] < tgt["y"]
+    assert abs(memory["x"] - box_of(page, "cross_attention")["x"]) < 2
+
+
+@pytest.mark.parametrize("part", ["src", "memory", "out"])
+def test_on_a_phone_the_buttons_stay_in_sight(reader, part):
+    page = reader(html_of("data_flow"), width=PHONE)
+    computed(page)
+    place = page.locator(f"[data-part={part}]")
+    place.evaluate("e => e.scrollIntoView({block: 'start'})")
+    button = page.get_by_role("button", name="Next").bounding_box()
+    assert 0 <= button["y"] <= 800 - button["height"]
+    top = place.bounding_box()
+    assert top["y"] + top["height"] <= button["y"]
+
+
+@pytest.mark.parametrize("width", [320, PHONE, LAPTOP])
+def test_tokens_stay_in_their_lanes(reader, width):
+    page = reader(html_of("long_flow"), width=width)
+    computed(page)
+    for part in ("src", "tgt", "out"):
+        tokens = page.locator(f"[data-part={part}] .token").all()
+        boxes = [token.bounding_box() for token in tokens]
+        for one, other in pairwise(boxes):
+            assert one["x"] + one["width"] <= other["x"] + 0.5
+        for token in tokens:
+            assert token.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+
+
+def test_a_lane_starts_under_each_token_that_is_read(reader):
+    page = reader(html_of("data_flow"))
+    computed(page)
+    page.get_by_role("button", name="Generating").click()
+    for reads in (1, 1, 2):
+        width, whole = page.locator("[data-part=logits]").evaluate(
+            "e => [parseFloat(getComputedStyle(e, '::before').width),"
+            " e.clientWidth]"
+        )
+        assert width / whole == pytest.approx(reads / LANES_OF, abs=0.01)
+        page.get_by_role("button", name="Next").click()
+
+
+def numbers(page):
+    return page.locator(".numbers tbody tr").evaluate_all(
+        "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+
+
+def expected(table, rows, columns):
+    return [
+        [name, *(fixed(v) if v is not None else "masked" for v in row)]
+        for name, row in zip(
+            table["rows"][:rows],
+            [row[:columns] for row in table["values"]],
+            strict=False,
+        )
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_each_step_shows_the_numbers_of_the_part_at_work(reader, theme):
+    page = reader(html_of("trained_flow"), theme=theme)
+    tables = data_of(data_flow(trained=by_heart()))["tables"]
+    choice, shown = page.locator("select"), set()
+    ends = ["<bos>", *ZH, "<eos>"]
+    sizes = Sizes("14", "7", "2 layers")
+    for _ in walk(page, training(ends, EN, 10, sizes)):
+        part = computed(page).part
+        shown.add(part)
+        table = tables[part]
+        assert part in lit(page)
+        assert choice.input_value() == part
+        assert page.locator(".numbers caption").inner_text() == table["title"]
+        assert numbers(page) == expected(table, None, None)
+    assert len(shown) == 7
+
+
+def test_a_generating_decoder_has_only_the_rows_that_it_reads(reader):
+    page = reader(html_of("trained_flow"))
+    tables = data_of(data_flow(trained=by_heart()))["tables"]
+    page.get_by_role("button", name="Generating").click()
+    for reads in range(1, LANES_OF + 1):
+        page.get_by_role("button", name="Next").click()
+        page.locator("select").select_option("self_attention")
+        table = tables["self_attention"]
+        assert numbers(page) == expected(table, reads, reads)
+        page.locator("select").select_option("memory")
+        assert len(numbers(page)) == len(ZH) + 2
+
+
+def test_any_part_is_chosen_by_keyboard_until_the_next_step(reader):
+    page = reader(html_of("trained_flow"), width=PHONE)
+    computed(page)
+    choice = page.get_by_label("Numbers of")
+    choice.focus()
+    press(page, "Home")
+    assert computed(page).part == choice.input_value() == "src_embedding"
+    assert numbers(page)[0][0] == "<bos>"
+    page.get_by_role("button", name="Next").click()
+    assert computed(page).part == "src_embedding"
+    page.get_by_role("button", name="Next").click()
+    assert computed(page).part == "memory"

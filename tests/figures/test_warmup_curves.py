@@ -1,48 +1,30 @@
-"""The figure of trained losses by warm-up, as Python makes it."""
+"""The figure of chapter 09: trained losses by warm-up."""
 
 import re
 
 import pytest
-from test_figures import Tags
-from test_figures_training_decoding import data_of, points, shown
+from figures.browser import computed, enter, focused, press
+from figures.registry import (
+    D_MODEL,
+    ENDS,
+    STEPS,
+    data_of,
+    html_of,
+    points,
+    shown,
+    some_losses,
+)
 
 from companion.figures import warmup_curves
 from companion.figures.gallery.run_doctor.view import BOTTOM, LEFT, RIGHT, TOP
-from companion.figures.gallery.warmup_curves import band_of
+from companion.figures.gallery.warmup_curves import band_of, sentence
 from companion.figures.kit.digits import short
 from companion.training import noam
-
-STEPS, D_MODEL = 20, 7
-ENDS = {3: (4.0, 3.0, 5.0), 11: (1.0, 2.0, 1.5), 100: (3.0, 4.5, 4.25)}
-"""Warm-up -> what three seeds lose in the end."""
-
-
-def some_losses(ends=ENDS, steps=STEPS):
-    """Runs that fall in a straight line from 5 to their ends."""
-    return {
-        warmup: [
-            [5 - (5 - end) * step / steps for step in range(1, steps + 1)]
-            for end in three
-        ]
-        for warmup, three in ends.items()
-    }
 
 
 def a_figure(losses=None):
     losses = some_losses() if losses is None else losses
     return warmup_curves(losses, d_model=D_MODEL, device="CPU")
-
-
-def test_a_figure_is_whole_and_asks_nothing_of_another_place():
-    html = a_figure().html
-    assert Tags(html).open == []
-    assert not re.search(r"https?://|@import|//cdn|\bsrc=|\bfetch\(", html)
-    assert not re.search(r"url\((?!#)", html)
-    assert len(html) < 40_000
-
-
-def test_the_same_input_gives_the_same_bytes():
-    assert a_figure().html == a_figure().html
 
 
 def test_a_last_digit_changes_no_byte():
@@ -174,3 +156,62 @@ def test_the_caption_says_how_many_seeds_and_where():
 def test_losses_that_do_not_fit_are_named(losses, complaint):
     with pytest.raises(ValueError, match=complaint):
         a_figure(losses)
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_each_warm_up_is_told_as_python_tells_it_by_keyboard(reader, motion):
+    page = reader(html_of("warmup_curves"), reduced_motion=motion)
+    enter(page)
+    assert computed(page).warmup == 11
+    press(page, "Home")
+    for number, (warmup, runs) in enumerate(some_losses().items()):
+        now = computed(page)
+        assert now.warmup == warmup
+        assert focused(page, "getAttribute('aria-valuetext')") == str(warmup)
+        rates = [noam(step, D_MODEL, warmup) for step in range(1, STEPS + 1)]
+        said = sentence(warmup, band_of(runs), rates, 3)
+        assert page.locator(".says").inner_text() == said == now.says
+        row = page.locator("tbody tr").nth(number)
+        assert row.locator("td[data-chosen]").count() == 4
+        assert page.locator("td[data-chosen]").count() == 4
+        press(page, "ArrowRight")
+    press(page, "Tab")
+    assert focused(page, "id") == "after"
+
+
+def test_the_curve_in_front_is_that_of_the_slider(reader):
+    page = reader(html_of("warmup_curves"))
+    enter(page)
+    seen = set()
+    lines = page.locator("path.line")
+    for key in ("Home", "ArrowRight", "ArrowRight"):
+        press(page, key)
+        seen.add(tuple(lines.evaluate_all("all => all.map(e => e.outerHTML)")))
+        assert lines.count() == 2
+        assert page.locator("path.band").count() == 1
+        assert page.locator("path.mark").count() == 1
+        assert page.locator("path.other").count() == 2 * (len(ENDS) - 1)
+    assert len(seen) == len(ENDS)
+
+
+def test_the_curves_stay_in_their_plots(reader):
+    page = reader(html_of("warmup_curves"))
+    computed(page)
+    for svg in page.locator(".plot svg").all():
+        box = svg.bounding_box()
+        for path in svg.locator("path").all():
+            inner = path.bounding_box()
+            assert inner["x"] >= box["x"]
+            assert inner["y"] >= box["y"]
+            assert inner["x"] + inner["width"] <= box["x"] + box["width"]
+            assert inner["y"] + inner["height"] <= box["y"] + box["height"]
+
+
+def test_the_chosen_curve_differs_in_more_than_its_colour(reader):
+    page = reader(html_of("warmup_curves"))
+    computed(page)
+    looks = page.locator("path:is(.line, .other)").evaluate_all(
+        """all => all.map(e => { const s = getComputedStyle(e);
+            return s.strokeDasharray + s.strokeWidth; })"""
+    )
+    assert len(set(looks)) == 2

@@ -1,12 +1,12 @@
-"""The figure of random queries and keys in chapter 03, as Python makes it."""
+"""The figure of chapter 03: random queries and keys."""
 
-import json
 import re
 from itertools import product
 
 import pytest
 import torch
-from test_figures import Tags
+from figures.browser import close, computed
+from figures.registry import data_of, html_of, shown
 
 from companion import figures
 from companion.attention import attention_weights, softmax_jacobian
@@ -37,60 +37,15 @@ from companion.figures.gallery.saturation.view import (
 from companion.figures.kit.digits import fixed, short
 
 MIDDLE = 1 + BINS // 2
+
+
 every_setting = pytest.mark.parametrize(
     ("d_k", "n", "scale"), list(product(WIDTHS, (2, 7, 12), SCALES))
 )
 
 
-def shown(figure):
-    """The page without its style and its script."""
-    return figure.html.split("</style>")[1].split("<script")[0]
-
-
-def data_of(figure):
-    return json.loads(
-        re.search(r"const data = (.*);\n", figure.html)[1].replace("<\\/", "</")
-    )
-
-
-def test_the_figure_is_whole_and_asks_nothing_of_another_place():
-    html = saturation().html
-    assert Tags(html).open == []
-    assert not re.search(r"https?://|@import|//cdn|\bsrc=|\bfetch\(", html)
-    assert not re.search(r"url\((?!#)", html)
-
-
-def test_the_figure_has_the_same_bytes_each_time_and_no_more_than_needed():
-    first = saturation().html
-    torch.manual_seed(2)
-    assert saturation().html == first
-    data = re.search(r"const data = (.*);\n", first)[1]
-    assert len(data) + len(shown(saturation())) < 12_000
-
-
 def test_the_package_gives_the_maker_however_often_it_is_asked():
     assert figures.saturation is figures.saturation is saturation
-
-
-def test_every_rule_of_the_style_stays_within_its_figure():
-    style = saturation().html.split("</style>")[0]
-    own = style.split("animation: none !important; } }")[1]
-    rules = re.findall(r"([^{}]+)\{", own)
-    selectors = [rule for rule in rules if not rule.strip().startswith("@")]
-    assert len(selectors) > 5
-    for selector in selectors:
-        for part in re.split(r",(?![^(]*\))", selector):
-            assert ".companion.companion-saturation" in part, part
-
-
-def test_a_terminal_shows_the_sentence_that_the_page_shows():
-    figure = saturation()
-    said = re.search(r'class="says"[^>]*>([^<]*)<', figure.html)[1]
-    assert figure.text == f"Saturation. {said}"
-    assert said == sentence(state(64, 6, "1/√dₖ"))
-
-
-# The numbers.
 
 
 def test_a_score_is_the_dot_product_of_the_query_and_a_key():
@@ -204,9 +159,6 @@ def test_the_caption_has_the_numbers_of_the_widest_vectors():
     assert f"between {short(min(moves))} and {short(max(moves))}" in caption
 
 
-# The picture.
-
-
 def test_a_bar_is_as_high_as_the_share_of_its_bin():
     found = [0] * (BINS + 2)
     found[0], found[MIDDLE], found[MIDDLE + 1] = 250, 500, 250
@@ -246,3 +198,73 @@ def test_the_tables_show_the_start():
         fixed(100 * entry, 0) for row in now.jacobian for entry in row
     ]
     assert f'class="norm">{short(now.moves)}<' in jacobian
+
+
+WIDTH, NUMBER = "Width of a query, dₖ", "Number of keys, n"
+
+
+WIDEST = (1024, KEYS, "1/√dₖ")
+
+
+def choose(page, d_k, n, scale):
+    page.get_by_label(WIDTH).fill(str(WIDTHS.index(d_k)))
+    page.get_by_label(NUMBER).fill(str(n))
+    page.get_by_role("radio", name=scale, exact=True).check()
+
+
+def said(page):
+    return page.locator(".says").text_content()
+
+
+def test_every_setting_shows_the_numbers_of_the_package(reader):
+    page = reader(html_of("saturation"))
+    for choice in product(WIDTHS, (2, 3, 7, 12), SCALES):
+        choose(page, *choice)
+        now, shown = state(*choice), computed(page)
+        close(shown.scores, now.scores)
+        close(shown.weights, now.weights)
+        close(shown.jacobian, now.jacobian)
+        close([shown.moves], [now.moves], rtol=1e-6, atol=1e-12)
+        assert said(page) == sentence(now)
+        assert page.locator(".norm").inner_text() == short(now.moves)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("d_k", "n"), [(4, 2), (64, 7), (1024, 12)])
+def test_every_part_of_the_picture_follows_the_controls(reader, d_k, n, scale):
+    page = reader(html_of("saturation"))
+    choose(page, d_k, n, scale)
+    now = state(d_k, n, scale)
+    paths = dict(zip(("within", "beyond"), bars(now.counts), strict=True))
+    for name, path in (paths | {"keys": strokes(now.scores)}).items():
+        drawn = page.locator(f".plot .{name}").get_attribute("d")
+        assert drawn == path, name
+    top = top_of(now.counts)
+    ticks = page.locator(".tick").all_text_contents()
+    assert ticks == ["0 %", f"{5 * top} %", f"{10 * top} %"]
+    rows = page.locator(".weights tbody tr").all_inner_texts()
+    assert [row.split() for row in rows] == [
+        [name, fixed(score), fixed(weight)]
+        for name, score, weight in zip(
+            page.locator(".weights tbody th").all_inner_texts(),
+            now.scores,
+            now.weights,
+            strict=True,
+        )
+    ]
+    cells = page.locator(".jacobian tbody td").all_inner_texts()
+    assert cells == [fixed(100 * x, 0) for row in now.jacobian for x in row]
+    heads = page.locator(".jacobian thead th").all_inner_texts()
+    assert (heads[0], len(heads)) == ("z₁", n)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_cell_that_moves_more_has_a_stronger_tint(reader, theme):
+    page = reader(html_of("saturation"), theme=theme)
+    choose(page, *WIDEST)
+    entries = [x for row in state(*WIDEST).jacobian for x in row]
+    colours = page.locator(".jacobian tbody td").evaluate_all(
+        "all => all.map(e => getComputedStyle(e).backgroundColor)"
+    )
+    flat = sorted(zip(entries, colours, strict=True))
+    assert len({flat[0][1], flat[KEYS**2 // 2][1], flat[-1][1]}) == 3

@@ -1,0 +1,208 @@
+"""The figure of chapter 07: what depth does."""
+
+import re
+
+import pytest
+import torch
+from figures.browser import computed, enter, focused, press
+from figures.registry import CURVES, DEPTHS, STACKS, data_of, html_of, shown
+
+from companion.figures import depth_curves
+from companion.figures.gallery.depth_curves.view import BOTTOM, LEFT, RIGHT, TOP
+from companion.figures.kit.digits import fixed, short
+
+
+def some_curves(names=STACKS, depths=(1, 2, 5)):
+    """Curves with a gradient that falls below what the plot shows."""
+    draw = torch.Generator().manual_seed(3)
+    return {
+        name: {
+            depth: {
+                "similarity": torch.rand(depth + 1, generator=draw),
+                "gradient": [10.0 ** (-3 * i * at) for at in range(depth)],
+            }
+            for depth in depths
+        }
+        for i, name in enumerate(names)
+    }
+
+
+def one_curve(similarity, gradient):
+    return {
+        "a": {
+            len(gradient): {"similarity": similarity, "gradient": gradient},
+        }
+    }
+
+
+def test_a_line_goes_through_its_numbers():
+    figure = depth_curves(one_curve([0.0, 0.25, 1.0], [1.0, 0.1]))
+    alike, gradient = re.findall(r'class="line" d="([^"]+)"', shown(figure))[:2]
+    quarter = BOTTOM - (BOTTOM - TOP) / 4
+    middle = (LEFT + RIGHT) / 2
+    assert alike == (
+        f"M{LEFT}.0 {BOTTOM}.0L{middle} {quarter}L{RIGHT}.0 {TOP}.0"
+    )
+    # 0.1 … 10, upwards: 1 stands in the middle, over the first layer.
+    assert gradient == (f"M{middle} {(TOP + BOTTOM) / 2}L{RIGHT}.0 {BOTTOM}.0")
+
+
+def test_a_line_that_leaves_the_plot_ends_at_its_edge_with_a_mark():
+    # From 10⁻¹² to 1; the plot has the eight decades from 10⁻⁷ to 10.
+    figure = depth_curves(one_curve([0, 0, 0], [1e-12, 1.0]))
+    svg = shown(figure)
+    first, last = (LEFT + RIGHT) / 2, RIGHT
+    edge = f"{first + (last - first) * 5 / 12:.1f}"
+    assert f'd="M{edge} {BOTTOM}.0L{RIGHT}.0 ' in svg
+    assert f'translate({edge},{BOTTOM}.0)" d="M-5' in svg
+    assert "below 10<sup>−7</sup>" in svg
+
+
+def test_a_line_that_stays_in_the_plot_has_no_such_mark():
+    svg = shown(depth_curves(one_curve([0, 0, 0], [1e-3, 0.9])))
+    assert 'd="M-5' not in svg
+    assert svg.count('class="mark"') == 4 + 1  # Two lines, and the legend.
+
+
+def test_no_gradient_at_all_is_drawn_below_everything():
+    figure = depth_curves(one_curve([0, 0, 0], [0.0, 0.0]))
+    assert re.findall(r'class="line" d="([^"]*)"', shown(figure))[1] == ""
+    assert "The gradient is 0 in the first layer" in figure.text
+
+
+def test_tokens_that_point_apart_get_an_axis_to_minus_1():
+    figure = depth_curves(one_curve([0.0, -0.5], [1.0]))
+    path = re.findall(r'class="line" d="([^"]+)"', shown(figure))[0]
+    middle = (TOP + BOTTOM) / 2
+    assert path == (
+        f"M{LEFT}.0 {middle}L{RIGHT}.0 {middle + (BOTTOM - TOP) / 4}"
+    )
+
+
+def test_a_cosine_a_hair_below_0_is_drawn_at_0_and_told_as_it_is():
+    figure = depth_curves(one_curve([-0.013, 1], [1.0]))
+    assert f"M{LEFT}.0 {BOTTOM}.0L" in shown(figure)
+    assert "enter with a mean cosine of −0.01" in figure.text
+
+
+def test_the_deepest_stack_is_told_first():
+    curves = some_curves()
+    curves["bare"][5] = {
+        "similarity": [0.01, 0.5, 0.9, 0.95, 0.99, 0.999],
+        "gradient": [7.1e-31, 1e-20, 1e-10, 1e-5, 1.5],
+    }
+    assert depth_curves(curves).text == (
+        "Depth curves. 5 layers, bare: tokens enter with a mean cosine of 0.01 "
+        "and leave with 1.00. The gradient is 7.1×10⁻³¹ in the first layer and "
+        "1.50 in the last."
+    )
+
+
+def test_one_layer_is_first_and_last():
+    figure = depth_curves(one_curve([0.0, 0.5], [2.0]))
+    assert "1 layer, a: tokens" in figure.text
+    assert figure.text.endswith("The gradient is 2.00 in the layer.")
+
+
+def test_every_depth_has_its_page_with_the_ends_of_every_stack():
+    curves = some_curves()
+    data = data_of(depth_curves(curves))
+    assert [page["depth"] for page in data["pages"]] == [1, 2, 5]
+    for page, depth in zip(data["pages"], (1, 2, 5), strict=True):
+        for cells, runs in zip(page["cells"], curves.values(), strict=True):
+            end = runs[depth]["similarity"][-1].item()
+            assert float(cells[0]) == pytest.approx(end, abs=0.0051)
+        assert page["heads"][-1] == f"layer {depth}"
+        assert page["cells"][0][1:] == ["1.00", "1.00"]
+
+
+def test_the_chosen_line_is_drawn_last_and_above():
+    svg = shown(depth_curves(some_curves()))
+    for plot in re.findall(r"<svg viewBox=.*?</svg>", svg):
+        order = re.findall(r'<g class="(line\d|chosen)">', plot)
+        assert order == ["line1", "line2", "line3", "chosen", "line0"]
+
+
+def test_a_name_with_markup_is_written_out():
+    html = depth_curves(some_curves(names=("<b>&",))).html
+    assert "&lt;b&gt;&amp;" in html
+    assert "<b>&" not in html.split("<script")[0]
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("curves", "complaint"),
+    [
+        ({}, "expected 1 to 4 names, got 0"),
+        (some_curves(names="abcde"), "expected 1 to 4 names, got 5"),
+        ({"a": {}}, "at least one depth"),
+        (
+            some_curves(names="a") | some_curves(names="b", depths=(3,)),
+            r"the depths \[1, 2, 5\] for every name, got \[3\] for 'b'",
+        ),
+        (
+            one_curve([0, 0], [1.0, 1.0]),
+            r"'a'\]\[2\]\['similarity'\]: expected shape \(any, 3\), "
+            r"got \(1, 2\)",
+        ),
+        (one_curve([0, 0], [torch.nan]), "gradient.*finite numbers, got nan"),
+        (one_curve([0, 0], [-2.0]), "gradient.*expected sizes, got -2"),
+        (one_curve([0, 2], [1.0]), "similarity.*cosines.*got 2"),
+    ],
+)
+def test_curves_that_do_not_fit_are_named(curves, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        depth_curves(curves)
+
+
+def test_the_slider_goes_through_the_depths(reader):
+    page = reader(html_of("depth_curves"))
+    enter(page)
+    press(page, "Home")
+    seen = []
+    for _ in DEPTHS:
+        shown = computed(page)
+        seen.append(shown.depth)
+        value = focused(page, "getAttribute('aria-valuetext')")
+        assert value == str(shown.depth)
+        for name, cells in zip(STACKS, shown.cells, strict=True):
+            run = CURVES[name][shown.depth]
+            assert cells == [
+                fixed(run["similarity"][-1]),
+                short(run["gradient"][0]),
+                short(run["gradient"][-1]),
+            ]
+        assert page.locator("tbody td").all_inner_texts() == [
+            cell for cells in shown.cells for cell in cells
+        ]
+        press(page, "ArrowRight")
+    assert tuple(seen) == DEPTHS
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_press_on_a_name_brings_its_lines_to_the_front(reader, number):
+    page = reader(html_of("depth_curves"))
+    enter(page)
+    press(page, *["Tab"] * (number + 1), "Enter")
+    name = STACKS[number]
+    assert computed(page).name == name
+    pressed = page.locator("button[aria-pressed=true]")
+    assert [t.strip() for t in pressed.all_inner_texts()] == [name]
+    assert f"48 layers, {name}: tokens" in page.locator(".says").inner_text()
+    for plot in page.locator(".plot svg").all():
+        last = plot.locator(":scope > g").last
+        assert last.get_attribute("class") == "chosen"
+        assert last.locator(f"g.line{number}").count() == 1
+    assert page.locator("tr[data-chosen]").count() == 1
+
+
+def test_lines_differ_in_more_than_their_colour(reader):
+    page = reader(html_of("depth_curves"))
+    computed(page)
+    dashes = page.locator("table path.line").evaluate_all(
+        "all => all.map(e => getComputedStyle(e).strokeDasharray)"
+    )
+    marks = page.locator("table path.mark").evaluate_all(
+        "all => all.map(e => e.getAttribute('d'))"
+    )
+    assert len(set(dashes)) == len(set(marks)) == 4
