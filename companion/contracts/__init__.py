@@ -9,6 +9,8 @@ not. Whatever the function does, ``check`` reports it and comes back.
 """
 
 import difflib
+from collections.abc import Callable
+from typing import Any
 
 from companion.contracts.attention.attention import ATTENTION
 from companion.contracts.attention.masked_softmax import MASKED_SOFTMAX
@@ -22,7 +24,6 @@ from companion.contracts.decoding.greedy_decode import GREEDY_DECODE
 from companion.contracts.decoding.greedy_decode_batch import GREEDY_DECODE_BATCH
 from companion.contracts.decoding.sampling_filter import SAMPLING_FILTER
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.marking import checks
 from companion.contracts.engine.report import Failure, Report, report_on
 from companion.contracts.engine.runner import outcomes, undisturbed
 from companion.contracts.masks.causal_mask import CAUSAL_MASK
@@ -100,15 +101,26 @@ __all__ = ["COMPONENTS", "Failure", "Report", "check", "checks"]
 
 
 def check(component: str, fn: object) -> Report:
-    """Tries every contract of ``component`` on the function ``fn``.
+    """Try every contract of ``component`` on the function ``fn``.
 
     Torch's and Python's random numbers, grad mode and default number type are
     afterwards what they were. A function that does not come back is stopped,
     unless it sits in C code that lets no other thread run.
 
+    Args:
+        component: The name of what ``fn`` claims to be, a key of COMPONENTS.
+        fn: The function, or a module that is one.
+
+    Returns:
+        Which contracts hold, which do not, and the likely mistake.
+
     Raises:
         TypeError: ``component`` is not a string.
         ValueError: no component has this name.
+
+    Example:
+        >>> check("softmax", torch.softmax).passed
+        True
     """
     if not isinstance(component, str):
         raise TypeError(
@@ -126,3 +138,31 @@ def check(component: str, fn: object) -> Report:
     guarded = Guarded(found, fn)
     with undisturbed(guarded):
         return report_on(guarded, outcomes(guarded))
+
+
+def checks(component: str, *args: Any, **named: Any) -> Callable:
+    """Mark what ``python -m companion check`` checks, and change nothing.
+
+    Args:
+        component: What the function below claims to be, whatever its name is.
+        args: What a class, or a function that builds a module, is to be called
+            with: what comes back is checked.
+        named: The same, by name.
+
+    Returns:
+        A decorator that returns what it is given.
+
+    Raises:
+        TypeError: ``component`` is not a string.
+
+    Example:
+        >>> @checks("softmax")
+        ... def my_softmax(scores, dim):
+        ...     return scores.softmax(dim)
+    """
+    if not isinstance(component, str):
+        raise TypeError(
+            "component: expected a name, as in @checks('attention'), got a "
+            f"{type(component).__name__}"
+        )
+    return lambda fn: fn

@@ -61,7 +61,7 @@ def test_an_animal_of_the_zoo_looks_right_and_is_caught_with_any_numbers(key):
         with other_inputs(series):
             report = check(mistake.component, mistake.seeded(series))
         # Shape, number type and device are what they should be.
-        assert COMPONENTS[mistake.component].promise in report.held
+        assert COMPONENTS[mistake.component].shape_contract in report.held
         assert not report.passed, f"{key} got away in series {series}"
         assert report.failures[0].contract == contract, str(report)
         got = without_digits(report.failures[0].message)

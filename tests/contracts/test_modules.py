@@ -351,7 +351,7 @@ def message_of(component, fn):
 
 
 def test_what_a_component_lacks_is_not_asked_for():
-    names = list(contracts_of(component(promise="It returns a number")))
+    names = list(contracts_of(component(shape_contract="It returns a number")))
     assert names == [
         "It returns a number",
         "The same inputs give the same output",

@@ -5,28 +5,28 @@ import torch.nn.functional as F
 
 from companion.contracts.attention.attention_cases import SUSPECTS, cases, qkv
 from companion.contracts.attention.softmax import FAR, require_factor
-from companion.contracts.attention.visibility import (
-    PATCHY,
-    causal,
-    finite_gradients,
-    lonely,
-    require_heard,
-    require_hidden,
-    some_mask,
-    who_sees,
-    zeros_in_row_one,
-)
 from companion.contracts.engine.compare import (
     Broken,
     draw,
     finite,
     furthest,
-    in_half_precision,
     place,
+    require_half_precision,
     same,
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.masking import (
+    PATCHY,
+    causal,
+    fully_masked,
+    require_attended,
+    require_finite_gradients,
+    require_hidden,
+    require_zeros_in_row_one,
+    some_mask,
+    visible,
+)
 
 ATTENTION = Component(
     name="attention",
@@ -35,10 +35,10 @@ ATTENTION = Component(
     axes=("row", "feature"),
     shape=lambda q, k, v, mask=None: (*q.shape[:-1], v.shape[-1]),
     oracle=F.scaled_dot_product_attention,
-    peer="F.scaled_dot_product_attention",
+    reference="F.scaled_dot_product_attention",
     cases=cases,
     suspects=SUSPECTS,
-    lookalikes={
+    shape_hints={
         "Are these the weights, before they meet the values?": (
             lambda q, k, v, mask=None: (*q.shape[:-1], k.shape[-2])
         ),
@@ -51,20 +51,20 @@ COUNTED = (
 )
 
 
-@ATTENTION.telling
+@ATTENTION.before_reference
 def future(fn: Guarded) -> None:
     """With a causal mask no row sees its future."""
     args = (*(draw(2, 5, 7, seed=s) for s in (31, 37, 41)), causal(5))
-    sees = who_sees(fn, args, 2)
+    sees = visible(fn, args, 2)
     require_hidden(fn, sees, args, "which is in its future")
 
 
-@ATTENTION.telling
+@ATTENTION.before_reference
 def no_leak(fn: Guarded) -> None:
     """A masked key cannot leak into any row."""
     args = (*qkv(29), PATCHY)
     for moved, what, why in ((2, "value", ""), (1, "score", COUNTED)):
-        sees = who_sees(fn, args, moved)
+        sees = visible(fn, args, moved)
         how = f"which the mask hides: changing its {what} moves the row"
         require_hidden(fn, sees, args, how, why)
 
@@ -104,7 +104,7 @@ def allowed_is_heard(fn: Guarded) -> None:
     """Every key that the mask allows is heard."""
     q, k, v = qkv(43)
     # Small scores, so that no weight is too small to be noticed.
-    require_heard(who_sees(fn, (q / 4, k, v, PATCHY), 2), PATCHY)
+    require_attended(visible(fn, (q / 4, k, v, PATCHY), 2), PATCHY)
 
 
 @ATTENTION.contract
@@ -123,13 +123,13 @@ def broadcasts(fn: Guarded) -> None:
 def nobody_to_see(fn: Guarded) -> None:
     """A row that may attend to nothing gets zeros."""
     q, k, v = (x[0] for x in qkv(61))
-    zeros_in_row_one(fn, fn.raw(q, k, v, lonely()), v.mean(0))
+    require_zeros_in_row_one(fn, fn.raw(q, k, v, fully_masked()), v.mean(0))
 
 
 @ATTENTION.contract
 def nobody_to_see_gradient(fn: Guarded) -> None:
     """A row that may attend to nothing has finite gradients."""
-    finite_gradients(fn, *(x[0] for x in qkv(61)), lonely())
+    require_finite_gradients(fn, *(x[0] for x in qkv(61)), fully_masked())
 
 
 @ATTENTION.contract
@@ -225,8 +225,8 @@ def however_large(fn: Guarded) -> None:
 @ATTENTION.contract
 def half(fn: Guarded) -> None:
     """It works in half precision."""
-    in_half_precision(fn, *qkv(113))
-    in_half_precision(fn, *qkv(113), PATCHY)
+    require_half_precision(fn, *qkv(113))
+    require_half_precision(fn, *qkv(113), PATCHY)
 
 
 @ATTENTION.contract

@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from companion.contracts.attention.visibility import (
+from companion.contracts.engine.compare import draw
+from companion.contracts.engine.masking import (
     PATCHY,
     WRONGLY_MASKED,
     causal,
 )
-from companion.contracts.engine.compare import draw
 
 
 def qkv(seed: int) -> tuple[Tensor, Tensor, Tensor]:

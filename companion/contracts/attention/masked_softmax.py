@@ -8,27 +8,27 @@ from companion.contracts.attention.softmax import (
     none_negative,
     rows_sum_to_one,
 )
-from companion.contracts.attention.visibility import (
-    PATCHY,
-    WRONGLY_MASKED,
-    causal,
-    finite_gradients,
-    hide,
-    lonely,
-    require_hidden,
-    some_mask,
-    zeros_in_row_one,
-)
 from companion.contracts.engine.compare import (
     Broken,
     draw,
     finite,
     furthest,
-    in_half_precision,
+    require_half_precision,
     same,
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.masking import (
+    PATCHY,
+    WRONGLY_MASKED,
+    causal,
+    fully_masked,
+    hide,
+    require_finite_gradients,
+    require_hidden,
+    require_zeros_in_row_one,
+    some_mask,
+)
 
 
 def cases() -> dict[str, tuple]:
@@ -46,7 +46,7 @@ MASKED_SOFTMAX = Component(
     axes=("row", "key"),
     shape=lambda scores, mask: scores.shape,
     oracle=hide,
-    peer="torch.softmax with -∞ for each hidden score",
+    reference="torch.softmax with -∞ for each hidden score",
     cases=cases,
     suspects=WRONGLY_MASKED,
 )
@@ -57,7 +57,7 @@ def weights_of(fn: Guarded, seed: int) -> Tensor:
     return fn(draw(2, 3, 5, seed=seed), PATCHY)
 
 
-@MASKED_SOFTMAX.telling
+@MASKED_SOFTMAX.before_reference
 def future(fn: Guarded) -> None:
     """With a causal mask no row sees its future."""
     args = draw(5, 5, seed=13), causal(5)
@@ -65,7 +65,7 @@ def future(fn: Guarded) -> None:
     require_hidden(fn, sees, args, "which is in its future")
 
 
-@MASKED_SOFTMAX.telling
+@MASKED_SOFTMAX.before_reference
 def no_leak(fn: Guarded) -> None:
     """A hidden key gets exactly 0."""
     args = draw(3, 5, seed=11), PATCHY
@@ -112,14 +112,14 @@ def broadcasts(fn: Guarded) -> None:
 @MASKED_SOFTMAX.contract
 def nobody_to_see(fn: Guarded) -> None:
     """A row that may attend to nothing gets zeros."""
-    got = fn.raw(draw(3, 5, seed=29), lonely())
-    zeros_in_row_one(fn, got, torch.full((5,), 1 / 5))
+    got = fn.raw(draw(3, 5, seed=29), fully_masked())
+    require_zeros_in_row_one(fn, got, torch.full((5,), 1 / 5))
 
 
 @MASKED_SOFTMAX.contract
 def nobody_to_see_gradient(fn: Guarded) -> None:
     """A row that may attend to nothing has finite gradients."""
-    finite_gradients(fn, draw(3, 5, seed=29), lonely())
+    require_finite_gradients(fn, draw(3, 5, seed=29), fully_masked())
 
 
 @MASKED_SOFTMAX.contract
@@ -159,4 +159,4 @@ def far_scores(fn: Guarded) -> None:
 @MASKED_SOFTMAX.contract
 def half(fn: Guarded) -> None:
     """It works in half precision."""
-    in_half_precision(fn, draw(3, 5, seed=43) + 12, PATCHY)
+    require_half_precision(fn, draw(3, 5, seed=43) + 12, PATCHY)

@@ -10,9 +10,9 @@ from companion.contracts.engine.compare import (
     draw,
     finite,
     furthest,
-    in_half_precision,
     number,
     place,
+    require_half_precision,
     same,
 )
 from companion.contracts.engine.component import Component
@@ -46,7 +46,7 @@ SOFTMAX = Component(
     axes=("row", "column"),
     shape=lambda scores, dim: scores.shape,
     oracle=torch.softmax,
-    peer="torch.softmax",
+    reference="torch.softmax",
     cases=cases,
     suspects={
         "`dim` is not used: the softmax always runs along the last axis.": (
@@ -199,4 +199,4 @@ def far_scores(fn: Guarded) -> None:
 def half(fn: Guarded) -> None:
     """It works in half precision."""
     # exp(12) is more than float16 can hold.
-    in_half_precision(fn, draw(3, 5, seed=23) + 12, -1)
+    require_half_precision(fn, draw(3, 5, seed=23) + 12, -1)

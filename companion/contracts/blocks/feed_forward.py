@@ -42,7 +42,7 @@ FEED_FORWARD = Component(
     returns="one vector for each position (batch, seq, d_model)",
     shape=lambda x: x.shape,
     cases=lambda: {"as it is": (arguments(2),)},
-    lookalikes={
+    shape_hints={
         "It is still d_ff wide: the second projection leads back to d_model.": (
             lambda x: (*x.shape[:2], None)
         ),
@@ -50,7 +50,7 @@ FEED_FORWARD = Component(
 )
 
 
-@FEED_FORWARD.telling
+@FEED_FORWARD.before_reference
 def positions_apart(fn: Guarded) -> None:
     """No position sees another."""
     seen = reach(fn, arguments(3))

@@ -14,7 +14,7 @@ from companion.contracts.blocks.layer_norm_cases import (
 from companion.contracts.engine.compare import (
     draw,
     finite,
-    in_half_precision,
+    require_half_precision,
     same,
 )
 from companion.contracts.engine.component import Component
@@ -28,7 +28,7 @@ LAYER_NORM = Component(
     axes=("position", "feature"),
     shape=lambda x, gain, bias, eps: x.shape,
     oracle=oracle,
-    peer="F.layer_norm",
+    reference="F.layer_norm",
     cases=cases,
     suspects=SUSPECTS,
 )
@@ -115,4 +115,4 @@ def doubled(rest: list) -> list:
 def half(fn: Guarded) -> None:
     """It works in half precision."""
     x, *rest = arguments(29)
-    in_half_precision(fn, draw(*x.shape, seed=31), *rest)
+    require_half_precision(fn, draw(*x.shape, seed=31), *rest)

@@ -37,7 +37,7 @@ BEAM_SEARCH = Component(
     name="beam_search",
     signature="beam_search(step_fn, bos, eos, beam, max_len, alpha)",
     returns="a list of ids, without bos, up to eos",
-    promise="It returns ids",
+    shape_contract="It returns ids",
     read=read_ids,
     cases=lambda: {"for two beams": (Speaker(GARDEN, 5), BOS, EOS, 2, 5, 0.0)},
 )
@@ -103,7 +103,7 @@ def ended(ids: list[int], max_len: int) -> str:
     return ""
 
 
-@BEAM_SEARCH.telling
+@BEAM_SEARCH.before_reference
 def start(fn: Guarded) -> None:
     """bos is not part of the result."""
     ids = fn(*BEAM_SEARCH.example)
@@ -114,7 +114,7 @@ def start(fn: Guarded) -> None:
         )
 
 
-@BEAM_SEARCH.telling
+@BEAM_SEARCH.before_reference
 def one_beam(fn: Guarded) -> None:
     """With one beam it is a greedy search."""
     for scores in (GARDEN, SHORT, branches(3), branches(7, stop=False)):

@@ -23,14 +23,13 @@ from companion.contracts.decoding.bleu_cases import (
 )
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.numbers import read_number
+from companion.contracts.engine.guard import Guarded, read_number
 
 BLEU = Component(
     name="bleu",
     signature="bleu(hypotheses, references)",
     returns="a score from 0 to 100, a number",
-    promise="It returns a number",
+    shape_contract="It returns a number",
     read=read_number,
     cases=lambda: {"for three sentences": MIXED},
 )
@@ -79,13 +78,13 @@ def quoted(texts: Corpus) -> str:
     return f"'{one}' against '{two}'{more}"
 
 
-@BLEU.telling
+@BLEU.before_reference
 def perfect(fn: Guarded) -> None:
     """A translation like its reference has 100."""
     require_score(fn, corpus((CAT, CAT), (MOUSE, MOUSE)))
 
 
-@BLEU.telling
+@BLEU.before_reference
 def clipping(fn: Guarded) -> None:
     """A word counts no more often than the reference has it."""
     require_score(fn, REPEATED)

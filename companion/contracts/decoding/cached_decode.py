@@ -34,7 +34,7 @@ CACHED_DECODE = Component(
     ),
     dtype=torch.float32,
     oracle=whole,
-    peer="`model(src, tokens)`",
+    reference="`model(src, tokens)`",
     agrees="It has the logits of the full pass",
     cases=lambda: {
         "for two sentences": (model(), sources(3), targets(3)),
@@ -45,7 +45,7 @@ CACHED_DECODE = Component(
         ),
         "for one token": (model(), sources(7), targets(7)[:, :1]),
     },
-    lookalikes={
+    shape_hints={
         "Those are the logits of the last position: keep all of them.": (
             lambda model, src, tokens: (len(tokens), 1, None)
         ),
@@ -88,7 +88,7 @@ def passes(fn: Guarded) -> tuple[Passes, nn.Module, int, int]:
     return heard, network, src.shape[1], tokens.shape[1]
 
 
-@CACHED_DECODE.telling
+@CACHED_DECODE.before_reference
 def positions(fn: Guarded) -> None:
     """Each position passes the decoder once, and not all together."""
     heard, network, _, length = passes(fn)
@@ -107,7 +107,7 @@ def positions(fn: Guarded) -> None:
             )
 
 
-@CACHED_DECODE.telling
+@CACHED_DECODE.before_reference
 def keys(fn: Guarded) -> None:
     """The key of each position is computed once."""
     heard, network, _, length = passes(fn)
@@ -120,7 +120,7 @@ def keys(fn: Guarded) -> None:
             )
 
 
-@CACHED_DECODE.telling
+@CACHED_DECODE.before_reference
 def source(fn: Guarded) -> None:
     """The source is read once."""
     heard, network, length, _ = passes(fn)

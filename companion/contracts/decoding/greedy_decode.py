@@ -19,7 +19,7 @@ GREEDY_DECODE = Component(
     name="greedy_decode",
     signature="greedy_decode(step_fn, bos, eos, max_len)",
     returns="a list of ids, without bos, up to eos",
-    promise="It returns ids",
+    shape_contract="It returns ids",
     read=read_ids,
     cases=lambda: {
         "for a sentence of four words": (
@@ -46,7 +46,7 @@ def spoken(fn: Guarded, speaker: Speaker, eos: int = EOS) -> list[int]:
     return ids[1:] if ids[:1] == [speaker.bos] else ids
 
 
-@GREEDY_DECODE.telling
+@GREEDY_DECODE.before_reference
 def questions(fn: Guarded) -> None:
     """It asks about all that was said so far."""
     speaker = Speaker(wander(3), 5)
@@ -84,7 +84,7 @@ def misled(
     )
 
 
-@GREEDY_DECODE.telling
+@GREEDY_DECODE.before_reference
 def start(fn: Guarded) -> None:
     """bos is not part of the result."""
     speaker = Speaker(wander(3), 5)

@@ -93,7 +93,7 @@ GREEDY_DECODE_BATCH = Component(
     name="greedy_decode_batch",
     signature="greedy_decode_batch(step_fn, start, eos, pad, max_len)",
     returns="the ids of each row, without `start`, up to eos",
-    promise="It returns the ids of each row",
+    shape_contract="It returns the ids of each row",
     read=read_rows,
     gradient=False,
     cases=lambda: {"for four rows": asked(speakers())},
@@ -144,7 +144,7 @@ def why(got: Rows, expected: Rows, place: int, eos: int) -> str:
     return ""
 
 
-@GREEDY_DECODE_BATCH.telling
+@GREEDY_DECODE_BATCH.before_reference
 def as_alone(fn: Guarded) -> None:
     """Each row says what it says alone."""
     require_rows(fn, EOS, PAD)

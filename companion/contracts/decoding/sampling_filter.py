@@ -18,7 +18,7 @@ from companion.contracts.decoding.sampling_filter_cases import (
 from companion.contracts.engine.compare import Broken, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.universal import suspicion
+from companion.contracts.engine.universal import recognised_mistake
 
 
 def read(fn: Guarded, result: object, args: tuple) -> Tensor:
@@ -46,7 +46,7 @@ SAMPLING_FILTER = Component(
     read=read,
     gradient=False,
     oracle=expected,
-    peer="temperature, then top-k, then top-p",
+    reference="temperature, then top-k, then top-p",
     agrees="It keeps what it should, and as likely as it should be",
     cases=lambda: {
         "with everything off": (logits(), None, None, 1.0),
@@ -77,7 +77,7 @@ def kept(fn: Guarded, *args) -> Tensor:
 
 def refuse(fn: Guarded, says: str, args: tuple) -> None:
     """Raises Broken with the mistake that explains it, if one is known."""
-    known = suspicion(fn)
+    known = recognised_mistake(fn)
     hint = known[0] if known else ""
     raise Broken(
         f"{hint} {says}" if hint else says,
@@ -87,7 +87,7 @@ def refuse(fn: Guarded, says: str, args: tuple) -> None:
     )
 
 
-@SAMPLING_FILTER.telling
+@SAMPLING_FILTER.before_reference
 def counted(fn: Guarded) -> None:
     """top-k leaves k tokens in each row."""
     for k in (1, 3):
@@ -98,7 +98,7 @@ def counted(fn: Guarded) -> None:
             refuse(fn, says, args)
 
 
-@SAMPLING_FILTER.telling
+@SAMPLING_FILTER.before_reference
 def smallest(fn: Guarded) -> None:
     """top-p leaves the fewest tokens that hold the mass p."""
     for p in (0.8, 0.05):

@@ -206,7 +206,7 @@ def is_float(x: object) -> bool:
     return isinstance(x, Tensor) and x.is_floating_point()
 
 
-def in_half_precision(fn, *args) -> None:
+def require_half_precision(fn, *args) -> None:
     """Raises Broken unless ``fn`` works in float16 and in bfloat16."""
     for dtype in (torch.float16, torch.bfloat16):
         small = [a.to(dtype) if is_float(a) else a for a in args]

@@ -91,13 +91,13 @@ class Component:
             The first is the plainest one.
         dtype: The number type of the result, if not that of the first argument.
         oracle: An independent implementation, PyTorch's own.
-        peer: What the oracle is called.
+        reference: What the oracle is called.
         agrees: The name of the contract that compares with the oracle.
         mistakes: The known mistakes. Those with a hint are compared with a
             learner's numbers in this order; the first that agrees is reported.
-        lookalikes: Hint -> from the arguments, the shape of something else
+        shape_hints: Hint -> from the arguments, the shape of something else
             that a learner may have returned.
-        promise: The name of the contract that looks at what is returned.
+        shape_contract: The name of the contract that looks at what is returned.
         read: From the guard, what was returned and the arguments, what the
             contracts see. For all that is not one tensor of ``shape``.
         adapt: From what was given to ``check``, the function to call.
@@ -114,11 +114,11 @@ class Component:
     shape: Callable | None = None
     dtype: torch.dtype | None = None
     oracle: Callable | None = None
-    peer: str = ""
+    reference: str = ""
     agrees: str = "It agrees with PyTorch"
     suspects: dict[str, Callable] = field(default_factory=dict)
-    lookalikes: dict[str, Callable] = field(default_factory=dict)
-    promise: str = "It returns a tensor of the right shape"
+    shape_hints: dict[str, Callable] = field(default_factory=dict)
+    shape_contract: str = "It returns a tensor of the right shape"
     read: Callable | None = None
     adapt: Callable | None = None
     gradient: bool = True
@@ -132,7 +132,7 @@ class Component:
         self.own.append(function)
         return function
 
-    def telling(self, function: Callable) -> Callable:
+    def before_reference(self, function: Callable) -> Callable:
         """Registers a contract that shows more than a comparison of numbers.
 
         It is tried before the one with the oracle, so its message comes first.

@@ -159,7 +159,7 @@ def healthy(component: str) -> list[Healthy]:
     if component in FUNCTIONS:
         plain.append(Healthy("ours", FUNCTIONS[component]))
     if found.oracle and component not in NO_PEER:
-        plain.append(Healthy(found.peer, found.oracle))
+        plain.append(Healthy(found.reference, found.oracle))
     if not plain:
         return []
     fn, example = plain[0].fn, found.example

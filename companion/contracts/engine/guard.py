@@ -172,7 +172,7 @@ class Guarded:
 
     def lookalike(self, got: tuple[int, ...], args: tuple) -> str:
         """What else has the shape ``got``, or nothing."""
-        for words, shape in self.component.lookalikes.items():
+        for words, shape in self.component.shape_hints.items():
             if fits(got, tuple(shape(*args))):
                 return words
         return ""
@@ -248,3 +248,35 @@ def misshapen(got: tuple[int, ...], shape: tuple[int | None, ...]) -> str:
     if [n for n in got if n > 1] == [n for n in shape if n > 1]:
         return "An axis of size 1 is lost or left over."
     return ""
+
+
+def require_several(fn: Guarded, result: object, count: int) -> None:
+    """Raise Broken unless it is a tuple or list of ``count`` parts."""
+    if isinstance(result, tuple | list):
+        if len(result) == count:
+            return
+        what, hint = f"{len(result)} things", ""
+    else:
+        name = type(result).__name__
+        what = "None" if result is None else f"a {name}"
+        hint = STRAY[name] if name in ("NoneType", "generator") else ""
+    raise Broken(
+        f"It returned {what}: expected {fn.component.returns}. {hint}".rstrip()
+    )
+
+
+def read_number(fn: Guarded, result: object, args: tuple) -> float:
+    """What contracts see of a component that returns one number."""
+    if isinstance(result, Tensor):
+        number = result.numel() == 1
+    else:
+        number = hasattr(result, "__float__") and not isinstance(result, bool)
+    if number:
+        return float(result)
+    kind = type(result).__name__
+    what = "None" if result is None else f"a {kind}"
+    hint = "Return one number." if kind in ("tuple", "list") else ""
+    raise Broken(
+        f"It returned {what}: expected {fn.component.returns}. "
+        f"{hint or STRAY.get(kind, '')}".rstrip()
+    )

@@ -28,7 +28,7 @@ def right_shape(fn: Guarded) -> None:
     except Raised as raised:
         # With equal sizes a swapped argument does not raise: then its numbers
         # tell what was swapped.
-        known = suspicion(fn)
+        known = recognised_mistake(fn)
         if known:
             message = f"{known[0]} Here it raised {raised.cause}."
             raise Broken(message) from None
@@ -37,16 +37,16 @@ def right_shape(fn: Guarded) -> None:
 
 def agreement(fn: Guarded) -> None:
     """It agrees with the oracle; a component may give it a name."""
-    known = suspicion(fn)
+    known = recognised_mistake(fn)
     if known:
         hint, args, got = known
         same(fn, got, fn.component.oracle(*args), hint, cause=hint)
     for case, args in fn.component.cases().items():
-        why = f"This is not what {fn.component.peer} returns {case}."
+        why = f"This is not what {fn.component.reference} returns {case}."
         same(fn, fn.raw(*args), fn.component.oracle(*args), why)
 
 
-def suspicion(fn: Guarded) -> tuple[str, tuple, Tensor] | None:
+def recognised_mistake(fn: Guarded) -> tuple[str, tuple, Tensor] | None:
     """The known mistake whose numbers these are, with a case that shows it."""
     if not fn.component.oracle:
         return None
@@ -164,4 +164,4 @@ def contracts_of(component: Component) -> dict[str, Callable]:
         component.agrees if contract is agreement else title(contract): contract
         for contract in order
     }
-    return {component.promise: right_shape, **named}
+    return {component.shape_contract: right_shape, **named}

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from companion.contracts.attention.visibility import causal
 from companion.contracts.engine.compare import Broken, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, kind
-from companion.contracts.engine.universal import suspicion
+from companion.contracts.engine.masking import causal
+from companion.contracts.engine.universal import recognised_mistake
 
 LENGTH = 5
 ADDED = (
@@ -48,9 +48,9 @@ CAUSAL_MASK = Component(
     dtype=torch.bool,
     read=read,
     oracle=causal,
-    peer="torch.tril",
+    reference="torch.tril",
     cases=lambda: {f"for length {n}": (n,) for n in (LENGTH, 2, 7)},
-    lookalikes={
+    shape_hints={
         "Each query needs a row of its own.": lambda length: (length,),
     },
     suspects={
@@ -78,28 +78,28 @@ def require_none(fn: Guarded, wrong: Tensor, sees: str, where: str) -> None:
     """Raises Broken at the first True of ``wrong``."""
     if wrong.any():
         query, key = wrong.nonzero()[0].tolist()
-        known = suspicion(fn)
+        known = recognised_mistake(fn)
         why = known[0] if known else ""
         place = f"Position {query} {sees} position {key}, {where}."
         message = f"{place} {why}".rstrip()
         raise Broken(message, fn(LENGTH), causal(LENGTH), cause=why)
 
 
-@CAUSAL_MASK.telling
+@CAUSAL_MASK.before_reference
 def future(fn: Guarded) -> None:
     """No position sees its future."""
     wrong = fn(LENGTH) & ~causal(LENGTH)
     require_none(fn, wrong, "sees", "which is in its future")
 
 
-@CAUSAL_MASK.telling
+@CAUSAL_MASK.before_reference
 def itself(fn: Guarded) -> None:
     """Every position sees itself."""
     wrong = torch.eye(LENGTH, dtype=torch.bool) & ~fn(LENGTH)
     require_none(fn, wrong, "does not see", "which is itself")
 
 
-@CAUSAL_MASK.telling
+@CAUSAL_MASK.before_reference
 def past(fn: Guarded) -> None:
     """Every position sees its whole past."""
     wrong = causal(LENGTH).tril(-1) & ~fn(LENGTH)

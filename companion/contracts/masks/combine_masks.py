@@ -9,10 +9,10 @@ from itertools import permutations
 import torch
 from torch import Tensor
 
-from companion.contracts.attention.visibility import causal
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.masking import causal
 from companion.contracts.masks.causal_mask import boolean
 from companion.contracts.masks.padding_mask import spread
 
@@ -115,7 +115,7 @@ COMBINE_MASKS = Component(
     returns="three boolean masks (src, tgt, cross), True = may attend",
     axes=("query", "key"),
     dtype=torch.bool,
-    promise="It returns three masks",
+    shape_contract="It returns three masks",
     read=read,
     cases=cases,
 )
@@ -184,14 +184,14 @@ def judge(fn: Guarded, which: str, wrong, place: str) -> None:
             raise Broken(message, got, right, cause=cause, at=at)
 
 
-@COMBINE_MASKS.telling
+@COMBINE_MASKS.before_reference
 def source(fn: Guarded) -> None:
     """The source's mask hides its padding, and nothing else."""
     judge(fn, "src", lambda got, right: got & ~right, "sees the padding of")
     judge(fn, "src", lambda got, right: ~got & right, "does not see")
 
 
-@COMBINE_MASKS.telling
+@COMBINE_MASKS.before_reference
 def target_future(fn: Guarded) -> None:
     """No target token sees its future."""
 
@@ -201,7 +201,7 @@ def target_future(fn: Guarded) -> None:
     judge(fn, "tgt", wrong, "sees the future")
 
 
-@COMBINE_MASKS.telling
+@COMBINE_MASKS.before_reference
 def target_padding(fn: Guarded) -> None:
     """No target token sees padding."""
 
@@ -211,13 +211,13 @@ def target_padding(fn: Guarded) -> None:
     judge(fn, "tgt", wrong, "sees the padding of")
 
 
-@COMBINE_MASKS.telling
+@COMBINE_MASKS.before_reference
 def target_past(fn: Guarded) -> None:
     """Every target token sees itself and its real past."""
     judge(fn, "tgt", lambda got, right: ~got & right, "does not see")
 
 
-@COMBINE_MASKS.telling
+@COMBINE_MASKS.before_reference
 def cross(fn: Guarded) -> None:
     """The cross mask hides the source's padding, and nothing else."""
     judge(fn, "cross", lambda got, right: got & ~right, "sees the padding of")

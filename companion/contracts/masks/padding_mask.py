@@ -7,11 +7,11 @@ right, and so is the same row written out for every query.
 import torch
 from torch import Tensor
 
-from companion.contracts.attention.visibility import causal
 from companion.contracts.engine.compare import Broken, place, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.universal import suspicion
+from companion.contracts.engine.masking import causal
+from companion.contracts.engine.universal import recognised_mistake
 from companion.contracts.masks.causal_mask import boolean
 
 BATCH, SEQ = 2, 5
@@ -93,14 +93,14 @@ PADDING_MASK = Component(
     dtype=torch.bool,
     read=read,
     oracle=oracle,
-    peer="`tokens != pad`, seen by every query,",
+    reference="`tokens != pad`, seen by every query,",
     agrees="It agrees with tokens != pad",
     cases=lambda: {
         "with padding behind": (ended(), 0),
         "with padding before, and another pad": (opened(), 3),
         "for as many sentences as positions": (square(), 0),
     },
-    lookalikes={
+    shape_hints={
         "(batch, seq) is read as (query, key): sentence 1 would mask query 1. "
         "Add two axes, `[:, None, None, :]`.": lambda tokens, pad: tokens.shape,
         "(batch, 1, seq) is read as (head, query, key): sentence 1 would mask "
@@ -173,7 +173,7 @@ def require_none(fn: Guarded, wrong: Tensor, sees: str, args: tuple) -> None:
     if wrong.any():
         at = tuple(wrong.nonzero()[0].tolist())
         batch, _, query, key = at
-        known = suspicion(fn)
+        known = recognised_mistake(fn)
         why = known[0] if known else ""
         where = f"In sentence {batch}, query {query} {sees} key {key}, "
         tokens, pad = args
@@ -182,14 +182,14 @@ def require_none(fn: Guarded, wrong: Tensor, sees: str, args: tuple) -> None:
         raise Broken(message, fn(*args), oracle(*args), cause=why, at=at)
 
 
-@PADDING_MASK.telling
+@PADDING_MASK.before_reference
 def padding_is_hidden(fn: Guarded) -> None:
     """No query sees padding."""
     for args in PADDING_MASK.cases().values():
         require_none(fn, fn(*args) & ~oracle(*args), "sees", args)
 
 
-@PADDING_MASK.telling
+@PADDING_MASK.before_reference
 def tokens_are_seen(fn: Guarded) -> None:
     """Every query sees every real token."""
     for args in PADDING_MASK.cases().values():

@@ -7,12 +7,6 @@ from outside.
 import torch
 from torch import Tensor
 
-from companion.contracts.attention.visibility import (
-    NAN_IN_ROW,
-    causal,
-    finite_gradients,
-    some_mask,
-)
 from companion.contracts.engine.compare import (
     Broken,
     after,
@@ -27,6 +21,12 @@ from companion.contracts.engine.influence import (
     require_moved,
     require_silent,
 )
+from companion.contracts.engine.masking import (
+    NAN_IN_ROW,
+    causal,
+    require_finite_gradients,
+    some_mask,
+)
 from companion.contracts.multihead.multihead_cases import (
     BATCH,
     EYE,
@@ -35,7 +35,7 @@ from companion.contracts.multihead.multihead_cases import (
     allowed,
     arguments,
     deaf_alike,
-    lonely,
+    fully_masked,
     looks_like,
     padding,
 )
@@ -47,7 +47,7 @@ MULTIHEAD = Component(
     returns="the output (batch, seq, d_model)",
     axes=("row", "feature"),
     shape=lambda x, mask=None: x.shape,
-    lookalikes={
+    shape_hints={
         "Are these the weights, before they meet the values?": (
             lambda x, mask=None: (*x.shape[:2], x.shape[1])
         ),
@@ -105,7 +105,7 @@ def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
         require_moved(seen, may, "which the mask allows", why)
 
 
-@MULTIHEAD.telling
+@MULTIHEAD.before_reference
 def order(fn: Guarded) -> None:
     """Reordering the positions reorders the rows."""
     x, order = arguments(17), torch.tensor([3, 0, 4, 2, 1])
@@ -118,7 +118,7 @@ def order(fn: Guarded) -> None:
     same(fn, fn(x[:, order]), fn(x)[:, order], why)
 
 
-@MULTIHEAD.telling
+@MULTIHEAD.before_reference
 def everybody(fn: Guarded) -> None:
     """Without a mask every row sees every position."""
     x = arguments(13)
@@ -138,7 +138,7 @@ def everybody(fn: Guarded) -> None:
     require_moved(seen, torch.ones_like(seen), "although there is no mask", why)
 
 
-@MULTIHEAD.telling
+@MULTIHEAD.before_reference
 # Where positions are mixed up, no mask can be judged.
 @after(order)
 def future(fn: Guarded) -> None:
@@ -147,7 +147,7 @@ def future(fn: Guarded) -> None:
     require_masked(fn, arguments(7), causal(SEQ), how)
 
 
-@MULTIHEAD.telling
+@MULTIHEAD.before_reference
 @after(order)
 def pads(fn: Guarded) -> None:
     """No row sees the padding of its own sentence."""
@@ -230,7 +230,7 @@ def any_size(fn: Guarded) -> None:
 @MULTIHEAD.contract
 def nobody_to_see(fn: Guarded) -> None:
     """A row that may attend to nothing is finite, and sees nothing."""
-    x, mask = arguments(37), lonely()
+    x, mask = arguments(37), fully_masked()
     finite(fn, fn.raw(x, mask), NAN_IN_ROW, cause=NAN_IN_ROW)
     future(fn)  # Else a row may see what no row is to see.
     seen, may = reach(fn, x, mask), torch.ones(BATCH, SEQ, SEQ).bool()
@@ -245,4 +245,4 @@ def nobody_to_see(fn: Guarded) -> None:
 @MULTIHEAD.contract
 def nobody_to_see_gradient(fn: Guarded) -> None:
     """A row that may attend to nothing has finite gradients."""
-    finite_gradients(fn, arguments(37), lonely())
+    require_finite_gradients(fn, arguments(37), fully_masked())

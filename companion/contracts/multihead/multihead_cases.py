@@ -7,8 +7,8 @@ divide.
 import torch
 from torch import Tensor
 
-from companion.contracts.attention.visibility import causal
 from companion.contracts.engine.compare import TOLERANCE, draw
+from companion.contracts.engine.masking import causal
 
 BATCH, SEQ, WIDTH = 2, 5, 12
 EYE = torch.eye(SEQ, dtype=torch.bool, device="cpu")
@@ -24,7 +24,7 @@ def padding(*lengths: int, seq: int = SEQ) -> Tensor:
     return (torch.arange(seq) < torch.tensor(lengths)[:, None])[:, None, None]
 
 
-def lonely() -> Tensor:
+def fully_masked() -> Tensor:
     """A mask (seq, seq) with which row 1 may see nothing."""
     mask = causal(SEQ)
     mask[1] = False

@@ -9,7 +9,7 @@ from torch import Tensor
 from companion.contracts.engine.compare import Broken, after, draw, place, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.universal import suspicion
+from companion.contracts.engine.universal import recognised_mistake
 
 BATCH, SEQ, HEADS, HEAD_DIM = 2, 5, 3, 7
 WIDTH = HEADS * HEAD_DIM
@@ -43,7 +43,7 @@ SPLIT_HEADS = Component(
     axes=("head", "position", "column"),
     shape=shape,
     oracle=oracle,
-    peer="torch.chunk",
+    reference="torch.chunk",
     cases=lambda: {
         "for 3 heads of width 7": (arguments(2), HEADS),
         "for 7 heads of width 3": (arguments(3), HEAD_DIM),
@@ -79,7 +79,7 @@ SPLIT_HEADS = Component(
         ),
         "The heads are in reverse order.": (lambda x, h: oracle(x, h).flip(1)),
     },
-    lookalikes={
+    shape_hints={
         "The heads stand behind the positions: transpose these two axes, so "
         "that attention compares positions.": axes(0, 2, 1, 3),
         "Position and column are swapped within each head.": axes(0, 1, 3, 2),
@@ -97,7 +97,7 @@ SPLIT_HEADS = Component(
 )
 
 
-@SPLIT_HEADS.telling
+@SPLIT_HEADS.before_reference
 def lands(fn: Guarded) -> None:
     """Every number lands in its own head and at its own position."""
     x = torch.arange(1.0 * BATCH * SEQ * WIDTH).view(BATCH, SEQ, WIDTH)
@@ -105,7 +105,7 @@ def lands(fn: Guarded) -> None:
     wrong = (got - expected).abs() > 0.1
     if wrong.any():
         index = tuple(wrong.nonzero()[0].tolist())
-        known = suspicion(fn)
+        known = recognised_mistake(fn)
         why = known[0] if known else ""
         stands, belongs = origin(got[index]), origin(expected[index])
         where = place(index, fn.component.axes).capitalize()

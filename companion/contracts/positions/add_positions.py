@@ -38,7 +38,7 @@ ADD_POSITIONS = Component(
     axes=("position", "feature"),
     shape=lambda x: x.shape,
     cases=lambda: {"as it is": (arguments(2),)},
-    lookalikes={
+    shape_hints={
         "Are these the positions alone? They are added to `x`.": (
             lambda x: x.shape[1:]
         ),
@@ -60,7 +60,7 @@ def by_the_batch(found: Tensor) -> bool:
     return constant and furthest(found[0], found[1]) is not None
 
 
-@ADD_POSITIONS.telling
+@ADD_POSITIONS.before_reference
 def every_sentence(fn: Guarded) -> None:
     """Every sentence gets the same positions."""
     found = added(fn, torch.zeros(BATCH, SEQ, WIDTH))
@@ -82,7 +82,7 @@ def every_sentence(fn: Guarded) -> None:
     )
 
 
-@ADD_POSITIONS.telling
+@ADD_POSITIONS.before_reference
 def no_two_alike(fn: Guarded) -> None:
     """No two positions get the same vector."""
     found = added(fn, torch.zeros(BATCH, 11, WIDTH))

@@ -48,7 +48,7 @@ def matrix(fn: Guarded, position: int, width: int = WIDTH) -> Tensor:
     return fn(unit, torch.tensor([position]))[0, :, 0].detach()
 
 
-@ROPE.telling
+@ROPE.before_reference
 def by_position(fn: Guarded) -> None:
     """A row turns by its position, not by its place."""
     for x, positions in fn.component.cases().values():
@@ -63,7 +63,7 @@ def by_position(fn: Guarded) -> None:
         same(fn, fn(x, positions), torch.cat(alone, -2), why)
 
 
-@ROPE.telling
+@ROPE.before_reference
 def linear(fn: Guarded) -> None:
     """It turns, and adds nothing."""
     (x, positions), (y, _) = arguments(11), arguments(13)
@@ -71,7 +71,7 @@ def linear(fn: Guarded) -> None:
     same(fn, fn(x + y, positions), fn(x, positions) + fn(y, positions), why)
 
 
-@ROPE.telling
+@ROPE.before_reference
 @after(by_position, linear)
 def nothing_at_zero(fn: Guarded) -> None:
     """Position 0 turns nothing."""
@@ -80,7 +80,7 @@ def nothing_at_zero(fn: Guarded) -> None:
     same(fn, fn(x, 0 * positions), x, why)
 
 
-@ROPE.telling
+@ROPE.before_reference
 @after(linear)
 def keeps_length(fn: Guarded) -> None:
     """No vector changes its length."""

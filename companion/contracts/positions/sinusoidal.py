@@ -22,11 +22,11 @@ SINUSOIDAL = Component(
     shape=lambda length, d_model: (length, d_model),
     dtype=torch.float32,
     oracle=oracle,
-    peer="the formula",
+    reference="the formula",
     agrees="It agrees with the formula",
     cases=cases,
     suspects=SUSPECTS,
-    lookalikes={
+    shape_hints={
         "Position and dimension are swapped.": (
             lambda length, d_model: (d_model, length)
         ),

@@ -16,8 +16,8 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.rnn.rnn_cases import (
     HIDDEN,
-    LOOKALIKES,
     SEQ,
+    SHAPE_HINTS,
     SUSPECTS,
     arguments,
     cases,
@@ -31,10 +31,10 @@ RNN = Component(
     axes=("step", "unit"),
     shape=lambda x, h0, W, U, b: (*x.shape[:2], len(b)),
     oracle=oracle,
-    peer="nn.RNN",
+    reference="nn.RNN",
     cases=cases,
     suspects=SUSPECTS,
-    lookalikes=LOOKALIKES,
+    shape_hints=SHAPE_HINTS,
 )
 
 

@@ -134,7 +134,7 @@ SUSPECTS = {
 }
 """Hint -> the mistake it hints at."""
 
-LOOKALIKES = {
+SHAPE_HINTS = {
     "Is this the last state only? Return all of them, joined by "
     "`torch.stack(states, dim=1)`.": (lambda x, h0, W, U, b: (len(x), len(b))),
     "Time comes before the batch: join the states with `dim=1`.": (

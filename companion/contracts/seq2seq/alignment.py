@@ -20,7 +20,7 @@ from companion.contracts.engine.compare import (
     draw,
     finite,
     furthest,
-    in_half_precision,
+    require_half_precision,
     same,
 )
 from companion.contracts.engine.component import Component
@@ -105,10 +105,10 @@ ALIGNMENT = Component(
     axes=("batch", "position"),
     shape=lambda query, keys: keys.shape[:2],
     oracle=oracle,
-    peer="F.softmax of torch.bmm(keys, query)",
+    reference="F.softmax of torch.bmm(keys, query)",
     cases=cases,
     suspects=SUSPECTS,
-    lookalikes={
+    shape_hints={
         "Is this the context, the weighted sum of the keys? Return the "
         "weights.": lambda query, keys: query.shape,
         "Every query met the keys of every sentence: keep the batch apart.": (
@@ -204,4 +204,4 @@ def far_scores(fn: Guarded) -> None:
 @ALIGNMENT.contract
 def half(fn: Guarded) -> None:
     """It works in half precision."""
-    in_half_precision(fn, *arguments(31))
+    require_half_precision(fn, *arguments(31))

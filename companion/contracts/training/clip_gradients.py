@@ -12,8 +12,7 @@ from torch import Tensor, numel
 
 from companion.contracts.engine.compare import Broken, draw, finite, same
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.several import require_several
+from companion.contracts.engine.guard import Guarded, require_several
 
 Gradients = list[Tensor]
 SHAPES = ((3, 5), (7,), (2, 2, 2))
@@ -126,12 +125,12 @@ CLIP_GRADIENTS = Component(
     name="clip_gradients",
     signature="clip_gradients(gradients, scale, max_norm)",
     returns="the gradients for the optimiser, in a list",
-    promise="It returns one gradient for each",
+    shape_contract="It returns one gradient for each",
     axes=("number",),
     read=read,
     dtype=torch.float32,
     oracle=oracle,
-    peer="clip_grad_norm_",
+    reference="clip_grad_norm_",
     agrees="It unscales, then clips by the norm of all, as PyTorch does",
     cases=cases,
     suspects=SUSPECTS,

@@ -45,13 +45,13 @@ LABEL_SMOOTHING = Component(
     returns="one number, the mean over real tokens",
     axes=("loss",),
     shape=lambda *args: (),
-    promise="It returns one number",
+    shape_contract="It returns one number",
     cases=lambda: {
         "with padding 0": (*sentences(3), 0.1, 0),
         "with padding 3": (*sentences(5, 3), 0.4, 3),
         "with smoothing 0.7": (*sentences(7, 6), 0.7, 6),
     },
-    lookalikes={
+    shape_hints={
         "That is a loss for each token: padding aside, take the mean.": (
             lambda logits, target, *rest: target.shape
         ),
@@ -98,7 +98,7 @@ def refuse(fn: Guarded, says: str) -> None:
     raise Broken(f"{hint} {says}" if hint else says, cause=hint)
 
 
-@LABEL_SMOOTHING.telling
+@LABEL_SMOOTHING.before_reference
 def padding(fn: Guarded) -> None:
     """The logits at padding do not count."""
     for logits, target, *rest in LABEL_SMOOTHING.cases().values():

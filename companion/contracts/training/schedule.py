@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.numbers import read_number
+from companion.contracts.engine.guard import Guarded, read_number
 
 PAPER = (4000, 512, 4000)
 STEPS = (1, 2, 3, 7, 50, 99, 100, 101, 400, 4000, 100_000)
@@ -26,7 +25,7 @@ SCHEDULE = Component(
     name="schedule",
     signature="schedule(step, d_model, warmup)",
     returns="the learning rate of this step, a number",
-    promise="It returns a number",
+    shape_contract="It returns a number",
     read=read_number,
     cases=lambda: {"in the paper": PAPER},
 )
@@ -99,7 +98,7 @@ def refuse(fn: Guarded, says: str) -> None:
     raise Broken(f"{hint} {says}" if hint else says, cause=hint)
 
 
-@SCHEDULE.telling
+@SCHEDULE.before_reference
 def warm_up(fn: Guarded) -> None:
     """Until `warmup` it rises in a straight line, from the first step."""
     for d_model, warmup in ((512, 4000), (64, 100)):
@@ -116,7 +115,7 @@ def warm_up(fn: Guarded) -> None:
                 )
 
 
-@SCHEDULE.telling
+@SCHEDULE.before_reference
 def descent(fn: Guarded) -> None:
     """After that it falls: four times as late, half as large."""
     for d_model, warmup in ((512, 4000), (64, 100)):

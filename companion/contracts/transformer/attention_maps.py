@@ -9,7 +9,6 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from companion.contracts.attention.visibility import NAN_IN_ROW
 from companion.contracts.engine.compare import (
     Broken,
     draw,
@@ -19,6 +18,7 @@ from companion.contracts.engine.compare import (
     same,
 )
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.masking import NAN_IN_ROW
 from companion.contracts.transformer.attention_maps_cases import (
     ATTENTION_MAPS,
     AXES,
@@ -44,7 +44,7 @@ HIDDEN = {
 """Hint -> the mask that would have been used."""
 
 
-@ATTENTION_MAPS.telling
+@ATTENTION_MAPS.before_reference
 def hidden(fn: Guarded) -> None:
     """What the mask hides has weight 0 in every layer."""
     for args in ATTENTION_MAPS.cases().values():
@@ -75,7 +75,7 @@ def why_seen(used: Tensor, mask: Tensor) -> str:
     return "Does the mask reach the scores, as -∞, before the softmax?"
 
 
-@ATTENTION_MAPS.telling
+@ATTENTION_MAPS.before_reference
 def rows_sum_to_one(fn: Guarded) -> None:
     """Every row sums to 1."""
     for args in ATTENTION_MAPS.cases().values():

@@ -6,10 +6,10 @@ Sizes are 2 sentences of 5 positions, and width 12.
 import torch
 from torch import Tensor
 
-from companion.contracts.attention.visibility import causal
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.masking import causal
 from companion.contracts.transformer.encoder import BATCH, SEQ, arguments
 
 AXES = ("query", "key")
@@ -76,7 +76,7 @@ ATTENTION_MAPS = Component(
     signature="attention_maps(x, mask)",
     returns="a list of weights (batch, head, seq, seq)",
     axes=AXES,
-    promise="It returns one map for each layer",
+    shape_contract="It returns one map for each layer",
     read=read,
     gradient=False,
     cases=lambda: {

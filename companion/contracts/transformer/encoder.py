@@ -11,11 +11,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from companion.contracts.attention.visibility import (
-    NAN_IN_ROW,
-    causal,
-    finite_gradients,
-)
 from companion.contracts.engine.compare import (
     Broken,
     draw,
@@ -29,6 +24,11 @@ from companion.contracts.engine.influence import (
     reach,
     require_moved,
     require_silent,
+)
+from companion.contracts.engine.masking import (
+    NAN_IN_ROW,
+    causal,
+    require_finite_gradients,
 )
 from companion.contracts.engine.modules import module_kept, module_of
 
@@ -58,7 +58,7 @@ ENCODER = Component(
     returns="one vector for each position (batch, seq, d_model)",
     axes=("row", "feature"),
     shape=lambda x, mask=None: x.shape,
-    lookalikes={
+    shape_hints={
         "Is this one vector for a whole sentence? Each position keeps its "
         "own.": lambda x, mask=None: (len(x), x.shape[-1]),
         "Only the axes of batch and positions are swapped: the batch is "
@@ -129,7 +129,7 @@ def explains(fn: Guarded, mistake: Callable, mask: Tensor) -> bool:
     return torch.equal(seen[some], with_itself(other)[some])
 
 
-@ENCODER.telling
+@ENCODER.before_reference
 def sentences_apart(fn: Guarded) -> None:
     """No sentence sees another."""
     x = arguments(17)
@@ -145,7 +145,7 @@ def sentences_apart(fn: Guarded) -> None:
         )
 
 
-@ENCODER.telling
+@ENCODER.before_reference
 def keeps_itself(fn: Guarded) -> None:
     """A position keeps its own vector, whomever it looks at."""
     only_first = torch.zeros(BATCH, 1, SEQ, SEQ, dtype=torch.bool)
@@ -156,14 +156,14 @@ def keeps_itself(fn: Guarded) -> None:
     require_moved(seen, itself, how, NOT_KEPT)
 
 
-@ENCODER.telling
+@ENCODER.before_reference
 def pads(fn: Guarded) -> None:
     """In no layer does a word see the padding of its sentence."""
     how = "which the mask hides"
     require_masked(fn, arguments(5), padding(3, 4), how)
 
 
-@ENCODER.telling
+@ENCODER.before_reference
 def pairs(fn: Guarded) -> None:
     """In no layer does a position see what its own row of the mask hides."""
     how = "which the mask hides"
@@ -221,7 +221,7 @@ def nobody_to_see(fn: Guarded) -> None:
 @ENCODER.contract
 def nobody_to_see_gradient(fn: Guarded) -> None:
     """A sentence of nothing but padding has finite gradients."""
-    finite_gradients(fn, arguments(37), padding(3, 0))
+    require_finite_gradients(fn, arguments(37), padding(3, 0))
 
 
 @ENCODER.contract

@@ -23,7 +23,7 @@ ENCODER_LAYER = Component(
     returns="one vector for each position (batch, seq, d_model)",
     shape=lambda x, weights, num_heads, mask=None: x.shape,
     oracle=Layer(),
-    peer="nn.TransformerEncoderLayer",
+    reference="nn.TransformerEncoderLayer",
     agrees="With the same weights it agrees with PyTorch's layer",
     cases=cases,
     suspects=SUSPECTS,
@@ -39,7 +39,7 @@ PARTS = {
 """Weight -> the part that is missing where it changes nothing."""
 
 
-@ENCODER_LAYER.telling
+@ENCODER_LAYER.before_reference
 def every_weight(fn: Guarded) -> None:
     """Every weight that it is given changes the output."""
     x, weights, heads = arguments(17)

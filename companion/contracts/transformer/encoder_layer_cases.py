@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from companion.contracts.attention.visibility import (
+from companion.contracts.engine.compare import draw
+from companion.contracts.engine.masking import (
     WRONGLY_MASKED,
     causal,
     hide,
 )
-from companion.contracts.engine.compare import draw
 
 BATCH, SEQ, WIDTH, WITHIN = 2, 5, 12, 17
 

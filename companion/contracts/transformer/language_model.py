@@ -9,10 +9,10 @@ attention may look at a single token.
 import torch
 from torch import Tensor
 
-from companion.contracts.attention.visibility import causal
 from companion.contracts.engine.compare import Broken, same, seeded
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.masking import causal
 
 BATCH, SEQ, WORDS = 32, 5, 10
 SHARE = 1e-5
@@ -86,7 +86,7 @@ LANGUAGE_MODEL = Component(
     dtype=torch.float32,
     read=read_logits,
     cases=lambda: {"for two sentences": (sentences(2),)},
-    lookalikes={
+    shape_hints={
         "Only the last position has logits: each one predicts its next "
         "token.": lambda tokens: (len(tokens), None),
         "Are positions and batch swapped, or positions and vocabulary?": (
@@ -187,7 +187,7 @@ def require_order(fn: Guarded, args: tuple, which: int, hint: str) -> None:
         raise Broken(hint)
 
 
-@LANGUAGE_MODEL.telling
+@LANGUAGE_MODEL.before_reference
 def sentences_apart(fn: Guarded) -> None:
     """A sentence has the logits that it has alone."""
     tokens = sentences(13, 3)
@@ -199,7 +199,7 @@ def sentences_apart(fn: Guarded) -> None:
     same(fn, fn(tokens), alone, says)
 
 
-@LANGUAGE_MODEL.telling
+@LANGUAGE_MODEL.before_reference
 def future(fn: Guarded) -> None:
     """No logit knows a token of its future."""
     require_causal(fn, (sentences(3, BATCH),), 0, "token")

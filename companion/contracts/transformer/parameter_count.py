@@ -136,7 +136,7 @@ PARAMETER_COUNT = Component(
     name="parameter_count",
     signature="parameter_count(d_model, d_ff, num_layers, vocab_size)",
     returns="how many weights and biases there are",
-    promise="It returns a whole number",
+    shape_contract="It returns a whole number",
     adapt=adapt,
     read=read,
     # Small, since a function may build the model to count it.
@@ -213,7 +213,7 @@ def require_growth(fn: Guarded, place: int, says: str) -> None:
         )
 
 
-@PARAMETER_COUNT.telling
+@PARAMETER_COUNT.before_reference
 def base(fn: Guarded) -> None:
     """It counts the base model of the paper."""
     require_count(fn, BASE)

@@ -6,7 +6,7 @@ from torch import Tensor
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, kind
-from companion.contracts.engine.universal import suspicion
+from companion.contracts.engine.universal import recognised_mistake
 
 BOS = 1
 
@@ -47,14 +47,14 @@ SHIFT_RIGHT = Component(
     shape=lambda tokens, bos: tokens.shape,
     read=read,
     oracle=shifted,
-    peer="`torch.cat` of bos and all tokens but the last",
+    reference="`torch.cat` of bos and all tokens but the last",
     agrees="Every position holds the token before it, the first one bos",
     cases=lambda: {
         "for two sentences": (sentences(), BOS),
         "for bos 9": (sentences(), 9),
         "for sentences of one token": (sentences()[:, :1], BOS),
     },
-    lookalikes={
+    shape_hints={
         "It is one longer: the last token is dropped, since nothing comes "
         "after it.": lambda tokens, bos: (len(tokens), tokens.shape[1] + 1),
         "It is one shorter: bos comes in front.": lambda tokens, bos: (
@@ -86,7 +86,7 @@ SHIFT_RIGHT = Component(
 )
 
 
-@SHIFT_RIGHT.telling
+@SHIFT_RIGHT.before_reference
 def answers(fn: Guarded) -> None:
     """No position holds the answer that it is asked for."""
     tokens = sentences()
@@ -97,7 +97,7 @@ def answers(fn: Guarded) -> None:
         moved = (fn(other, BOS) != before).any(0)
         if moved[: position + 1].any():
             knows = moved.nonzero()[0].item()
-            known = suspicion(fn)
+            known = recognised_mistake(fn)
             hint = known[0] if known else ""
             what = (
                 "the token that it is to predict"

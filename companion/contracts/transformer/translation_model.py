@@ -62,7 +62,7 @@ TRANSLATION_MODEL = Component(
     dtype=torch.float32,
     read=read_logits,
     cases=lambda: {"for two pairs": pairs(2)},
-    lookalikes={
+    shape_hints={
         "There is one row for each source token: are source and target "
         "swapped, or queries and memory?": lambda src, tgt: (*src.shape, None),
         "Only the last position has logits: each one predicts its next "
@@ -82,7 +82,7 @@ TRANSLATION_MODEL = Component(
 )
 
 
-@TRANSLATION_MODEL.telling
+@TRANSLATION_MODEL.before_reference
 def sentences_apart(fn: Guarded) -> None:
     """A pair has the logits that it has alone."""
     src, tgt = pairs(31, 3)
@@ -94,13 +94,13 @@ def sentences_apart(fn: Guarded) -> None:
     same(fn, fn(src, tgt), torch.cat(alone), why)
 
 
-@TRANSLATION_MODEL.telling
+@TRANSLATION_MODEL.before_reference
 def future(fn: Guarded) -> None:
     """No logit knows a target token of its future."""
     require_causal(fn, pairs(3, BATCH), 1, "target token")
 
 
-@TRANSLATION_MODEL.telling
+@TRANSLATION_MODEL.before_reference
 def source(fn: Guarded) -> None:
     """Every source token can move every logit."""
     seen = token_reach(fn, pairs(5, BATCH), 0)

@@ -9,25 +9,25 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from companion.contracts.attention.softmax import require_factor
-from companion.contracts.attention.visibility import (
-    PATCHY,
-    causal,
-    finite_gradients,
-    lonely,
-    require_hidden,
-    who_sees,
-    zeros_in_row_one,
-)
 from companion.contracts.engine.compare import (
     Broken,
     draw,
     finite,
-    in_half_precision,
+    require_half_precision,
     same,
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.universal import suspicion
+from companion.contracts.engine.masking import (
+    PATCHY,
+    causal,
+    fully_masked,
+    require_finite_gradients,
+    require_hidden,
+    require_zeros_in_row_one,
+    visible,
+)
+from companion.contracts.engine.universal import recognised_mistake
 from companion.contracts.variants.grouped_query_attention_cases import (
     HEADS,
     SUSPECTS,
@@ -44,10 +44,10 @@ GROUPED_QUERY_ATTENTION = Component(
     axes=("row", "feature"),
     shape=lambda q, k, v, mask=None: (*q.shape[:-1], v.shape[-1]),
     oracle=oracle,
-    peer="F.scaled_dot_product_attention(…, enable_gqa=True)",
+    reference="F.scaled_dot_product_attention(…, enable_gqa=True)",
     cases=cases,
     suspects=SUSPECTS,
-    lookalikes={
+    shape_hints={
         "There is one output for each key head: each query head has its own, "
         "also where heads share their keys.": lambda q, k, v, mask=None: (
             *k.shape[:2],
@@ -75,7 +75,7 @@ GROUPED_QUERY_ATTENTION = Component(
 )
 
 
-@GROUPED_QUERY_ATTENTION.telling
+@GROUPED_QUERY_ATTENTION.before_reference
 def shared(fn: Guarded) -> None:
     """Neighbouring query heads share a key and value head."""
     for kv_heads in (2, 3):
@@ -85,7 +85,7 @@ def shared(fn: Guarded) -> None:
         if wrong.any():
             which, head, other = wrong.nonzero()[0].tolist()
             verb = "hears" if heard[which, head, other] else "does not hear"
-            known = suspicion(fn)
+            known = recognised_mistake(fn)
             hint = known[0] if known else "Head i gets i // (size of a group)."
             raise Broken(
                 f"{hint} Of {HEADS} query heads on {kv_heads}, head {head} "
@@ -109,20 +109,20 @@ def heads_heard(fn: Guarded, args: tuple, moved: int) -> Tensor:
     return torch.stack(columns, 1)
 
 
-@GROUPED_QUERY_ATTENTION.telling
+@GROUPED_QUERY_ATTENTION.before_reference
 def future(fn: Guarded) -> None:
     """With a causal mask no row sees its future."""
     q, k, v = (draw(2, n, 5, 7, seed=n) for n in (6, 3, 3))
     args = (q, k, v, causal(5))
-    require_hidden(fn, who_sees(fn, args, 2), args, "which is in its future")
+    require_hidden(fn, visible(fn, args, 2), args, "which is in its future")
 
 
-@GROUPED_QUERY_ATTENTION.telling
+@GROUPED_QUERY_ATTENTION.before_reference
 def no_leak(fn: Guarded) -> None:
     """A masked key cannot leak into any row."""
     args = (*qkv(29), PATCHY)
     for moved, what in ((2, "value"), (1, "score")):
-        sees = who_sees(fn, args, moved)
+        sees = visible(fn, args, moved)
         how = f"which the mask hides: changing its {what} moves the row"
         require_hidden(fn, sees, args, how)
 
@@ -182,16 +182,16 @@ def broadcasts(fn: Guarded) -> None:
 def nobody_to_see(fn: Guarded) -> None:
     """A row that may attend to nothing gets zeros."""
     q, k, v = qkv(53)
-    got = fn.raw(q, k, v, lonely())
+    got = fn.raw(q, k, v, fully_masked())
     for head in range(HEADS):
         uniform = v[1, head // 3].mean(0)
-        zeros_in_row_one(fn, got[1, head], uniform)
+        require_zeros_in_row_one(fn, got[1, head], uniform)
 
 
 @GROUPED_QUERY_ATTENTION.contract
 def nobody_to_see_gradient(fn: Guarded) -> None:
     """A row that may attend to nothing has finite gradients."""
-    finite_gradients(fn, *qkv(53), lonely())
+    require_finite_gradients(fn, *qkv(53), fully_masked())
 
 
 @GROUPED_QUERY_ATTENTION.contract
@@ -226,8 +226,8 @@ def however_large(fn: Guarded) -> None:
 @GROUPED_QUERY_ATTENTION.contract
 def half(fn: Guarded) -> None:
     """It works in half precision."""
-    in_half_precision(fn, *qkv(71))
-    in_half_precision(fn, *qkv(73), PATCHY)
+    require_half_precision(fn, *qkv(71))
+    require_half_precision(fn, *qkv(73), PATCHY)
 
 
 @GROUPED_QUERY_ATTENTION.contract

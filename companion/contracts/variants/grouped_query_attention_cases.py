@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from companion.contracts.attention import attention_cases
-from companion.contracts.attention.visibility import PATCHY, causal
 from companion.contracts.engine.compare import draw
+from companion.contracts.engine.masking import PATCHY, causal
 
 HEADS, KV_HEADS = 6, 2
 

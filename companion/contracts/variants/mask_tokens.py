@@ -16,8 +16,7 @@ from companion.contracts.engine.compare import (
     seeded,
 )
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.several import require_several
+from companion.contracts.engine.guard import Guarded, require_several
 from companion.contracts.variants.mask_tokens_cases import (
     FIRST_WORD,
     HALF,
@@ -52,7 +51,7 @@ MASK_TOKENS = Component(
     signature="mask_tokens(tokens, generator)",
     returns="(inputs, target) in the shape of `tokens`; the ids 4 … 99 are "
     "words, 3 is MASK, and 0 is padding",
-    promise="It returns inputs and target, in the shape of the tokens",
+    shape_contract="It returns inputs and target, in the shape of the tokens",
     axes=("sentence", "position"),
     shape=lambda tokens, generator: tokens.shape,
     read=read,
@@ -61,7 +60,7 @@ MASK_TOKENS = Component(
         "for eight sentences": (padded(8, 256), Rewound(2)),
         "for one sentence": (words(53), Rewound(3)),
     },
-    lookalikes={
+    shape_hints={
         "It returns what was chosen only: keep all positions, with padding in "
         "the target where nothing is asked.": lambda tokens, generator: (None,)
     },
@@ -88,7 +87,7 @@ def refuse(found: Masked, wrong: Tensor, says: str) -> None:
         )
 
 
-@MASK_TOKENS.telling
+@MASK_TOKENS.before_reference
 def target(fn: Guarded) -> None:
     """The target is the original id where a token was chosen, else padding."""
     found = masked(fn, padded())
@@ -112,7 +111,7 @@ def target(fn: Guarded) -> None:
     refuse(found, found.chosen & (found.target != found.tokens), says)
 
 
-@MASK_TOKENS.telling
+@MASK_TOKENS.before_reference
 @after(target)
 def special(fn: Guarded) -> None:
     """Padding, bos, eos and MASK are never chosen."""
@@ -124,7 +123,7 @@ def special(fn: Guarded) -> None:
     refuse(found, touched, says)
 
 
-@MASK_TOKENS.telling
+@MASK_TOKENS.before_reference
 @after(target, special)
 def unchosen(fn: Guarded) -> None:
     """What was not chosen is read as it was written."""

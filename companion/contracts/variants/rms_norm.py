@@ -7,7 +7,7 @@ from companion.contracts.engine.compare import (
     draw,
     finite,
     gradients,
-    in_half_precision,
+    require_half_precision,
     same,
 )
 from companion.contracts.engine.component import Component
@@ -30,7 +30,7 @@ RMS_NORM = Component(
     axes=("position", "feature"),
     shape=lambda x, gain, eps: x.shape,
     oracle=oracle,
-    peer="F.rms_norm",
+    reference="F.rms_norm",
     cases=cases,
     suspects=SUSPECTS,
 )
@@ -122,7 +122,7 @@ def zeros_gradient(fn: Guarded) -> None:
 def half(fn: Guarded) -> None:
     """It works in half precision."""
     x, *rest = arguments(29)
-    in_half_precision(fn, draw(*x.shape, seed=31), *rest)
+    require_half_precision(fn, draw(*x.shape, seed=31), *rest)
 
 
 @RMS_NORM.contract

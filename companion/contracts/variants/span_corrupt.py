@@ -7,8 +7,7 @@ al., 2020). Contracts compare lists of ids, since sizes depend on the mask.
 
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.several import require_several
+from companion.contracts.engine.guard import Guarded, require_several
 from companion.contracts.variants.span_corrupt_cases import (
     ENDS,
     EVERYTHING,
@@ -48,7 +47,7 @@ SPAN_CORRUPT = Component(
     name="span_corrupt",
     signature="span_corrupt(tokens, dropped, sentinel)",
     returns="(source, target), two tensors of ids with one axis",
-    promise="It returns source and target",
+    shape_contract="It returns source and target",
     read=read,
     cases=lambda: {"for two spans": PLAIN.args},
 )
@@ -98,14 +97,14 @@ def gone(case: Case) -> str:
     return f"its places {', '.join(places)}" if places else "a gap"
 
 
-@SPAN_CORRUPT.telling
+@SPAN_CORRUPT.before_reference
 def source(fn: Guarded) -> None:
     """In the source one sentinel stands for each run of dropped tokens."""
     for case in MIDDLE:
         require(fn, case, ("source",))
 
 
-@SPAN_CORRUPT.telling
+@SPAN_CORRUPT.before_reference
 def target(fn: Guarded) -> None:
     """The target is each run behind its sentinel, and one sentinel more."""
     for case in MIDDLE:

@@ -40,7 +40,7 @@ SPAN_RESTORE = Component(
     name="span_restore",
     signature="span_restore(source, target, sentinel)",
     returns="the text, a tensor of ids with one axis",
-    promise="It returns a text",
+    shape_contract="It returns a text",
     read=row,
     cases=lambda: {"for two spans": taken_apart(PLAIN)},
 )
@@ -76,7 +76,7 @@ def require(fn: Guarded, case: Case) -> None:
         raise Broken(f"{hint} {says}" if hint else says, cause=hint)
 
 
-@SPAN_RESTORE.telling
+@SPAN_RESTORE.before_reference
 def inverse(fn: Guarded) -> None:
     """Each span takes the place of its sentinel."""
     for case in MIDDLE:

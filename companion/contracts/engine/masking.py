@@ -12,7 +12,7 @@ from companion.contracts.engine.compare import (
     same,
 )
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.universal import suspicion
+from companion.contracts.engine.universal import recognised_mistake
 
 # Every row hides something and shows something, every key is hidden from one
 # row and shown to another, and no row is like another.
@@ -39,7 +39,7 @@ def causal(n: int) -> Tensor:
     return torch.ones(n, n, dtype=torch.bool).tril()
 
 
-def lonely() -> Tensor:
+def fully_masked() -> Tensor:
     """``PATCHY``, but row 1 may see nothing."""
     mask = PATCHY.clone()
     mask[1] = False
@@ -84,7 +84,7 @@ WRONGLY_MASKED = {
 """Hint -> the mistake; attention's suspects are the same."""
 
 
-def who_sees(fn: Guarded, args: tuple, moved: int) -> Tensor:
+def visible(fn: Guarded, args: tuple, moved: int) -> Tensor:
     """Which row moves with which key: True in (row, key).
 
     ``moved`` is 1 to change a key in ``k`` and 2 to change its value in ``v``.
@@ -113,7 +113,7 @@ def require_hidden(
     leaks = sees & ~mask
     if leaks.any():
         row, key = leaks.nonzero()[0].tolist()
-        known = suspicion(fn)
+        known = recognised_mistake(fn)
         if known and known[0] in WRONGLY_MASKED:
             why = known[0]
         why = why or why_seen(fn, sees, args)
@@ -140,7 +140,7 @@ def why_seen(fn: Guarded, sees: Tensor, args: tuple) -> str:
     return "Does the mask reach the scores, as -∞, before the softmax?"
 
 
-def require_heard(sees: Tensor, mask: Tensor) -> None:
+def require_attended(sees: Tensor, mask: Tensor) -> None:
     """Raises Broken unless ``sees`` is true wherever ``mask`` allows it."""
     deaf = mask & ~sees
     if deaf.any():
@@ -153,7 +153,7 @@ def require_heard(sees: Tensor, mask: Tensor) -> None:
         )
 
 
-def zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
+def require_zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
     """Raises Broken unless row 1 is 0 and nothing is NaN.
 
     ``uniform`` is what equal weights would make of it.
@@ -171,7 +171,7 @@ def zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
     same(fn, got, expected, why)
 
 
-def finite_gradients(fn: Guarded, *args) -> None:
+def require_finite_gradients(fn: Guarded, *args) -> None:
     """Raises Broken for an argument whose gradient is NaN."""
     upstream = draw(*fn.component.shape(*args), seed=97)
     found = gradients(fn.raw, args, [upstream]) or ()

@@ -1,0 +1,424 @@
+"""Contracts that several components share, each written once.
+
+Each function makes one contract, to be registered where the component stands:
+
+    ATTENTION.contract(half_precision(lambda: qkv(113)))
+
+``args`` is a function without arguments, since inputs are drawn anew for each
+check. A title is the contract's name, as it stands in reports.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from companion.contracts.engine.compare import (
+    Broken,
+    finite,
+    furthest,
+    number,
+    place,
+    require_half_precision,
+    same,
+)
+from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.influence import reach, require_silent
+from companion.contracts.engine.masking import (
+    require_finite_gradients,
+    require_hidden,
+    require_zeros_in_row_one,
+    some_mask,
+    visible,
+)
+
+__all__ = [
+    "LARGE_SCORES",
+    "alone_as_in_the_batch",
+    "batch_independence",
+    "block_by_block",
+    "equivariance",
+    "fully_masked_row_gets_zeros",
+    "fully_masked_row_has_finite_gradients",
+    "future_hidden",
+    "half_precision",
+    "hidden_score_changes_nothing",
+    "large_scores_stay_finite",
+    "leading_axes",
+    "mask_broadcasts",
+    "no_weight_is_negative",
+    "part_as_in_the_whole",
+    "positions_apart",
+    "require_factor",
+    "require_not_linear",
+    "rows_sum_to_one",
+]
+
+Arguments = Callable[[], tuple]
+Contract = Callable[[Guarded], None]
+
+LARGE_SCORES = (
+    "`exp` makes ∞ of a large score, and 0 of every low one: subtract each "
+    "row's own largest score first, as `torch.softmax` does."
+)
+
+
+def titled(title: str) -> Callable[[Contract], Contract]:
+    """Name a contract."""
+
+    def name(holds: Contract) -> Contract:
+        holds.__doc__ = f"{title}."
+        return holds
+
+    return name
+
+
+# Of any component
+
+
+def equivariance(
+    title: str,
+    args: Arguments,
+    change: Callable[..., tuple],
+    result: Callable[[Tensor], Tensor] = lambda y: y,
+    *,
+    why: str,
+) -> Contract:
+    """Make: where the arguments change, the result changes likewise.
+
+    Args:
+        title: The contract's name.
+        args: The arguments before the change.
+        change: From the arguments, others.
+        result: What that makes of the result; by default nothing.
+        why: The likely mistake, where the two differ.
+    """
+
+    @titled(title)
+    def holds(fn: Guarded) -> None:
+        usual = args()
+        same(fn, fn(*change(*usual)), result(fn(*usual)), why)
+
+    return holds
+
+
+def half_precision(*several: Arguments) -> Contract:
+    """Make: float16 and bfloat16 give nearly what float32 gives."""
+
+    @titled("It works in half precision")
+    def holds(fn: Guarded) -> None:
+        for args in several:
+            require_half_precision(fn, *args())
+
+    return holds
+
+
+def block_by_block(axes: int, last: int = 2) -> Callable:
+    """Make the expected result of blocks that do not touch each other.
+
+    Args:
+        axes: How many of the arguments have leading axes.
+        last: How many axes a block has.
+    """
+
+    def expected(fn: Guarded, got: Tensor, args: tuple) -> Tensor:
+        blocks = [x.reshape(-1, 1, *x.shape[-last:]) for x in args[:axes]]
+        each = [fn(*b, *args[axes:]) for b in zip(*blocks, strict=True)]
+        return torch.cat(each).reshape(got.shape)
+
+    return expected
+
+
+def leading_axes(
+    before: str,
+    leads: Sequence[tuple[int, ...]],
+    args: Callable[[tuple[int, ...]], tuple],
+    expected: Callable[[Guarded, Tensor, tuple], Tensor],
+    what: str = "it is block by block",
+) -> Contract:
+    """Make: it takes any number of axes before those named ``before``."""
+
+    @titled(f"It takes any number of axes before {before}")
+    def holds(fn: Guarded) -> None:
+        for lead in leads:
+            usual = args(lead)
+            got = fn(*usual)
+            why = (
+                f"With {len(lead)} axes before {before} it is not what {what}."
+            )
+            same(fn, got, expected(fn, got, usual), why)
+
+    return holds
+
+
+def batch_independence(
+    title: str,
+    args: Arguments,
+    change: Callable[..., tuple],
+    *,
+    why: str,
+    unit: str = "sentence",
+    changed: int = 0,
+) -> Contract:
+    """Make: of two sentences, one does not move with the other.
+
+    Args:
+        title: The contract's name.
+        args: Two sentences.
+        change: From the arguments, others that differ in one sentence only.
+        why: The likely mistake, where the other sentence moves.
+        unit: What a sentence is called here.
+        changed: Which of the two differs.
+    """
+    kept = 1 - changed
+
+    @titled(title)
+    def holds(fn: Guarded) -> None:
+        usual = args()
+        before, after = fn(*usual), fn(*change(*usual))
+        if furthest(after[kept], before[kept]) is not None:
+            whole = before.ndim < 3
+            raise Broken(
+                f"Only {unit} {changed} was changed, and {unit} {kept} moved: "
+                f"{why}",
+                after if whole else after[kept],
+                before if whole else before[kept],
+            )
+
+    return holds
+
+
+def alone_as_in_the_batch(
+    title: str, args: Arguments, *, why: str, batched: int | None = None
+) -> Contract:
+    """Make: a sentence has the result that it has alone.
+
+    Args:
+        title: The contract's name.
+        args: The arguments of several sentences.
+        why: The likely mistake, where it differs.
+        batched: How many of the arguments have an axis for the batch; by
+            default all.
+    """
+
+    @titled(title)
+    def holds(fn: Guarded) -> None:
+        usual = args()
+        rows, shared = usual[:batched], usual[len(usual[:batched]) :]
+        alone = [
+            fn(*(x[i : i + 1] for x in rows), *shared)
+            for i in range(len(rows[0]))
+        ]
+        same(fn, fn(*usual), torch.cat(alone), why)
+
+    return holds
+
+
+def part_as_in_the_whole(
+    title: str,
+    args: Arguments,
+    part: Callable[..., tuple],
+    result: Callable[[Tensor], Tensor] = lambda y: y,
+    *,
+    why: str,
+) -> Contract:
+    """Make: the first positions of the first sentences, alone, are the same.
+
+    Args:
+        title: The contract's name.
+        args: The arguments of at least 3 sentences of 11 positions.
+        part: From a number of sentences, a number of positions and the
+            arguments, those of the part.
+        result: From that part of the whole result, what is expected.
+        why: The likely mistake, with ``{seq}`` and ``{batch}`` in it.
+    """
+
+    @titled(title)
+    def holds(fn: Guarded) -> None:
+        usual = args()
+        whole = fn(*usual)
+        for batch, seq in ((3, 1), (1, 11), (1, 1), (2, 5)):
+            got = fn(*part(batch, seq, *usual))
+            said = why.format(seq=seq, batch=batch)
+            same(fn, got, result(whole[:batch, :seq]), said)
+
+    return holds
+
+
+def positions_apart(args: Arguments, why: str) -> Contract:
+    """Make: no row moves with another position."""
+
+    @titled("No position sees another")
+    def holds(fn: Guarded) -> None:
+        seen = reach(fn, *args())
+        alone = torch.eye(seen.shape[-1], dtype=torch.bool).expand_as(seen)
+        require_silent(seen, alone, "which is another position", why)
+
+    return holds
+
+
+def require_not_linear(fn: Guarded, x: Tensor, y: Tensor, why: str) -> None:
+    """Raise Broken with ``why`` if f(x + y) = f(x) + f(y) - f(0)."""
+    for size in (1.0, 3.0, 10.0):
+        bend = fn(size * (x + y)) - fn(size * x) - fn(size * y) + fn(0 * x)
+        if bend.abs().max() > 1e-3 * (fn(size * x) - fn(0 * x)).abs().max():
+            return
+    raise Broken(why)
+
+
+# Of weights that come out of a softmax
+
+
+def rows_sum_to_one(args: Arguments) -> Contract:
+    """Make: every row of weights sums to 1."""
+
+    @titled("Every row sums to 1")
+    def holds(fn: Guarded) -> None:
+        weights = fn(*args())
+        sums = weights.sum(-1)
+        index = furthest(sums, torch.ones_like(sums))
+        if index is not None:
+            where = place(index, fn.component.axes[:-1])
+            raise Broken(
+                f"{where.capitalize()} sums to {sums[index]:.4g}, not to 1.",
+                weights,
+            )
+
+    return holds
+
+
+def no_weight_is_negative(args: Arguments) -> Contract:
+    """Make: every weight is at least 0."""
+
+    @titled("No weight is negative")
+    def holds(fn: Guarded) -> None:
+        weights = fn(*args())
+        if (weights < 0).any():
+            index = tuple((weights < 0).nonzero()[0].tolist())
+            where = place(index, fn.component.axes)
+            raise Broken(
+                f"{where.capitalize()} is {weights[index]:.4g}: an exponential "
+                "is never negative, so where is `exp`?",
+                weights,
+            )
+
+    return holds
+
+
+def large_scores_stay_finite(args: Arguments) -> Contract:
+    """Make: scores of ±10⁴ give what the oracle gives."""
+
+    @titled("Scores of ±10⁴ give finite weights")
+    def holds(fn: Guarded) -> None:
+        usual = args()
+        got, expected = fn.raw(*usual), fn.component.oracle(*usual)
+        finite(fn, got, LARGE_SCORES, expected)
+        same(fn, got, expected, "Large scores are not told apart.")
+
+    return holds
+
+
+def require_factor(weights: Tensor, factor: float, where: str) -> None:
+    """Raise Broken unless ``weights`` are softmax(factor · [1, 0])."""
+    found = (weights[0] / weights[1]).log().detach()
+    if not math.isclose(found.item(), factor, rel_tol=1e-3):
+        raise Broken(
+            f"For {where} a score is multiplied by {number(found)}, expected "
+            f"{factor:.4g}."
+        )
+
+
+# Of what takes a mask as its last argument, True = may attend
+
+
+def future_hidden(
+    args: Arguments, sees: Callable = lambda fn, args: visible(fn, args, 2)
+) -> Contract:
+    """Make: with a causal mask, the last of ``args``, no row sees its future.
+
+    Args:
+        args: The arguments, the causal mask last.
+        sees: From the guard and the arguments, which row sees which key; by
+            default, which row moves with which value.
+    """
+
+    @titled("With a causal mask no row sees its future")
+    def holds(fn: Guarded) -> None:
+        usual = args()
+        seen = sees(fn, usual)
+        require_hidden(fn, seen, usual, "which is in its future")
+
+    return holds
+
+
+def hidden_score_changes_nothing(
+    args: Arguments, loud: Callable[..., tuple], why: str
+) -> Contract:
+    """Make: a large score that the mask hides moves no row.
+
+    Args:
+        args: The arguments.
+        loud: From them, those with a hidden score of 10⁴.
+        why: The likely mistake.
+    """
+
+    @titled("A hidden score of 10⁴ changes nothing")
+    def holds(fn: Guarded) -> None:
+        usual = args()
+        got, expected = fn.raw(*loud(*usual)), fn(*usual)
+        finite(fn, got, why, expected)
+        same(fn, got, expected, why)
+
+    return holds
+
+
+def mask_broadcasts(
+    title: str,
+    args: Arguments,
+    shapes: Sequence[tuple[int, ...]],
+    full: tuple[int, ...],
+) -> Contract:
+    """Make: a mask of each shape counts as if it were written out."""
+
+    @titled(title)
+    def holds(fn: Guarded) -> None:
+        usual = args()
+        for shape in shapes:
+            mask = some_mask(*shape)
+            why = f"A mask of shape {shape} is not spread over the scores."
+            expected = fn(*usual, mask.expand(full))
+            same(fn, fn(*usual, mask), expected, why)
+
+    return holds
+
+
+def fully_masked_row_gets_zeros(
+    args: Arguments, uniform: Callable[..., Tensor]
+) -> Contract:
+    """Make: row 1, which the mask hides everything from, is 0.
+
+    Args:
+        args: The arguments of one block, the mask last.
+        uniform: From the arguments, what equal weights would make of row 1.
+    """
+
+    @titled("A row that may attend to nothing gets zeros")
+    def holds(fn: Guarded) -> None:
+        usual = args()
+        require_zeros_in_row_one(fn, fn.raw(*usual), uniform(*usual))
+
+    return holds
+
+
+def fully_masked_row_has_finite_gradients(
+    args: Arguments,
+    title: str = "A row that may attend to nothing has finite gradients",
+) -> Contract:
+    """Make: where the mask hides everything, no gradient is NaN."""
+
+    @titled(title)
+    def holds(fn: Guarded) -> None:
+        require_finite_gradients(fn, *args())
+
+    return holds
