@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from wrong import WRONG
+from contracts.odd import WRONG
 
 from companion.contracts import COMPONENTS, check
 from companion.contracts.engine.report import Report

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from right.decoding import by_argmax, by_sorting, in_lists
+from contracts.right.decoding import by_argmax, by_sorting, in_lists
 from sacrebleu.metrics import BLEU
 from told import told
 

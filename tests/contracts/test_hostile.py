@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from right.attention import attention_by_matmul, softmax_by_hand
+from contracts.right.attention import attention_by_matmul, softmax_by_hand
 from told import told
 from torch import nn
 

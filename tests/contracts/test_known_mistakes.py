@@ -9,7 +9,7 @@ import re
 
 import pytest
 from contracts.known import KEYS, RECORD, SHIPPED, report_on
-from right import RIGHT
+from contracts.right import RIGHT
 
 from companion.contracts import COMPONENTS, check
 from companion.contracts.engine.compare import other_inputs

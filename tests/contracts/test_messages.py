@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from right.attention import attention_by_matmul, masked_by_lowest
-from right.rnn import rnn_by_loop
+from contracts.right.attention import attention_by_matmul, masked_by_lowest
+from contracts.right.rnn import rnn_by_loop
 from told import told
 
 from companion.contracts import check

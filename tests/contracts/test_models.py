@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-from right import built
-from right.encoder import ENCODERS, OursInAList, PostNorm, PyTorchs
-from right.language_model import LANGUAGE_MODELS
-from right.translation_model import TRANSLATION_MODELS
+from contracts.right import built
+from contracts.right.encoder import ENCODERS, OursInAList, PostNorm, PyTorchs
+from contracts.right.language_model import LANGUAGE_MODELS
+from contracts.right.translation_model import TRANSLATION_MODELS
 from told import told
 
 from companion.contracts import check

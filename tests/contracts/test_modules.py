@@ -5,12 +5,12 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
-from right import RIGHT, built
-from right.blocks import network
-from right.multihead import Heads
+from contracts.odd.multihead import transposed_mask
+from contracts.right import RIGHT, built
+from contracts.right.blocks import network
+from contracts.right.multihead import Heads
 from told import told
 from torch import nn
-from wrong.multihead import transposed_mask
 
 from companion import blocks, multihead, positions
 from companion.contracts import COMPONENTS, check

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 import torch
 from contracts.known import KEYS, report_on
-from right.attention import attention_by_matmul
+from contracts.right.attention import attention_by_matmul
 
 from companion.contracts import COMPONENTS, check
 from companion.contracts.engine.matrices import side_by_side

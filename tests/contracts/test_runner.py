@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from right.attention import attention_by_matmul
+from contracts.right.attention import attention_by_matmul
 from told import told
 
 from companion.contracts import check

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from right.training import as_kl_divergence, by_cross_entropy
+from contracts.right.training import as_kl_divergence, by_cross_entropy
 from told import told
 from torch import nn
 

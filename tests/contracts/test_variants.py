@@ -5,8 +5,9 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from right import built
-from right.variants import (
+from contracts.odd.variants import nobody, parts_exchanged
+from contracts.right import built
+from contracts.right.variants import (
     LANGUAGE_MODELS,
     TRANSLATION_MODELS,
     by_dictionary,
@@ -17,7 +18,6 @@ from right.variants import (
 )
 from told import told
 from torch import nn
-from wrong.variants import nobody, parts_exchanged
 
 from companion import variants
 from companion.contracts import COMPONENTS, check

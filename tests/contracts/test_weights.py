@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from right import built
-from right.encoder import PostNorm, PyTorchs
-from right.multihead import WIDTH
+from contracts.right import built
+from contracts.right.encoder import PostNorm, PyTorchs
+from contracts.right.multihead import WIDTH
 from told import told
 from torch import nn
 
