@@ -8,7 +8,7 @@ from companion.commands.asking import add_language, screen_of
 from companion.interview.model.bank import course
 from companion.interview.model.mock import GOOD, pick
 from companion.interview.model.question import LEVELS, Question
-from companion.interview.model.table import Text
+from companion.interview.model.toml import Text
 from companion.interview.terminal.report import show_report
 from companion.interview.terminal.screen import Screen
 from companion.interview.terminal.session import Session

@@ -26,7 +26,7 @@ from companion.interview.model.question import (
     Open,
     Question,
 )
-from companion.interview.model.table import Text
+from companion.interview.model.toml import Text
 from companion.interview.model.words import WORDS, block, line, written
 
 with extra("interview"):
@@ -111,8 +111,8 @@ def back(question: Question) -> str:
     parts.append(_part("short", block(question.short)))
     parts.append(_part("answer", block(question.answer)))
     if isinstance(task, Open | Code):
-        parts.append(_part("slip", block(task.slip.wrong)))
-        parts.append(_part("why", block(task.slip.why)))
+        parts.append(_part("slip", block(task.wrong)))
+        parts.append(_part("why", block(task.why)))
     parts.append(_part("follow", _list(map(line, question.follow))))
     source = escape(f"{question.chapter}: {question.section}")
     parts.append(_part("section", f"<p>{source}</p>"))

@@ -14,9 +14,8 @@ from companion.interview.model.question import (
     Open,
     Option,
     Question,
-    Slip,
 )
-from companion.interview.model.table import Text
+from companion.interview.model.toml import Text
 
 KINDS = ("open", "choice", "numeric", "code")
 
@@ -26,9 +25,9 @@ def text(words):
     return Text(f"{words} in English.", f"{words}的中文。")
 
 
-SLIP = Slip(text("The slip"), text("The reason"))
+SLIP = text("The slip"), text("The reason")
 TASKS = {
-    "open": Open(tuple(text(f"Point {n}") for n in (1, 2, 3, 4)), SLIP),
+    "open": Open(tuple(text(f"Point {n}") for n in (1, 2, 3, 4)), *SLIP),
     "choice": Choice(
         tuple(
             Option(text(f"Option {each}"), text(f"Why {each}"), each == "B")
@@ -42,7 +41,7 @@ TASKS = {
         "softmax",
         "def my_softmax(scores, dim):\n    raise NotImplementedError",
         "def my_softmax(scores, dim):\n    return torch.softmax(scores, dim)",
-        SLIP,
+        *SLIP,
     ),
 }
 

@@ -171,7 +171,7 @@ def test_the_html_of_every_note_is_well_formed_and_formulas_are_html(
 def test_formulas_are_lowered_and_code_is_escaped():
     from dataclasses import replace
 
-    from companion.interview.model.table import Text
+    from companion.interview.model.toml import Text
 
     one = replace(
         question("formula"),

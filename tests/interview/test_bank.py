@@ -190,7 +190,8 @@ def test_a_valid_bank_is_read(tmp_path):
         (
             'id = "rnn-choice"',
             'id = "choice"',
-            r"question 2, key 'id': expected text like rnn-.*, got 'choice'",
+            r"question 2 'choice', key 'id': expected text like rnn-.*, "
+            r"got 'choice'",
         ),
         (
             'id = "rnn-choice"',

@@ -72,8 +72,8 @@ def test_a_card_tells_all_there_is_in_both_languages(chapter):
         told = work(question)
         texts = [question.short, question.answer, *question.follow]
         texts += getattr(question.task, "points", ())
-        if hasattr(question.task, "slip"):
-            texts += [question.task.slip.wrong, question.task.slip.why]
+        if hasattr(question.task, "wrong"):
+            texts += [question.task.wrong, question.task.why]
         for text in filter(None, texts):
             for each in (text.en, text.zh):
                 assert to_html(each)[len("<p>") : -len("</p>")] in told
@@ -247,7 +247,7 @@ def test_a_correct_answer_of_the_notes_lacks_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('"note-x"', '"x"', r"notes.toml:2, note 1, key 'id': .*note-"),
+        ('"note-x"', '"x"', r"notes.toml:2, note 1 'x', key 'id': .*note-"),
         (
             '"correct"',
             '"right"',

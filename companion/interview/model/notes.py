@@ -1,82 +1,71 @@
-"""What the notes answered: their interview questions, each with a verdict.
-
-``notes.toml`` has an entry for each question of the notes:
-
-    id        its name: ``note-``, then letters, digits and hyphens
-    where     where it stands, such as "note 0, question 3"
-    asked     the question, in our words
-    master    the question of the bank that answers it
-    verdict   correct, incomplete, partly wrong, wrong or unanswered
-    said      what the notes answered, in our words
-    missing   what was wrong or missing; a correct answer may lack it
-    number    the number that decides, and what it means
-    proof     the test or cell that computes this number, as in the bank
-"""
+"""What the notes answered: their interview questions, each with a verdict."""
 
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
-from companion.interview.model.bank import NOTES, entries, parse
+from companion.interview.model.bank import NOTES
 from companion.interview.model.question import PROOF
-from companion.interview.model.table import Table, Text
+from companion.interview.model.toml import (
+    Line,
+    Text,
+    build,
+    entries,
+    like,
+    one_of,
+)
+
+__all__ = ["VERDICTS", "Note", "read"]
 
 VERDICTS = ("correct", "incomplete", "partly wrong", "wrong", "unanswered")
 
 
 @dataclass(frozen=True)
 class Note:
-    """One question of the notes, what they answered, and what decides."""
+    """One question of the notes, what they answered, and what decides.
 
-    id: str
-    where: str
+    Attributes:
+        id: Its name: ``note-``, then letters, digits and hyphens.
+        where: Where it stands, such as "note 0, question 3".
+        asked: The question, in our words.
+        master: The question of the bank that answers it.
+        verdict: correct, incomplete, partly wrong, wrong or unanswered.
+        said: What the notes answered, in our words.
+        number: The number that decides, and what it means.
+        proof: The test or cell that computes this number, as in the bank.
+        missing: What was wrong or missing; only a correct answer may lack it.
+    """
+
+    id: Annotated[str, like(r"note-[a-z0-9-]+")]
+    where: Line
     asked: Text
-    master: str
-    verdict: str
+    master: Line
+    verdict: Annotated[str, one_of(*VERDICTS)]
     said: Text
-    missing: Text | None
     number: Text
-    proof: str
+    proof: Annotated[str, like(PROOF)]
+    missing: Text | None = None
 
-    @classmethod
-    def read(cls, table: Table) -> "Note":
-        """From a table of the file.
-
-        Raises:
-            ValueError: a key is missing, unknown or does not fit.
-        """
-        name = table.name("id", r"note-[a-z0-9-]+")
-        table.place += f" '{name}'"
-        verdict = table.word("verdict", among=VERDICTS)
-        spared = verdict == "correct" and "missing" not in table.values
-        note = cls(
-            id=name,
-            where=table.word("where"),
-            asked=table.text("asked"),
-            master=table.word("master"),
-            verdict=verdict,
-            said=table.text("said"),
-            missing=None if spared else table.text("missing"),
-            number=table.text("number"),
-            proof=table.name("proof", PROOF),
-        )
-        table.finish()
-        return note
+    def fault(self) -> tuple[str, str, object] | None:
+        """Check that it says what was missing."""
+        if self.verdict == "correct" or self.missing:
+            return None
+        return "missing", "a table", None
 
 
 @cache
 def read(path: Path = NOTES) -> tuple[Note, ...]:
-    """All entries of a file, in its order.
+    """Read all entries of a file, in its order.
 
     Raises:
-        ValueError: a fault. The message names the file, the line, the entry,
+        ValueError: A fault. The message names the file, the line, the entry,
             the key, what was expected and what came.
     """
-    file, notes = parse(path), {}
-    for table in entries(file, path, "note"):
-        note = Note.read(table)
+    notes = {}
+    for entry in entries(path, "note"):
+        note = build(Note, entry.values, entry)
         if note.id in notes:
-            table.fail("id", "a name of its own", note.id)
+            entry.fail("id", "a name of its own", note.id)
         notes[note.id] = note
-    file.finish()
     return tuple(notes.values())

@@ -1,59 +1,64 @@
 """What a question is, and how each kind is written down in a bank file.
 
-Every question has
-
-    id        its name in the whole bank: the chapter's word, then letters,
-              digits and hyphens
-    kind      how it is answered: open, choice, numeric or code
-    asks      what it wants: concept, derivation, number, code, debug, systems
-    level     junior, mid or senior
-    minutes   how long an answer takes, out loud or on paper
-    section   the heading in its chapter below which the answer is taught
-    source    the note and question it came from, or "new"
-    topics    optional: what it asks about, in a few words
-    proof     the test, by its name alone, ``test_name``, or the cell of a
-              chapter, ``03_attention#cell-id``, that proves the answer
-    prompt    what is asked
-    short     the answer in thirty seconds
-    answer    the answer in three minutes, or what to take home
-    follow    what an interviewer asks next, one question or more
-
-and what its kind adds (below). A text has ``en`` and ``zh``, in the markup of
-``markup.py``.
+A text has ``en`` and ``zh``, in the markup of ``markup.py``. A new kind of
+question is a dataclass in ``KINDS``: the types of its fields say what its keys
+must hold.
 """
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Annotated
 
-from companion.interview.model.table import Table, Text
+from companion.interview.model import toml
+from companion.interview.model.toml import (
+    Count,
+    Entry,
+    Flag,
+    Line,
+    Lines,
+    Number,
+    Positive,
+    Text,
+    build,
+    like,
+    one_of,
+)
 
+__all__ = [
+    "ASKS",
+    "KINDS",
+    "LEVELS",
+    "PROOF",
+    "Choice",
+    "Code",
+    "Mistake",
+    "Numeric",
+    "Open",
+    "Option",
+    "Question",
+    "read_question",
+]
 
-@dataclass(frozen=True)
-class Slip:
-    """A typical ``wrong`` answer, and ``why`` it is wrong."""
+ASKS = ("concept", "derivation", "number", "code", "debug", "systems")
+LEVELS = ("junior", "mid", "senior")
+PROOF = r"test_\w+|\d\d_\w+#[\w-]+"
 
-    wrong: Text
-    why: Text
-
-    @classmethod
-    def read(cls, table: Table) -> "Slip":
-        """From two keys of a question."""
-        return cls(table.text("wrong"), table.text("why"))
+Fault = tuple[str, str, object]
 
 
 @dataclass(frozen=True)
 class Open:
     """Answered in words and marked against ``points``.
 
-    ``slip`` is what is often said instead.
+    Attributes:
+        points: What a good answer says, four points or more.
+        wrong: What is often said instead.
+        why: Why that is wrong.
     """
 
-    points: tuple[Text, ...]
-    slip: "Slip"
-
-    @classmethod
-    def read(cls, table: Table) -> "Open":
-        """From the keys of a question."""
-        return cls(table.texts("points", least=4), Slip.read(table))
+    points: Annotated[tuple[Text, ...], 4]
+    wrong: Text
+    why: Text
 
 
 @dataclass(frozen=True)
@@ -62,143 +67,127 @@ class Option:
 
     text: Text
     why: Text
-    right: bool
-
-    @classmethod
-    def read(cls, table: Table) -> "Option":
-        """From a table with ``text``, ``why`` and, if it is so, ``right``."""
-        right = table.values.pop("right", False)
-        if not isinstance(right, bool):
-            table.fail("right", "true or false", right)
-        option = cls(table.text("text"), table.text("why"), right)
-        table.finish()
-        return option
+    right: Flag = False
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Answered by picking the one right of several ``options``."""
+    """Answered by picking the one right of three or more ``options``."""
 
-    options: tuple[Option, ...]
+    options: Annotated[tuple[Option, ...], 3]
 
-    @classmethod
-    def read(cls, table: Table) -> "Choice":
-        """From the keys of a question."""
-        options = tuple(map(Option.read, table.tables("options", least=3)))
-        rights = sum(option.right for option in options)
-        if rights != 1:
-            table.fail("options", "one that is right", rights)
-        return cls(options)
+    def fault(self) -> Fault | None:
+        """Check that one option is right."""
+        rights = sum(option.right for option in self.options)
+        return None if rights == 1 else ("options", "one that is right", rights)
 
 
 @dataclass(frozen=True)
 class Mistake:
     """A typical wrong number, and ``why`` somebody arrives at it."""
 
-    value: float
+    value: Number
     why: Text
-
-    @classmethod
-    def read(cls, table: Table) -> "Mistake":
-        """From a table with ``value`` and ``why``."""
-        mistake = cls(table.number("value"), table.text("why"))
-        table.finish()
-        return mistake
 
 
 @dataclass(frozen=True)
 class Numeric:
     """Answered by a number; ``tolerance`` says how near is right."""
 
-    value: float
-    tolerance: float
+    value: Number
+    tolerance: Positive
     hint: Text
-    mistakes: tuple[Mistake, ...]
+    mistakes: Annotated[tuple[Mistake, ...], 1]
 
-    @classmethod
-    def read(cls, table: Table) -> "Numeric":
-        """From the keys of a question; no two answers may be confused."""
-        value = table.number("value")
-        tolerance = table.number("tolerance", least=0.0)
-        mistakes = tuple(map(Mistake.read, table.tables("mistakes", least=1)))
-        answers = [value, *(mistake.value for mistake in mistakes)]
+    def fault(self) -> Fault | None:
+        """Check that no two answers can be confused."""
+        answers = [self.value, *(mistake.value for mistake in self.mistakes)]
         for number, answer in enumerate(answers):
             for other in answers[:number]:
-                if abs(answer - other) <= 2 * tolerance:
-                    apart = f"numbers more than {2 * tolerance:g} apart"
-                    table.fail("mistakes", apart, f"{other:g} and {answer:g}")
-        return cls(value, tolerance, table.text("hint"), mistakes)
+                if abs(answer - other) <= 2 * self.tolerance:
+                    apart = f"numbers more than {2 * self.tolerance:g} apart"
+                    return "mistakes", apart, f"{other:g} and {answer:g}"
+        return None
 
 
 @dataclass(frozen=True)
 class Code:
-    """Answered by a function that the contracts of ``component`` accept."""
+    """Answered by a function that the contracts of ``component`` accept.
 
-    component: str
-    stub: str
-    solution: str
-    slip: Slip
+    Attributes:
+        component: A component of ``companion.contracts``.
+        stub: What a candidate starts from; in a repair, a broken function.
+        solution: A function that passes.
+        wrong: What is often written instead.
+        why: Why that is wrong.
+    """
 
-    @classmethod
-    def read(cls, table: Table) -> "Code":
-        """From the keys of a question."""
-        component = table.word("component")
-        stub, solution = table.code("stub"), table.code("solution")
-        return cls(component, stub, solution, Slip.read(table))
+    component: Line
+    stub: toml.Code
+    solution: toml.Code
+    wrong: Text
+    why: Text
 
 
 KINDS = {"open": Open, "choice": Choice, "numeric": Numeric, "code": Code}
-ASKS = ("concept", "derivation", "number", "code", "debug", "systems")
-LEVELS = ("junior", "mid", "senior")
-PROOF = r"test_\w+|\d\d_\w+#[\w-]+"
 
 
 @dataclass(frozen=True)
 class Question:
-    """One question of the bank; ``task`` is what its kind adds."""
+    """One question of the bank.
 
-    id: str
+    Attributes:
+        id: Its name in the whole bank: the chapter's word, then letters,
+            digits and hyphens.
+        chapter: The chapter's word, which is also the name of the file.
+        kind: How it is answered: open, choice, numeric or code.
+        asks: What it wants: concept, derivation, number, code, debug, systems.
+        level: junior, mid or senior.
+        minutes: How long an answer takes, out loud or on paper.
+        section: The heading in its chapter below which the answer is taught.
+        source: The note and question it came from, or "new".
+        proof: The test, by its name alone, ``test_name``, or the cell of a
+            chapter, ``03_attention#cell-id``, that proves the answer.
+        prompt: What is asked.
+        short: The answer in thirty seconds.
+        answer: The answer in three minutes, or what to take home.
+        follow: What an interviewer asks next, one question or more.
+        task: What its kind adds.
+        topics: What it asks about, in a few words.
+    """
+
+    id: Line
     chapter: str
-    kind: str
-    asks: str
-    level: str
-    minutes: int
-    section: str
-    source: str
-    topics: tuple[str, ...]
-    proof: str
+    kind: Annotated[str, one_of(*KINDS)]
+    asks: Annotated[str, one_of(*ASKS)]
+    level: Annotated[str, one_of(*LEVELS)]
+    minutes: Count
+    section: Line
+    source: Line
+    proof: Annotated[str, like(PROOF)]
     prompt: Text
     short: Text
     answer: Text
-    follow: tuple[Text, ...]
+    follow: Annotated[tuple[Text, ...], 1]
     task: Open | Choice | Numeric | Code
+    topics: Lines = ()
 
-    @classmethod
-    def read(cls, table: Table, chapter: str) -> "Question":
-        """From a table of a chapter's file.
+    def fault(self) -> Fault | None:
+        """Check that the id belongs to the chapter."""
+        pattern = rf"{self.chapter}-[a-z0-9-]+"
+        if re.fullmatch(pattern, self.id):
+            return None
+        return "id", f"text like {pattern}", self.id
 
-        Raises:
-            ValueError: a key is missing, unknown or does not fit.
-        """
-        name = table.name("id", rf"{chapter}-[a-z0-9-]+")
-        table.place += f" '{name}'"
-        kind = table.word("kind", among=tuple(KINDS))
-        question = cls(
-            id=name,
-            chapter=chapter,
-            kind=kind,
-            asks=table.word("asks", among=ASKS),
-            level=table.word("level", among=LEVELS),
-            minutes=table.whole("minutes"),
-            section=table.word("section"),
-            source=table.word("source"),
-            topics=table.words("topics"),
-            proof=table.name("proof", PROOF),
-            prompt=table.text("prompt"),
-            short=table.text("short"),
-            answer=table.text("answer"),
-            follow=table.texts("follow", least=1),
-            task=KINDS[kind].read(table),
-        )
-        table.finish()
-        return question
+
+def read_question(entry: Entry, chapter: str) -> Question:
+    """Build a question, whose keys hold its kind's fields beside its own.
+
+    Raises:
+        ValueError: A key is missing, unknown or does not fit.
+    """
+    names = {each.name for kind in KINDS.values() for each in fields(kind)}
+    added = {k: v for k, v in entry.values.items() if k in names}
+    own = {k: v for k, v in entry.values.items() if k not in names}
+    question = build(Question, own, entry, chapter=chapter, task=None)
+    return replace(question, task=build(KINDS[question.kind], added, entry))

@@ -1,7 +1,7 @@
 """The words of the interview's pages, and texts in both languages as HTML."""
 
 from companion.interview.model.markup import to_html, to_line
-from companion.interview.model.table import Text
+from companion.interview.model.toml import Text
 
 LEVEL = {
     "junior": Text("junior", "初级"),

@@ -12,7 +12,7 @@ from unicodedata import normalize
 from rich.text import Text as Styled
 
 from companion.interview.model.question import Numeric, Question
-from companion.interview.model.table import Text
+from companion.interview.model.toml import Text
 from companion.interview.model.words import WORDS, written
 from companion.interview.terminal.screen import Screen
 
@@ -41,8 +41,8 @@ def explain(screen: Screen, question: Question) -> None:
     screen.show(question.answer)
     if question.kind in ("open", "code"):
         screen.heading(WORDS["slip"])
-        screen.show(question.task.slip.wrong, "✗ ")
-        screen.show(question.task.slip.why, "→ ")
+        screen.show(question.task.wrong, "✗ ")
+        screen.show(question.task.why, "→ ")
     screen.heading(WORDS["follow"])
     for each in question.follow:
         screen.show(each, "· ")

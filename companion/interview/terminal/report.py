@@ -10,7 +10,7 @@ from companion import CHAPTERS
 from companion.interview.model.mock import Report, report
 from companion.interview.model.progress import Answer
 from companion.interview.model.question import Question
-from companion.interview.model.table import Text
+from companion.interview.model.toml import Text
 from companion.interview.model.words import ASKS
 from companion.interview.terminal.screen import Screen
 from companion.interview.terminal.session import Session, clock

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text as Styled
 
-from companion.interview.model.table import Text
+from companion.interview.model.toml import Text
 from companion.interview.terminal.text import paragraphs, wrapped
 
 WIDEST = 80

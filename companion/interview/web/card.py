@@ -15,9 +15,8 @@ from companion.interview.model.question import (
     Open,
     Option,
     Question,
-    Slip,
 )
-from companion.interview.model.table import Text
+from companion.interview.model.toml import Text
 from companion.interview.model.words import (
     VERDICTS,
     WORDS,
@@ -115,7 +114,7 @@ def _open(question: Question) -> tuple[str, list[str]]:
     task: Open = question.task
     points = "".join(f"<li>{line(each)}</li>" for each in task.points)
     points = folded("points", f'<ul class="points">{points}</ul>')
-    return "", [points, _short(question), _slip(task.slip)]
+    return "", [points, _short(question), _slip(task)]
 
 
 def _choice(question: Question) -> tuple[str, list[str]]:
@@ -157,7 +156,7 @@ def _code(question: Question) -> tuple[str, list[str]]:
         + _ran("practise", f'interview.practise("{question.id}")')
     )
     solution = folded("solution", _listing(task.solution))
-    return front, [solution, _short(question), _slip(task.slip)]
+    return front, [solution, _short(question), _slip(task)]
 
 
 TASKS = {"open": _open, "choice": _choice, "numeric": _numeric, "code": _code}
@@ -176,9 +175,9 @@ def _short(question: Question, before: str = "") -> str:
     return folded("short", before + block(question.short))
 
 
-def _slip(slip: Slip) -> str:
-    why = _titled("why", slip.why)
-    return folded("slip", f"<blockquote>{block(slip.wrong)}</blockquote>{why}")
+def _slip(task: Open | Code) -> str:
+    why = _titled("why", task.why)
+    return folded("slip", f"<blockquote>{block(task.wrong)}</blockquote>{why}")
 
 
 def _titled(name: str, text: Text) -> str:

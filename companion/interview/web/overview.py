@@ -14,7 +14,7 @@ from companion.figures.kit.inline import inline
 from companion.interview.model import notes
 from companion.interview.model.notes import Note
 from companion.interview.model.question import Question
-from companion.interview.model.table import Text
+from companion.interview.model.toml import Text
 from companion.interview.model.words import VERDICTS, WORDS, line
 from companion.interview.web.card import entry, facts, key, work
 from companion.interview.web.page import script, style
