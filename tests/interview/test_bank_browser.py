@@ -4,82 +4,25 @@ import random
 import re
 
 import pytest
-from interview.test_quiz_browser import CONTRAST, DARK, LIGHT, go_to
+from interview.browser import (
+    FOCUSED,
+    WHOLE,
+    contrast,
+    go_to,
+    of,
+)
 
-from companion import CHAPTERS, interview
+from companion import CHAPTERS
 from companion.interview.model import bank, notes
 from companion.interview.model.markup import to_plain
 from companion.interview.model.mock import pick, report
+from companion.interview.model.question import LEVELS
 from companion.interview.web import overview
 from companion.interview.web.page import script
 
 pytestmark = pytest.mark.browser
 
-LEVELS = ("junior", "mid", "senior")
-BOOK = {
-    word: overview.Chapter(
-        f"{number:02} · {word}",
-        f"{word}.html",
-        {q.section: f"{word}.html#there" for q in interview.load(word)},
-    )
-    for number, word in enumerate(CHAPTERS, 1)
-}
-WHOLE = {word: interview.load(word) for word in CHAPTERS}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """The bank page as a build leaves it: a page, and a script a chapter."""
-    folder = tmp_path_factory.mktemp("book")
-    (folder / "bank").mkdir()
-    for word, questions in WHOLE.items():
-        text = overview.chapter_file(word, questions, BOOK[word])
-        (folder / "bank" / f"{word}.js").write_text(text, encoding="utf-8")
-    body = (
-        "<main class='bd-article'><section><h1>Interview</h1>"
-        f"<p>Before</p>{overview.mock_place()}"
-        f"{overview.overview(WHOLE, BOOK, 'bank')}{overview.answered_table()}"
-        "</section></main>"
-    )
-    asked = interview.mock(minutes=20, seed=3, language="zh").html
-    for name, inside in (("page", body), ("mock", asked)):
-        for theme, paper in (("light", LIGHT), ("dark", DARK)):
-            (folder / f"{name}-{theme}.html").write_text(
-                f'<!doctype html><html lang="en" data-theme="{theme}">'
-                '<meta charset="utf-8"><title>Bank</title>'
-                '<meta name="viewport" content="width=device-width">'
-                f'<body style="background: {paper}; color-scheme: {theme}">'
-                f"{inside}</body></html>",
-                encoding="utf-8",
-            )
-    return folder
-
-
-@pytest.fixture
-def visit(chromium, folder):
-    """Opens it; nothing may go wrong, and only files beside it are asked."""
-    contexts, faults, asked = [], [], []
-
-    def opened(name="page-light", hash="", width=900, script=True):
-        context = chromium.new_context(
-            viewport={"width": width, "height": 900}, java_script_enabled=script
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(f"{(folder / name).as_uri()}.html{hash}")
-        if script:
-            page.locator(".settings").first.wait_for()
-        page.asked = asked
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert faults == []
-    assert all(url.startswith(folder.as_uri()) for url in asked)
+EVERY = bank.course()
 
 
 def shown(page):
@@ -100,8 +43,7 @@ def select(page, name, value):
 
 def test_the_filters_leave_what_python_would_leave(visit):
     page = visit()
-    everything = bank.course()
-    assert shown(page) == [q.id for q in everything]
+    assert shown(page) == [q.id for q in EVERY]
     select(page, "Chapter", "masks")
     assert shown(page) == [q.id for q in WHOLE["masks"]]
     assert page.locator(".bank section:visible").count() == 1
@@ -109,18 +51,18 @@ def test_the_filters_leave_what_python_would_leave(visit):
     seniors = [q.id for q in WHOLE["masks"] if q.level == "senior"]
     assert shown(page) == seniors
     told = page.locator(".settings output").inner_text()
-    assert told.startswith(f"{len(seniors)} of {len(everything)} questions")
+    assert told.startswith(f"{len(seniors)} of {len(EVERY)} questions")
     select(page, "Chapter", "all")
     select(page, "Level", "all")
     select(page, "Kind", "debug")
-    assert shown(page) == [q.id for q in everything if q.asks == "debug"]
+    assert shown(page) == [q.id for q in EVERY if q.asks == "debug"]
 
 
 def test_the_search_reads_prompts_topics_and_answers(visit):
     page = visit()
     question = WHOLE["rnn"][0]
     (word,) = re.findall(r"\w+$", to_plain(question.answer.zh).rstrip("。"))
-    prompts = [to_plain(q.prompt.zh) for q in bank.course()]
+    prompts = [to_plain(q.prompt.zh) for q in EVERY]
     assert not any(word in prompt for prompt in prompts)
     field = page.get_by_role("searchbox")
     field.fill(word)
@@ -186,7 +128,7 @@ def test_an_address_opens_its_question_whatever_is_filtered(visit):
     page.evaluate("location.hash = ''")
     page.evaluate(f"location.hash = '{name}'")
     item.locator(".work").wait_for()
-    assert len(shown(page)) == len(bank.course())
+    assert len(shown(page)) == len(EVERY)
 
 
 def test_a_row_of_the_notes_table_opens_its_question(visit):
@@ -202,7 +144,7 @@ def test_a_row_of_the_notes_table_opens_its_question(visit):
 def test_without_scripts_each_question_leads_to_its_chapter(visit):
     page = visit(script=False)
     links = page.locator(".bank a.prompt")
-    assert links.count() == len(bank.course())
+    assert links.count() == len(EVERY)
     question = WHOLE["masks"][0]
     link = page.locator(f"#{question.id} a.prompt")
     assert link.is_visible()
@@ -219,18 +161,21 @@ def test_the_language_is_one_for_the_whole_page(visit):
     assert english.count() == 0
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_bank_page_fits_a_phone_and_can_be_read(visit, theme):
-    page = visit(f"page-{theme}", width=390)
+def test_the_bank_page_fits_a_phone_and_can_be_read(visit):
+    page = visit(width=390)
+
+    def fits():
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        for theme in ("light", "dark"):
+            assert contrast(page, theme) >= 4.5, theme
+
     page.locator(".bank summary").first.click()
     page.locator(".work details").first.wait_for()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.evaluate(CONTRAST) >= 4.5
+    fits()
     begin(page, seed=7)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.get_by_role("button", name="End").click()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.evaluate(CONTRAST) >= 4.5
+    fits()
 
 
 # The mock interview
@@ -246,7 +191,7 @@ def test_the_page_picks_and_reports_as_python_does(chromium):
             "chapters": draw.sample(CHAPTERS, draw.randrange(4)),
             "seed": draw.choice([0, 1, 2**32 - 1, draw.randrange(2**32)]),
         }
-        picked = pick(bank.course(), **wanted)
+        picked = pick(EVERY, **wanted)
         marks = {
             question.id: draw.choice([0, 0.25, 0.5, 1])
             for question in picked
@@ -264,8 +209,8 @@ def test_the_page_picks_and_reports_as_python_does(chromium):
             }
         )
     page = chromium.new_page()
-    page.set_content(f"<script>{script('pick')}</script>")
-    facts = [overview.facts(question) for question in bank.course()]
+    page.set_content(f"<script>{script('session')}</script>")
+    facts = [overview.facts(question) for question in EVERY]
     told = page.evaluate(
         """([facts, asked]) => asked.map(([wanted, marks]) => {
           const picked = pick(facts, wanted), said = report(picked, marks);
@@ -306,9 +251,7 @@ def test_a_mock_interview_climbs_and_ends_with_a_report(visit):
     page = visit()
     page.get_by_role("checkbox", name="masks").check()
     begin(page, seed=7)
-    picked = pick(
-        bank.course(), level="senior", minutes=10, chapters=["masks"], seed=7
-    )[:]
+    picked = pick(EVERY, minutes=10, chapters=["masks"], seed=7)
     cards = page.locator(".session .question")
     assert cards.count() == len(picked)
     for number, question in enumerate(picked[:3]):
@@ -316,16 +259,14 @@ def test_a_mock_interview_climbs_and_ends_with_a_report(visit):
         assert item.get_attribute("data-level") == question.level
         where = page.locator(".session .where").inner_text()
         assert where.startswith(f"Question {number + 1} of {len(picked)}")
-        assert item.locator("summary").first.evaluate(
-            "it => it === document.activeElement"
-        )
+        assert item.locator("summary").first.evaluate(FOCUSED)
         answer(item, right=False)
         page.locator(".session .buttons button").click()
     if page.locator(".session").count():
         page.get_by_role("button", name="End").click()
     told = page.locator(".report")
     assert "Seed 7." in told.inner_text()
-    assert told.locator("h3").evaluate("it => it === document.activeElement")
+    assert told.locator("h3").evaluate(FOCUSED)
     assert told.locator(".asked li").count() == len(picked)
     assert told.locator("a[href='masks.html']").count() >= 1
     first = told.locator(".asked a").first
@@ -351,17 +292,16 @@ def test_the_clock_can_be_stopped(visit):
 
 def test_the_first_answer_counts_in_an_interview(visit):
     page = visit()
-    choices = [q for q in WHOLE["rnn"] if q.kind == "choice"]
     seed = next(
         seed
         for seed in range(200)
-        if pick(bank.course(), chapters=["rnn"], minutes=300, seed=seed)[0]
-        in choices
+        if pick(EVERY, chapters=["rnn"], minutes=240, seed=seed)[0]
+        in of("rnn", "choice")
     )
     page.get_by_role("checkbox", name="01").check()
     begin(page, seed=seed, minutes=240)
     item = page.locator(".session .question:visible")
-    question = pick(bank.course(), chapters=["rnn"], minutes=240, seed=seed)[0]
+    question = pick(EVERY, chapters=["rnn"], minutes=240, seed=seed)[0]
     rights = [option.right for option in question.task.options]
     for wanted in (False, True):
         item.get_by_role("radio").nth(rights.index(wanted)).check()
@@ -371,16 +311,15 @@ def test_the_first_answer_counts_in_an_interview(visit):
     assert page.locator(".share").first.inner_text() == "0 %"
 
 
-@pytest.mark.parametrize(
-    ("minutes", "complaint"),
-    [("0", "The shortest question here takes"), ("", "The shortest question")],
-)
-def test_too_few_minutes_are_said_so(visit, minutes, complaint):
+def test_too_few_minutes_are_said_so(visit):
     page = visit()
-    page.get_by_label("Minutes").fill(minutes)
     page.locator(".mock form").evaluate("form => { form.noValidate = true; }")
-    page.get_by_role("button", name="Begin").click()
-    assert complaint in page.locator(".mock .verdict").inner_text()
+    for minutes in ("0", ""):
+        page.get_by_label("Minutes").fill(minutes)
+        page.get_by_role("button", name="Begin").click()
+        said = page.locator(".mock .verdict").inner_text()
+        assert "The shortest question here takes" in said
+        page.get_by_label("Minutes").fill("30")
 
 
 def test_only_the_report_is_printed(visit):
@@ -399,8 +338,8 @@ def test_only_the_report_is_printed(visit):
 
 
 def test_a_notebooks_mock_interview_needs_no_kernel(visit):
-    page = visit("mock-light")
-    picked = pick(bank.course(), minutes=20, seed=3)
+    page = visit("mock")
+    picked = pick(EVERY, minutes=20, seed=3)
     assert page.locator("figure").get_attribute("data-language") == "zh"
     page.get_by_role("button", name="开始").click()
     item = page.locator(".session .question:visible")

@@ -1,11 +1,11 @@
 """What the browser keeps of one's answers: nothing is lost in silence."""
 
 import json
+from functools import partial
 
 import pytest
-from interview.test_quiz_browser import card, of, page_of
+from interview.browser import WHOLE, card, of
 
-from companion.interview import load
 from companion.interview.model import bank
 
 pytestmark = pytest.mark.browser
@@ -30,33 +30,9 @@ def file_of(entries, version=1):
 
 
 @pytest.fixture
-def open_rnn(chromium, tmp_path):
+def open_rnn(visit):
     """Opens a chapter's quiz, as one reader or as several."""
-    path = tmp_path / "quiz.html"
-    path.write_text(page_of("rnn"), encoding="utf-8")
-    contexts, faults = [], []
-
-    def opened(context=None, kept=None, before=""):
-        if context is None:
-            context = chromium.new_context()
-            contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        if kept is not None:
-            page.goto(path.as_uri())
-            page.evaluate(
-                "([key, text]) => localStorage.setItem(key, text)", [KEPT, kept]
-            )
-        page.add_init_script(before)
-        page.goto(path.as_uri())
-        page.locator(".keeper").wait_for()
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert faults == []
+    return partial(visit, "rnn")
 
 
 def stored(page):
@@ -86,7 +62,7 @@ RIGHT, WRONG = QUESTION.task.value, 987654321
 
 def test_an_answer_is_remembered_and_a_page_counts_once(open_rnn):
     page = open_rnn()
-    total = len(load("rnn"))
+    total = len(WHOLE["rnn"])
     assert done(page) == f"Progress: 0 of {total}"
     answer(page, QUESTION, WRONG)
     answer(page, QUESTION, RIGHT)
@@ -130,7 +106,7 @@ def test_points_are_remembered(open_rnn):
 
 def test_two_open_pages_do_not_undo_each_other(open_rnn):
     first = open_rnn()
-    second = open_rnn(first.context)
+    second = open_rnn(context=first.context)
     other = of("rnn", "numeric")[1]
     answer(first, QUESTION, RIGHT)
     answer(second, other, other.task.value)

@@ -4,158 +4,39 @@ import re
 from html import unescape
 
 import pytest
+from interview.browser import (
+    DRIVE,
+    FOCUSED,
+    WHOLE,
+    card,
+    contrast,
+    go_to,
+    of,
+    open_all,
+    submit,
+)
 
 from companion import CHAPTERS
-from companion.interview import load, show
 from companion.interview.model import notes
 from companion.interview.model.words import block
 
 pytestmark = pytest.mark.browser
 
-DARK, LIGHT = "#14181f", "#ffffff"
-TABS_TO_REACH_ANYTHING = 200
-
-
-def page_of(chapter, theme="light", before=""):
-    paper = DARK if theme == "dark" else LIGHT
-    return (
-        f'<!doctype html><html lang="en" data-theme="{theme}">'
-        '<meta charset="utf-8"><title>Quiz</title>'
-        '<meta name="viewport" content="width=device-width">'
-        f'<body style="background: {paper}; color-scheme: {theme}">'
-        f"{before}{show(chapter).html}</body></html>"
-    )
-
-
-@pytest.fixture
-def open_quiz(chromium, tmp_path):
-    """Opens a chapter's quiz as a file; nothing may go wrong or be fetched."""
-    contexts, faults, asked = [], [], set()
-
-    def opened(chapter, *, theme="light", width=800, script=True, before=""):
-        path = tmp_path / "quiz.html"
-        html = page_of(chapter, theme, before)
-        path.write_text(html, encoding="utf-8")
-        context = chromium.new_context(
-            viewport={"width": width, "height": 900}, java_script_enabled=script
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: faults.append(message.text))
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda request: asked.add(request.url))
-        page.goto(path.as_uri())
-        if script:
-            page.locator(".settings").wait_for()
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert faults == []
-    assert {url.rpartition("/")[2] for url in asked} == {"quiz.html"}
-
-
-def card(page, question):
-    """The opened question of a page."""
-    number = load(question.chapter).index(question)
-    item = page.locator(".question").nth(number)
-    item.locator("summary").first.click()
-    return item
-
-
-def of(chapter, kind):
-    return [q for q in load(chapter) if q.kind == kind]
-
-
-def verdict(item):
-    return item.locator(".verdict").inner_text()
+WILD = 987654321
 
 
 # Every question of every chapter, driven from within the page.
 
-DRIVE = """async (typed) => {
-  const opened = (details) => new Promise((done) => {
-    details.addEventListener("toggle", done, { once: true });
-    details.open = true;
-  });
-  const text = (item, name) => item.querySelector(name)?.textContent;
-  const state = (item) => ({ verdict: text(item, ".verdict"),
-    seal: text(item, ".seal"), open: item.querySelector(".short").open });
-  const drive = {
-    async numeric(item) {
-      const tries = [];
-      for (const number of typed[item.id]) {
-        item.querySelector("form input").value = number;
-        item.querySelector("form").requestSubmit();
-        tries.push(state(item));
-      }
-      return tries;
-    },
-    async choice(item) {
-      const tries = [], form = item.querySelector("form");
-      form.requestSubmit();
-      const whys = [...item.querySelectorAll(".why")];
-      tries.push({ ...state(item), whys: whys.map((why) => why.innerHTML) });
-      for (const box of form.querySelectorAll("input")) {
-        box.checked = true;
-        form.requestSubmit();
-        tries.push({ ...state(item), whys: whys.map((why) =>
-          [why.textContent, why.getAttribute("aria-live")].join(" ")) });
-      }
-      return tries;
-    },
-    async open(item) {
-      await opened(item.querySelector("details.points"));
-      const tries = [state(item)];
-      for (const box of item.querySelectorAll("[type=checkbox]")) {
-        box.click();
-        tries.push({ ...state(item), score: text(item, "output") });
-      }
-      return tries;
-    },
-    async code(item) {
-      const tries = [];
-      for (const box of item.querySelectorAll(".how input")) {
-        box.click();
-        tries.push(state(item));
-      }
-      return tries;
-    },
-  };
-  const tries = {};
-  for (const item of document.querySelectorAll(".question")) {
-    item.querySelector("details").open = true;
-    tries[item.id] = await drive[item.dataset.kind](item);
-  }
-  for (const each of document.querySelectorAll("details, .end")) {
-    each.open = true;
-    each.hidden = false;
-  }
-  const all = (names) => [...document.querySelectorAll(names)];
-  return { tries, width: document.documentElement.scrollWidth,
-    nameless: all("input, textarea, select").filter(
-      (field) => !field.labels[0]?.textContent.trim()).length,
-    untitled: all("fieldset").filter((field) =>
-      !field.querySelector("legend")?.textContent.trim()).length,
-    robbed: all("summary, input, textarea, button, select").filter((each) =>
-      each.dataset.lmSuppressShortcuts !== "true").length };
-}"""
-WILD = 987654321
-
 
 @pytest.fixture(scope="module", params=CHAPTERS)
-def driven(request, chromium, tmp_path_factory):
+def driven(request, chromium, folder):
     """A chapter, and what its quiz did on a phone as all was answered."""
     chapter = request.param
-    path = tmp_path_factory.mktemp("quiz") / "quiz.html"
-    path.write_text(page_of(chapter), encoding="utf-8")
     page = chromium.new_page(viewport={"width": 390, "height": 900})
     faults = []
     page.on("console", lambda message: faults.append(message.text))
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.goto(path.as_uri())
+    page.goto(f"{(folder / chapter).as_uri()}.html")
     page.locator(".settings").wait_for()
     typed = {}
     for question in of(chapter, "numeric"):
@@ -170,22 +51,20 @@ def driven(request, chromium, tmp_path_factory):
 
 
 def plain(html):
-    return re.sub("<.*?>", "", html)
+    return unescape(re.sub("<.*?>", "", html))
 
 
 def test_every_number_is_judged_as_python_judges_it(driven):
     chapter, did = driven
     for question in of(chapter, "numeric"):
         task, (wild, *tries) = question.task, did["tries"][question.id]
-        assert unescape(plain(block(task.hint))) in wild["verdict"]
-        for mistake, told in zip(task.mistakes, tries, strict=False):
-            assert unescape(plain(block(mistake.why))) in told["verdict"]
-            assert told["seal"] == "✗"
-            assert not told["open"]
-        for told in tries[len(task.mistakes) :]:
-            assert told["verdict"].startswith("Right.")
-            assert told["seal"] == "✓"
-            assert told["open"]
+        assert plain(block(task.hint)) in wild["verdict"]
+        for mistake, shown in zip(task.mistakes, tries, strict=False):
+            assert plain(block(mistake.why)) in shown["verdict"]
+            assert (shown["seal"], shown["open"]) == ("✗", False)
+        for shown in tries[len(task.mistakes) :]:
+            assert shown["verdict"].startswith("Right.")
+            assert (shown["seal"], shown["open"]) == ("✓", True)
 
 
 def test_a_choice_explains_every_option(driven):
@@ -195,13 +74,12 @@ def test_a_choice_explains_every_option(driven):
         empty, *tries = did["tries"][question.id]
         assert empty["verdict"].startswith("Choose one first.")
         assert empty["whys"] == [""] * len(options)
-        for option, told in zip(options, tries, strict=True):
+        for option, shown in zip(options, tries, strict=True):
             said = "Right." if option.right else "Not that one."
-            assert told["verdict"].startswith(said)
-            assert told["seal"] == ("✓" if option.right else "✗")
-            for other, why in zip(options, told["whys"], strict=True):
-                right = "Right." if other.right else "Wrong."
-                assert why.startswith(right)
+            assert shown["verdict"].startswith(said)
+            assert shown["seal"] == ("✓" if option.right else "✗")
+            for other, why in zip(options, shown["whys"], strict=True):
+                assert why.startswith("Right." if other.right else "Wrong.")
                 assert why.endswith(" polite")
 
 
@@ -210,9 +88,8 @@ def test_an_open_answer_is_marked_point_by_point(driven):
     for question in of(chapter, "open"):
         total = len(question.task.points)
         tries = did["tries"][question.id]
-        assert [each["seal"] for each in tries] == [
-            f"{number}/{total}" for number in range(total + 1)
-        ]
+        seals = [f"{number}/{total}" for number in range(total + 1)]
+        assert [each["seal"] for each in tries] == seals
         assert tries[-1]["score"].startswith(f"{total} of {total} points")
 
 
@@ -223,41 +100,29 @@ def test_code_is_marked_by_who_wrote_it(driven):
         assert seals == ["✓", "½", "✗"]
 
 
-def test_whatever_takes_keys_has_a_name_and_keeps_its_keys(driven):
+def test_on_a_phone_all_fits_has_a_name_and_keeps_its_keys(driven):
     _, did = driven
     assert did["nameless"] == did["untitled"] == did["robbed"] == 0
-
-
-def test_a_phone_never_scrolls_sideways(driven):
-    _, did = driven
     assert did["width"] <= 390
 
 
 # By hand, as a reader does it
 
 
-@pytest.mark.parametrize("typed", ["", "abc", "0,27", "1e999"])
-def test_what_is_no_number_is_asked_for_again(open_quiz, typed):
-    page = open_quiz("rnn")
-    item = card(page, of("rnn", "numeric")[0])
-    item.get_by_role("textbox").fill(typed)
-    item.get_by_role("button").click()
-    assert "Type a number, such as 0.25 or 1024." in verdict(item)
-    assert item.get_by_role("textbox").get_attribute("aria-invalid") == "true"
+def test_a_number_may_be_written_as_people_write_it(visit):
+    (question,) = (q for q in WHOLE["rnn"] if q.id == "rnn-lstm-parameters")
+    item = card(visit("rnn"), question)
+    for typed in ("", "abc", "39,42", "1e999"):
+        assert "Type a number, such as 0.25 or 1024." in submit(item, typed)
+        field = item.get_by_role("textbox")
+        assert field.get_attribute("aria-invalid") == "true"
+    for typed in ("394,240", "３９４２４０", " +394240 "):
+        assert "Right." in submit(item, typed)
+        assert "Not yet." in submit(item, 7)
 
 
-@pytest.mark.parametrize("typed", ["394,240", "３９４２４０", " +394240 "])
-def test_a_number_may_be_written_as_people_write_it(open_quiz, typed):
-    (question,) = (q for q in load("rnn") if q.id == "rnn-lstm-parameters")
-    item = card(open_quiz("rnn"), question)
-    item.get_by_role("textbox").fill(typed)
-    item.get_by_role("button").click()
-    assert "Right." in verdict(item)
-
-
-def test_points_stay_back_until_they_are_wanted(open_quiz):
-    question = of("rnn", "open")[0]
-    item = card(open_quiz("rnn"), question)
+def test_points_stay_back_until_they_are_wanted(visit):
+    item = card(visit("rnn"), of("rnn", "open")[0])
     item.get_by_role("textbox").fill("What I would say.")
     assert not item.locator("details.short").is_visible()
     assert not item.get_by_role("checkbox").first.is_visible()
@@ -267,9 +132,9 @@ def test_points_stay_back_until_they_are_wanted(open_quiz):
     item.locator("details.short").wait_for()
 
 
-def test_what_was_typed_is_there_again_and_goes_with_a_reset(open_quiz):
+def test_what_was_typed_is_there_again_and_goes_with_a_reset(visit):
     first, second = of("rnn", "open")[:2]
-    page = open_quiz("rnn")
+    page = visit("rnn")
     typed = 'Two lines,\nand "quotes" <b>.'
     card(page, first).get_by_role("textbox").fill(typed)
     other = card(page, second).get_by_role("textbox")
@@ -285,8 +150,8 @@ def test_what_was_typed_is_there_again_and_goes_with_a_reset(open_quiz):
     assert card(page, first).get_by_role("textbox").input_value() == ""
 
 
-def test_an_open_question_is_printed_whole_with_what_was_typed(open_quiz):
-    page = open_quiz("rnn")
+def test_an_open_question_is_printed_whole_with_what_was_typed(visit):
+    page = visit("rnn")
     item = card(page, of("rnn", "open")[0])
     item.get_by_role("textbox").fill("What I would say.")
     folded = page.locator(".question").nth(1)
@@ -314,58 +179,51 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("kind", STEPS)
-def test_a_card_opens_step_by_step_and_ends_with_its_proof(open_quiz, kind):
-    page = open_quiz("attention")
+def test_a_card_opens_step_by_step_and_ends_with_its_proof(visit):
+    page = visit("attention")
     noted = {note.master for note in notes.read()}
-    question = next(q for q in of("attention", kind) if q.id not in noted)
-    item = card(page, question)
-    steps = item.locator(".step:visible")
-    for number, name in enumerate(STEPS[kind], 1):
-        item.locator(f"details.step.{name}").wait_for()
-        assert steps.count() == number
-        assert name in steps.last.get_attribute("class")
-        steps.last.locator("summary").click()
-    end = item.locator(".end")
-    end.wait_for()
-    assert question.proof in end.inner_text()
-    assert question.section in end.inner_text()
+    for kind, names in STEPS.items():
+        question = next(q for q in of("attention", kind) if q.id not in noted)
+        item = card(page, question)
+        steps = item.locator(".step:visible")
+        for number, name in enumerate(names, 1):
+            item.locator(f"details.step.{name}").wait_for()
+            assert steps.count() == number
+            assert name in steps.last.get_attribute("class")
+            steps.last.locator("summary").click()
+        end = item.locator(".end")
+        end.wait_for()
+        assert question.proof in end.inner_text()
+        assert question.section in end.inner_text()
 
 
-def test_the_notes_answer_stands_below_its_master(open_quiz):
+def test_a_card_shows_the_notes_answer_and_links_its_section(visit):
+    page = visit("attention")
     note = next(n for n in notes.read() if n.master.startswith("attention-"))
-    (question,) = (q for q in load("attention") if q.id == note.master)
-    item = card(open_quiz("attention"), question)
+    item = page.locator(f"#{note.master}")
     open_all(item)
-    told = item.locator("details.notes").inner_text()
-    assert note.where in told
-    assert note.proof in told
-
-
-def test_a_section_of_this_page_is_linked(open_quiz):
-    question = load("attention")[0]
-    heading = f"<section id='there'><h2>{question.section}#</h2></section>"
-    item = card(open_quiz("attention", before=heading), question)
+    noted = item.locator("details.notes").inner_text()
+    assert note.where in noted
+    assert note.proof in noted
+    question = WHOLE["attention"][0]
+    item = page.locator(f"#{question.id}")
     open_all(item)
     link = item.locator(".section a")
     assert link.get_attribute("href") == "#there"
     assert link.inner_text() == question.section
 
 
-def test_a_question_can_be_called_by_its_address(open_quiz):
-    page = open_quiz("attention")
-    question = load("attention")[4]
+def test_a_question_can_be_called_by_its_address(visit):
+    page, question = visit("attention"), WHOLE["attention"][4]
     page.evaluate(f"location.hash = '{question.id}'")
     item = page.locator(f"#{question.id}")
     item.locator(".work").wait_for()
-    assert item.locator("summary").first.evaluate(
-        "it => it === document.activeElement"
-    )
+    assert item.locator("summary").first.evaluate(FOCUSED)
 
 
-def test_a_code_question_shows_what_to_run_and_folds_the_solution(open_quiz):
+def test_a_code_question_shows_what_to_run_and_folds_the_solution(visit):
     question = of("rnn", "code")[0]
-    item, task = card(open_quiz("rnn"), question), question.task
+    item, task = card(visit("rnn"), question), question.task
     run = item.locator(".run code").inner_text()
     assert run.startswith(f'check("{task.component}", my_')
     practise = item.locator(".practise code").inner_text()
@@ -378,8 +236,14 @@ def test_a_code_question_shows_what_to_run_and_folds_the_solution(open_quiz):
     assert item.locator(".seal").get_attribute("aria-label") == "half 一半"
 
 
-def test_a_language_is_chosen_once(open_quiz):
-    page = open_quiz("attention")
+def test_a_language_is_chosen_once_and_a_level_picked_out(visit):
+    page = visit("attention")
+    page.get_by_role("radio", name="senior").check()
+    shown = page.locator(".question:visible").all()
+    levels = [question.get_attribute("data-level") for question in shown]
+    seniors = [q.level for q in WHOLE["attention"] if q.level == "senior"]
+    assert levels == seniors
+    page.get_by_role("radio", name="All").check()
     english = page.locator(".prompt span[lang=en]").first
     chinese = page.locator(".prompt span[lang=zh-CN]").first
     assert english.is_visible()
@@ -389,27 +253,15 @@ def test_a_language_is_chosen_once(open_quiz):
     assert chinese.is_visible()
     page.reload()
     page.locator(".settings").wait_for()
-    assert not page.locator(".prompt span[lang=en]").first.is_visible()
+    assert not english.is_visible()
     page.get_by_role("radio", name="English", exact=True).check()
     assert english.is_visible()
-    assert (
-        not page.locator("[lang=zh-CN]").and_(page.locator(":visible")).count()
-    )
+    assert page.locator("[lang=zh-CN]:visible").count() == 0
 
 
-def test_a_level_is_picked_out(open_quiz):
-    page = open_quiz("attention")
-    page.get_by_role("radio", name="senior").check()
-    shown = [q for q in page.locator(".question").all() if q.is_visible()]
-    levels = [question.get_attribute("data-level") for question in shown]
-    expected = [q.level for q in load("attention") if q.level == "senior"]
-    assert levels == expected
-
-
-def test_a_quiz_works_by_keyboard_alone(open_quiz):
-    page = open_quiz("rnn")
-    question = of("rnn", "choice")[0]
-    item = page.locator(".question").nth(load("rnn").index(question))
+def test_a_quiz_works_by_keyboard_alone(visit):
+    page = visit("rnn")
+    item = page.locator(f"#{of('rnn', 'choice')[0].id}")
     go_to(page, item.locator("summary").first)
     page.keyboard.press("Enter")
     go_to(page, item.get_by_role("radio").first)
@@ -418,29 +270,18 @@ def test_a_quiz_works_by_keyboard_alone(open_quiz):
     assert item.get_by_role("radio").nth(1).is_checked()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    assert verdict(item).startswith(("Right.", "Not that one."))
+    verdict = item.locator(".verdict").inner_text()
+    assert verdict.startswith(("Right.", "Not that one."))
     page.keyboard.press("Tab")
-    assert item.locator("details.short > summary").evaluate(
-        "element => element === document.activeElement"
-    )
+    assert item.locator("details.short > summary").evaluate(FOCUSED)
 
 
-def go_to(page, element):
-    """Presses Tab until the element has the focus."""
-    for _ in range(TABS_TO_REACH_ANYTHING):
-        if element.evaluate("it => it === document.activeElement"):
-            return
-        page.keyboard.press("Tab")
-    pytest.fail("Tab does not reach it")
-
-
-def test_without_scripts_everything_can_be_read(open_quiz):
-    page = open_quiz("rnn", script=False)
-    assert page.locator(".question").count() == len(load("rnn"))
+def test_without_scripts_everything_can_be_read(visit):
+    page = visit("rnn", script=False)
+    assert page.locator(".question").count() == len(WHOLE["rnn"])
     for kind, steps in STEPS.items():
         question = of("rnn", kind)[0]
-        item = page.locator(f"#{question.id}")
-        item.locator("summary").first.click()
+        item = card(page, question)
         for name in steps:
             inside = item.locator(f"details.{name} > div")
             assert not inside.is_visible()
@@ -449,40 +290,10 @@ def test_without_scripts_everything_can_be_read(open_quiz):
         assert question.proof in item.locator(".end").inner_text()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_all_words_can_be_told_from_the_paper(open_quiz, theme):
-    page = open_quiz("attention", theme=theme)
+def test_all_words_can_be_told_from_the_paper(visit):
+    page = visit("attention")
     open_all(page)
     for button in page.locator(".work button").all():
         button.click()
-    assert page.evaluate(CONTRAST) >= 4.5
-
-
-def open_all(place):
-    place.locator("details, .end").evaluate_all("""all => all.forEach(
-      (each) => { each.open = true; each.hidden = false; })""")
-
-
-# The lowest contrast of any text with what it stands on (WCAG 2, 1.4.3).
-CONTRAST = """() => {
-  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const light = (colour) => {
-    const [r, g, b] = channels(colour).slice(0, 3).map((v) => v / 255)
-      .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const ground = (element) => {
-    const colour = getComputedStyle(element).backgroundColor;
-    return channels(colour)[3] === 0 && element.parentElement
-      ? ground(element.parentElement) : colour;
-  };
-  const texts = [...document.querySelectorAll(".companion *")].filter(
-    (each) => each.checkVisibility() && !/style|script/i.test(each.tagName)
-      && [...each.childNodes].some(
-        (node) => node.nodeType === 3 && node.textContent.trim()));
-  return Math.min(...texts.map((each) => {
-    const [low, high] = [light(getComputedStyle(each).color),
-      light(ground(each))].sort((a, b) => a - b);
-    return (high + 0.05) / (low + 0.05);
-  }));
-}"""
+    for theme in ("light", "dark"):
+        assert contrast(page, theme) >= 4.5, theme

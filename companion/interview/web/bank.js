@@ -33,29 +33,25 @@ const missing = (href) => make("p", { class: "bad" }, ...words(
   "This part did not load. ", "这一部分没有加载成功。"),
 make("a", { href }, ...words("The chapter has it.", "请看该章。")));
 
-function select(legend, options, chosen) {
+function select(options, chosen) {
   const field = make("select");
-  for (const [value, text] of options)
-    field.append(make("option", { value }, text));
+  for (const [value, ...texts] of options)
+    field.append(make("option", { value }, texts.join(" ")));
   field.value = chosen;
-  return { field, label: make("label", {},
-    make("span", {}, ...words(...legend)), field) };
+  return field;
 }
 
-const ALL = ["all", "All 全部"];
-const levels = LEVELS.slice(1).map(([value, en, zh]) => [value, `${en} ${zh}`]);
-const asked = Object.entries(NAMED).map(([en, zh]) => [en, `${en} ${zh}`]);
+const anyOf = (options) => select([["all", "All", "全部"], ...options], "all");
 
 function filters(chapters, changed) {
-  const chapter = select(["Chapter", "章节"], [ALL, ...chapters], "all");
-  const level = select(["Level", "难度"], [ALL, ...levels], "all");
-  const kind = select(["Kind", "题型"], [ALL, ...asked], "all");
+  const fields = [chapters, LEVELS, ASKS].map(anyOf);
+  const [chapter, level, kind] = fields;
   const text = make("input", { type: "search", autocomplete: "off" });
   const count = make("output", { "aria-live": "polite" });
-  const form = panel(languages(), chapter.label, level.label, kind.label,
-    make("label", {}, make("span", {}, ...words("Search", "搜索")), text), count);
+  const form = panel(languages(), labelled("Chapter", "章节", chapter),
+    labelled("Level", "难度", level), labelled("Kind", "题型", kind),
+    labelled("Search", "搜索", text), count);
   form.addEventListener("input", changed);
-  const fields = [chapter.field, level.field, kind.field];
   return { form, count, text,
     chosen: () => fields.map((field) => field.value),
     clear() {
@@ -146,6 +142,93 @@ function listed(root, data, load, store) {
     bar.clear();
     show();
   });
+}
+
+// The mock interview of the page: what is chosen, and what is asked.
+
+const number = (value, min, max) => make("input",
+  { type: "number", value, min, max, step: 1, required: "" });
+
+function topics(chapters) {
+  const field = make("fieldset", { class: "topics" }, make("legend", {},
+    ...words("Topics (none means all)", "主题（不选即全部）")));
+  for (const [word, { title }] of Object.entries(chapters))
+    field.append(
+      ticked(make("input", { type: "checkbox", value: word }), title));
+  return { field, chosen: () =>
+    [...field.querySelectorAll(":checked")].map((box) => box.value) };
+}
+
+// A seed that can be told to somebody.
+const anySeed = () => Math.floor(10000 * Math.random());
+
+function tooShort(shortest) {
+  return shortest === Infinity
+    ? ["No question fits.", "没有符合条件的题目。"]
+    : [`The shortest question here takes ${shortest} minutes.`,
+      `这里最短的题需要 ${shortest} 分钟。`];
+}
+
+function rehearsal(place, data, load, store) {
+  const level = select(LEVELS, "senior");
+  const minutes = number(30, 1, 240), seed = number(anySeed(), 0, 4294967295);
+  const chapters = topics(data.chapters), said = live("verdict");
+  const form = panel(languages(), labelled("Up to", "最高难度", level),
+    labelled("Minutes", "分钟", minutes), labelled("Seed", "种子", seed),
+    chapters.field,
+    make("button", { type: "submit" }, ...words("Begin", "开始")), said);
+
+  const linked = {
+    chapter: (word) => make("a", { href: data.chapters[word].page },
+      data.chapters[word].title),
+    section(word, text) {
+      const { id } = data.facts.find((each) =>
+        each.chapter === word && each.section === text);
+      return make("a", { href: companionBank[word][id].link }, text);
+    },
+    question: (id, prompt) => make("a", { href: `#${id}` }, ...prompt),
+  };
+
+  function again() {
+    seed.value = anySeed();
+    place.replaceChildren(form);
+    said.replaceChildren();
+    level.focus();
+  }
+
+  async function begin() {
+    const wanted = { level: level.value, chapters: chapters.chosen(),
+      minutes: minutes.valueAsNumber, seed: seed.valueAsNumber };
+    const fits = eligible(data.facts, wanted).map((each) => each.minutes);
+    const shortest = Math.min(...fits);
+    if (!(wanted.minutes >= shortest))
+      return said.replaceChildren(line("bad", ...tooShort(shortest)));
+    const facts = pick(data.facts, wanted);
+    try {
+      await Promise.all(facts.map(({ chapter }) => load(chapter)));
+    } catch {
+      const [first] = Object.values(data.chapters);
+      return said.replaceChildren(missing(first.page));
+    }
+    interview(place, { ...wanted, facts, store, linked,
+      card: ({ id, chapter }) => built(id, companionBank[chapter][id]),
+      key: ({ id, chapter }) => companionBank[chapter][id].key,
+      link: ({ id, chapter }) => companionBank[chapter][id].link,
+    }, again);
+  }
+
+  form.addEventListener("submit", begin);
+  place.replaceChildren(form);
+  owned(place);
+}
+
+// A second card of a question in the list: it has the same parts, and no seal.
+function built(id, { html }) {
+  const item = document.getElementById(id).cloneNode(true);
+  item.hidden = false;
+  item.querySelector(".seal").remove();
+  item.querySelector(".work").innerHTML = html;
+  return item;
 }
 
 function mount(root, data) {

@@ -9,6 +9,12 @@ const live = (name) =>
 const line = (state, en, zh) =>
   make("p", { class: state }, ...words(en, zh));
 
+const labelled = (en, zh, field, attributes = {}) =>
+  make("label", attributes, make("span", {}, ...words(en, zh)), field);
+
+const ticked = (box, ...texts) =>
+  make("label", { class: "chip" }, box, make("span", {}, ...texts));
+
 const copies = (element) =>
   [...element.children].map((child) => child.cloneNode(true));
 
@@ -29,6 +35,11 @@ function answered(form, verdict, judge) {
   });
 }
 
+// What an item holds becomes the label of a box.
+const boxed = (item, attributes) =>
+  item.replaceChildren(make("label", {}, make("input", attributes),
+    make("span", {}, ...item.childNodes)));
+
 // Every kind gets the question's parts and a way to mark the question.
 
 function inWords({ work, mark, draft }) {
@@ -42,18 +53,14 @@ function inWords({ work, mark, draft }) {
       ...words(`${hit} of ${total} points`, `得分点 ${hit} / ${total}`));
     mark(hit, total);
   };
-  for (const item of list.children)
-    item.replaceChildren(make("label", {},
-      make("input", { type: "checkbox" }),
-      make("span", {}, ...item.childNodes)));
+  for (const item of list.children) boxed(item, { type: "checkbox" });
   list.addEventListener("change", count);
   const rubric = make("fieldset", {},
     make("legend", {}, ...words("Tick what you said", "勾选你答到的")));
   list.before(rubric);
   rubric.append(list, score);
   const field = make("textarea", { rows: 4 });
-  const label = make("label", { class: "draft" },
-    make("span", {}, ...words("Your answer", "你的回答")), field);
+  const label = labelled("Your answer", "你的回答", field, { class: "draft" });
   // Paper has the text from the label: a field prints what fits into it.
   const typed = () => { label.dataset.text = field.value; };
   field.value = draft?.text ?? "";
@@ -71,9 +78,8 @@ function choice({ work, prompt, mark }) {
   const whys = work.querySelector("ol.whys");
   const places = [...options.children].map((item) => {
     const place = live("why");
-    item.replaceChildren(make("label", {},
-      make("input", { type: "radio", name: "option" }),
-      make("span", {}, ...item.childNodes)), place);
+    boxed(item, { type: "radio", name: "option" });
+    item.append(place);
     return place;
   });
   const { form, verdict } = ask(copies(prompt));
@@ -107,8 +113,8 @@ function parse(text) {
 function numeric({ work, prompt, key, mark }) {
   const input = make("input",
     { type: "text", inputmode: "decimal", autocomplete: "off" });
-  const { form, verdict } = ask(copies(prompt), make("label", {},
-    make("span", {}, ...words("Your number", "你的结果")), input));
+  const { form, verdict } = ask(copies(prompt),
+    labelled("Your number", "你的结果", input));
   work.prepend(form);
   const near = (number, value) =>
     Math.abs(number - value) <= key.tolerance + 1e-9 * Math.abs(value);
@@ -129,17 +135,16 @@ function numeric({ work, prompt, key, mark }) {
   });
 }
 
-const HOW = [[2, "It passed", "通过了"], [1, "With help", "看了提示"],
+const OUTCOMES = [[2, "It passed", "通过了"], [1, "With help", "看了提示"],
   [0, "Not yet", "还没写出"]];
 
 function code({ work, prompt, mark }) {
   const row = make("fieldset", { class: "how" }, make("legend", {},
     ...words("How did it go?", "结果如何？")));
-  for (const [got, ...texts] of HOW) {
+  for (const [got, ...texts] of OUTCOMES) {
     const box = make("input", { type: "radio", name: prompt.textContent });
     box.addEventListener("change", () => mark(got, 2));
-    row.append(make("label", { class: "chip" }, box,
-      make("span", {}, ...words(...texts))));
+    row.append(ticked(box, ...words(...texts)));
   }
   work.querySelector("details.solution").before(make("form", {}, row));
 }
@@ -245,3 +250,53 @@ function called(open) {
   addEventListener("hashchange", go);
   go();
 }
+
+// The language, chosen once for all pages, and other choices of one of a few.
+
+const LANGUAGES = [["both", "English + 中文"], ["en", "English"], ["zh", "中文"]];
+const MEMORY = "companion-language";
+
+function chooser(legend, options, chosen, choose) {
+  const field = make("fieldset", {}, make("legend", {}, ...legend));
+  for (const [value, ...texts] of options) {
+    const box = make("input", { type: "radio", value,
+      name: legend[0].textContent });
+    box.checked = value === chosen;
+    box.addEventListener("change", () => choose(value));
+    const shown = texts.length > 1 ? words(...texts) : texts;
+    field.append(ticked(box, ...shown));
+  }
+  return field;
+}
+
+// Where a page may store nothing, the language is chosen anew each time.
+function recall() {
+  try { return localStorage.getItem(MEMORY); } catch { return null; }
+}
+
+function remember(language) {
+  try { localStorage.setItem(MEMORY, language); } catch { /* as above */ }
+}
+
+function speak(language) {
+  for (const each of document.querySelectorAll(".companion-quiz"))
+    each.dataset.language = language;
+  for (const box of document.querySelectorAll(
+    `.settings [name="Language"][value="${language}"]`)) box.checked = true;
+}
+
+function languages(chosen) {
+  const known = LANGUAGES.some(([value]) => value === recall());
+  const language = chosen ?? (known ? recall() : "both");
+  speak(language);
+  return chooser(words("Language", "语言"), LANGUAGES, language, (value) => {
+    speak(value);
+    remember(value);
+  });
+}
+
+const panel = (...fields) => {
+  const form = make("form", { class: "settings" }, ...fields);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  return form;
+};

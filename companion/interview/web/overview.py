@@ -20,15 +20,6 @@ from companion.interview.web.card import entry, facts, key, work
 from companion.interview.web.page import script, style
 
 Bank = Mapping[str, Sequence[Question]]
-SCRIPTS = (
-    "cards",
-    "progress",
-    "settings",
-    "pick",
-    "session",
-    "rehearsal",
-    "bank",
-)
 NO_SCRIPT = Text(
     "The mock interview needs scripts. Without them, take the questions below "
     "from junior to senior.",
@@ -59,8 +50,8 @@ def overview(bank: Bank, book: Mapping[str, Chapter], folder: str) -> str:
         "quiz",
         body=f'<div class="bank">{listed}</div>',
         label="All interview questions",
-        style=style("quiz", "session", "bank"),
-        script=script(*SCRIPTS),
+        style=style("quiz", "bank"),
+        script=script("cards", "progress", "session", "bank"),
         data={
             "facts": [facts(q) for word in chapters for q in bank[word]],
             "chapters": {

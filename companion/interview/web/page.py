@@ -1,5 +1,6 @@
 """Questions as a page or a notebook shows them: as a quiz, or an interview."""
 
+import json
 from collections.abc import Collection, Sequence
 from itertools import starmap
 from pathlib import Path
@@ -9,8 +10,9 @@ from companion.figures.kit.inline import HERE as FIGURES
 from companion.figures.kit.inline import inline, read_style
 from companion.interview.model.bank import course, load
 from companion.interview.model.markup import to_plain
-from companion.interview.model.mock import pick
+from companion.interview.model.mock import GOOD, WEAK, pick
 from companion.interview.model.question import Question
+from companion.interview.model.words import ASKS, LEVEL
 from companion.interview.web.card import card, facts, key
 
 HERE = Path(__file__).parent
@@ -31,7 +33,7 @@ def quiz(questions: Sequence[Question], label: str) -> Figure:
     return _figure(
         questions,
         label,
-        scripts=("settings", "quiz"),
+        scripts=("quiz",),
         data=[key(question) for question in questions],
     )
 
@@ -60,7 +62,7 @@ def mock(
     return _figure(
         picked,
         "Mock interview",
-        scripts=("settings", "pick", "session", "mock"),
+        scripts=("session", "mock"),
         data={
             "keys": {question.id: key(question) for question in picked},
             "facts": [facts(question) for question in picked],
@@ -90,7 +92,7 @@ def _figure(
         "quiz",
         body=f'<ol class="questions">{items}</ol>',
         label=label,
-        style=style("quiz", "session"),
+        style=style("quiz"),
         script=script("cards", "progress", *scripts),
         data=data,
     )
@@ -103,9 +105,25 @@ def style(*names: str) -> str:
 
 
 def script(*names: str) -> str:
-    """Scripts of this folder, after what the figures' scripts share."""
+    """Scripts of this folder, after what the figures' scripts share.
+
+    What Python knows they are told: names in both languages, and from which
+    mark on something is good.
+    """
     paths = (FIGURES / "parts.js", *(HERE / f"{name}.js" for name in names))
-    return "".join(path.read_text(encoding="utf-8") for path in paths)
+    known = {
+        "LEVELS": [[name, text.en, text.zh] for name, text in LEVEL.items()],
+        "ASKS": [[name, text.en, text.zh] for name, text in ASKS.items()],
+        "GOOD": GOOD,
+        "WEAK": WEAK,
+    }
+    constants = "".join(
+        f"const {name} = {json.dumps(value, ensure_ascii=False)};\n"
+        for name, value in known.items()
+    )
+    return constants + "".join(
+        path.read_text(encoding="utf-8") for path in paths
+    )
 
 
 def _listed(number: int, question: Question) -> str:

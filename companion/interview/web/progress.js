@@ -161,8 +161,7 @@ function keeper(store, names) {
   });
   const parts = [button("Export", "导出", () =>
     download("companion-progress.json", written(store.all()))),
-  make("label", { class: "file" }, make("span", {}, ...words("Import", "导入")),
-    file), forget];
+  labelled("Import", "导入", file, { class: "file" }), forget];
   row.append(...parts);
   const count = () => {
     const known = store.all();

@@ -6,7 +6,8 @@ function mount(root, data) {
   const store = progress();
   sealed(items, store);
   items.forEach((item, number) => ready(item, data[number], store));
-  list.before(panel(languages(), chooser(words("Level", "难度"), LEVELS, "all",
+  list.before(panel(languages(), chooser(words("Level", "难度"),
+    [["all", "All", "全部"], ...LEVELS], "all",
     (level) => { root.dataset.only = level; })));
   list.after(keeper(store, items.map((item) => item.id)));
   owned(root);
