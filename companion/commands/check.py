@@ -8,25 +8,26 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Collection
 from pathlib import Path
 
-from companion.commands.check_file import File, read
-from companion.commands.check_parts import Part, parts_in
+from companion.commands.check_file import File, Part, parts_in, read
 from companion.commands.check_process import verdict
 from companion.contracts import COMPONENTS
+
+__all__ = ["add_options", "chosen", "folded", "report", "run"]
 
 FAILS = 1
 """The exit code if a contract does not hold."""
 
 GOOD, BAD, NAMED = "32", "31;1", "1"
-"""What a terminal is told to write green, red, and bold."""
+"""The codes by which a terminal writes green, red, and bold."""
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Which file, and which of its components."""
+    """Add the file, and which of its components to check."""
     parser.description = (
         "Tries the contracts on functions of a file: those with the name of a "
         'component, and what is marked @checks("attention") or '
-        "# checks: attention. Of the file only that is run which they need, "
-        "in a process of its own."
+        "# checks: attention. The file is imported, in a process of its own: "
+        'what stands under `if __name__ == "__main__":` is not run.'
     )
     parser.epilog = f"Components: {', '.join(sorted(COMPONENTS))}."
     add = parser.add_argument
@@ -35,12 +36,12 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Prints a report on each; 0 if all contracts hold, 1 if one does not.
+    """Print a report on each; return 0 if all contracts hold, else 1.
 
     Raises:
-        OSError: there is no such file.
-        ValueError: it is not Python, has nothing to check, or what is to be
-            checked needs something that cannot be run.
+        OSError: There is no such file.
+        ValueError: It is not Python, has nothing to check, or cannot be
+            imported.
     """
     file = read(options.file)
     fails = False
@@ -52,10 +53,10 @@ def run(options: Namespace) -> int:
 
 
 def chosen(file: File, components: Collection[str]) -> list[Part]:
-    """The parts of a file that are asked for; all, if none is named.
+    """Choose the parts of a file that are asked for; all, if none is named.
 
     Raises:
-        ValueError: there is no such component, or none of it in the file.
+        ValueError: There is no such component, or none of it in the file.
     """
     if unknown := set(components) - set(COMPONENTS):
         raise ValueError(
@@ -76,7 +77,7 @@ def chosen(file: File, components: Collection[str]) -> list[Part]:
 
 
 def report(file: File, part: Part, found: dict) -> list[str]:
-    """The lines that a terminal shows, none wider than it."""
+    """Write the lines that a terminal shows, none wider than it."""
     width = min(shutil.get_terminal_size().columns, 80)
     mark, colour = ("✗", BAD) if found["failed"] else ("✓", GOOD)
     lines = [f"{file.at(part.line)} {part.name}"]
@@ -95,7 +96,7 @@ def report(file: File, part: Part, found: dict) -> list[str]:
 def folded(
     text: str, width: int, colour: str, indent: int = 0, more: int | None = None
 ) -> list[str]:
-    """``text`` in lines of ``width``, in colour if this is a terminal."""
+    """Fold ``text`` to lines of ``width``, in colour on a terminal."""
     more = indent + 2 if more is None else more
     lines = textwrap.wrap(
         text,
@@ -110,6 +111,6 @@ def folded(
 
 
 def _coloured() -> bool:
-    """Whether colours are shown, by the habit of https://no-color.org."""
+    """Decide whether to show colours, by the habit of https://no-color.org."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return sys.stdout.isatty() and not plain

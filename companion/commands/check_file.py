@@ -1,31 +1,21 @@
-"""Reads a learner's file, and takes from it what one of its functions needs.
+"""Find what is to be checked in a learner's file: by name, or by a mark.
 
-The file is not run. Of its statements those are kept which make a name that the
-function needs, or that one of these needs in turn. So no training starts, and
-mistakes elsewhere in the file are not met.
+The file is only read here; ``check_process`` imports it, in another process.
 """
 
 import ast
-import builtins
-import dis
+import difflib
 import io
+import re
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
 
-BUILTINS = set(dir(builtins))
-READS = {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"}
-WRITES = {"STORE_NAME", "STORE_GLOBAL", "DELETE_NAME"}
+__all__ = ["File", "Part", "parts_in", "read"]
 
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete)
-IMPORTS = (ast.Import, ast.ImportFrom)
-PLAIN = (*DEFINITIONS, *ASSIGNMENTS, *IMPORTS, ast.Pass, ast.Raise)
-BLOCKS = (ast.If, ast.Try, ast.With)
-"""What may stand around plain statements: it runs each of them once."""
+COMMENT = re.compile(r"#\s*checks:\s*(\w+)")
 
 
 @dataclass(frozen=True)
@@ -43,16 +33,33 @@ class File:
     body: list[ast.stmt]
 
     def at(self, line: int) -> str:
-        """A place in it, as editors and terminals open it."""
+        """Name a line of it, as editors and terminals open it."""
         return f"{self.path}:{line}"
 
 
+@dataclass(frozen=True)
+class Part:
+    """Something to check.
+
+    Attributes:
+        component: What it claims to be, as ``check`` calls it.
+        name: What its writer called it.
+        line: Where it stands.
+        expression: Makes what is checked; often just the name.
+    """
+
+    component: str
+    name: str
+    line: int
+    expression: ast.expr
+
+
 def read(path: Path) -> File:
-    """What a file says; nothing of it is run.
+    """Read a file; nothing of it is run.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not Python, or has an error of syntax.
+        OSError: It cannot be read.
+        ValueError: It is not Python, or has an error of syntax.
     """
     if path.suffix != ".py":
         raise ValueError(f"file: expected a Python file, *.py, got {path}")
@@ -65,131 +72,84 @@ def read(path: Path) -> File:
             compile(tree, str(path), "exec", dont_inherit=True)
         coding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except (SyntaxError, ValueError) as error:
-        raise ValueError(_syntax(path, error)) from None
+        raise ValueError(_syntax_error(path, error)) from None
     return File(path, data.decode(coding).splitlines(), tree.body)
 
 
-def needed(file: File, made: ast.expr) -> list[ast.stmt]:
-    """The statements that an expression needs, in the order of the file.
+def parts_in(file: File, components: Collection[str]) -> list[Part]:
+    """Find what is marked as one of ``components``, or is a function so named.
+
+    A mark is ``@checks("attention")``, or a comment ``# checks: attention`` in
+    the first line or right above it. A class that is marked is built, with what
+    else stands in the mark. Of two with one name, Python keeps the second.
 
     Raises:
-        ValueError: a name that it needs is made in a loop, or in a block that
-            does other things too.
+        ValueError: A mark names no component.
     """
-    makers, chosen, asking = _makers(file.body), set(), [made]
-    while asking:
-        for name in names_read(asking.pop()):
-            for index in makers.get(name) or _by_star(makers, name):
-                if index not in chosen:
-                    statement = file.body[index]
-                    if not _plain(statement):
-                        raise ValueError(_not_plain(file, name, statement))
-                    chosen.add(index)
-                    asking.append(statement)
-    return [
-        statement
-        for index, statement in enumerate(file.body)
-        if index in chosen or _of_the_future(statement)
-    ]
+    found = {}
+    for statement in file.body:
+        marked = list(_marked(file, statement))
+        for part in marked:
+            if part.component not in components:
+                raise ValueError(_unknown(file, part, components))
+        name = getattr(statement, "name", None)
+        if isinstance(statement, ast.FunctionDef) and name in components:
+            marked = marked or [_part(statement, name)]
+        found |= {(part.component, part.name): part for part in marked}
+    return list(found.values())
 
 
-def names_read(node: ast.stmt | ast.expr) -> set[str]:
-    """The names that it reads from its module, or from Python."""
-    statement = ast.Expr(node) if isinstance(node, ast.expr) else node
-    found, codes = set(), [_compiled(statement)]
-    while codes:
-        code = codes.pop()
-        codes += [c for c in code.co_consts if isinstance(c, CodeType)]
-        steps = dis.get_instructions(code)
-        found |= {step.argval for step in steps if step.opname in READS}
-    return found
+def _marked(file: File, statement: ast.stmt) -> Iterator[Part]:
+    decorators = getattr(statement, "decorator_list", [])
+    first = min(node.lineno for node in (statement, *decorators))
+    for line in sorted({first - 1, first, statement.lineno} - {0}):
+        mark = COMMENT.search(file.lines[line - 1])
+        if mark and (part := _part(statement, mark[1])):
+            yield part
+    for call in decorators:
+        function = getattr(call, "func", None)
+        words = (getattr(function, "id", None), getattr(function, "attr", None))
+        if "checks" not in words:
+            continue
+        if not (call.args and isinstance(call.args[0], ast.Constant)):
+            raise ValueError(
+                f"{file.at(call.lineno)}: expected the name of a component, as "
+                f'in @checks("attention"), got @{ast.unparse(call)}'
+            )
+        component, *args = call.args
+        yield _part(statement, str(component.value), args, call.keywords)
 
 
-def _makers(body: list[ast.stmt]) -> dict[str, list[int]]:
-    """Name -> the statements that make or change it; * may make any."""
-    makers: dict[str, list[int]] = {}
-    for index, statement in enumerate(body):
-        if not _is_main(statement):
-            for name in _names_written(statement):
-                makers.setdefault(name, []).append(index)
-    return makers
+def _part(
+    statement: ast.stmt,
+    component: str,
+    args: list[ast.expr] | None = None,
+    keywords: list[ast.keyword] | None = None,
+) -> Part | None:
+    """Make a part of a definition, or of an assignment to one name."""
+    targets = getattr(statement, "targets", ())
+    name = getattr(targets[0] if len(targets) == 1 else statement, "id", None)
+    name = name or getattr(statement, "name", None)
+    if name is None:
+        return None
+    expression = ast.Name(name, ast.Load())
+    if args or keywords or isinstance(statement, ast.ClassDef):
+        expression = ast.Call(expression, args or [], keywords or [])
+    ast.fix_missing_locations(ast.copy_location(expression, statement))
+    return Part(component, name, statement.lineno, expression)
 
 
-def _by_star(makers: dict[str, list[int]], name: str) -> list[int]:
-    """The imports of * that may make a name, which nothing else does."""
-    return [] if name in BUILTINS else makers.get("*", [])
-
-
-def _names_written(statement: ast.stmt) -> set[str]:
-    steps = list(dis.get_instructions(_compiled(statement)))
-    found = {step.argval for step in steps if step.opname in WRITES}
-    # `table[0] = 1` changes `table`.
-    for node in _targets(statement):
-        while isinstance(node, ast.Subscript | ast.Attribute):
-            node = node.value
-        found |= {node.id} if isinstance(node, ast.Name) else set()
-    star = isinstance(statement, ast.ImportFrom) and any(
-        alias.name == "*" for alias in statement.names
-    )
-    return found | ({"*"} if star else set())
-
-
-def _targets(statement: ast.stmt) -> Iterator[ast.expr]:
-    """What is assigned to, in blocks and loops too, but not in functions."""
-    if isinstance(statement, ASSIGNMENTS):
-        yield from getattr(statement, "targets", ())
-        yield from filter(None, [getattr(statement, "target", None)])
-    if not isinstance(statement, DEFINITIONS):
-        for inner in _inside(statement):
-            yield from _targets(inner)
-
-
-def _inside(block: ast.AST) -> Iterator[ast.stmt]:
-    """The statements that stand directly in a block."""
-    for node in ast.iter_child_nodes(block):
-        if isinstance(node, ast.stmt):
-            yield node
-        elif isinstance(node, ast.ExceptHandler):
-            yield from _inside(node)
-
-
-def _plain(statement: ast.stmt) -> bool:
-    """Whether it makes names, and does nothing else."""
-    block = isinstance(statement, BLOCKS)
-    return isinstance(statement, PLAIN) or (
-        block and all(map(_plain, _inside(statement)))
-    )
-
-
-def _compiled(statement: ast.stmt) -> CodeType:
-    module = ast.fix_missing_locations(ast.Module([statement], []))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return compile(module, "<part>", "exec", dont_inherit=True)
-
-
-def _is_main(statement: ast.stmt) -> bool:
-    """Whether this is ``if __name__ == "__main__"``."""
-    test = getattr(statement, "test", None)
-    return isinstance(statement, ast.If) and "__name__" in ast.unparse(test)
-
-
-def _of_the_future(statement: ast.stmt) -> bool:
-    return getattr(statement, "module", "") == "__future__"
-
-
-def _not_plain(file: File, name: str, statement: ast.stmt) -> str:
-    loop = isinstance(statement, ast.For | ast.While)
-    how = "in a loop" if loop else "in a block that does more than make names"
+def _unknown(file: File, part: Part, components: Collection[str]) -> str:
+    near = difflib.get_close_matches(part.component, components, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
     return (
-        f"{file.at(statement.lineno)}: `{name}` is needed, and made {how}. Of "
-        "a file only definitions, assignments and imports are run: put this "
-        "into a function, and assign what it returns"
+        f"{file.at(part.line)}: expected one of {', '.join(sorted(components))}"
+        f", got {part.component!r}.{hint}"
     )
 
 
-def _syntax(path: Path, error: SyntaxError | ValueError) -> str:
+def _syntax_error(path: Path, error: SyntaxError | ValueError) -> str:
     line = getattr(error, "lineno", None) or 1
     text = (getattr(error, "text", None) or "").strip()
-    said = f"{path}:{line}: a syntax error: {getattr(error, 'msg', error)}"
-    return f"{said}: `{text}`" if text else said
+    message = f"{path}:{line}: a syntax error: {getattr(error, 'msg', error)}"
+    return f"{message}: `{text}`" if text else message

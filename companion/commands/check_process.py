@@ -1,46 +1,56 @@
-"""Runs one function of a learner in a process of its own, which can be killed.
+"""Import a learner's file and check it in a process that can be killed.
 
 A thread that sits in C code cannot be stopped, and a crash takes its process
-along. Neither reaches the one that asks.
+along. Neither reaches the process that asks.
 """
 
 import ast
+import contextlib
+import importlib.util
+import io
 import json
 import multiprocessing
+import os
 import sys
 import traceback
 import warnings
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import ModuleType
 
-from companion.commands.check_file import File, needed, read
-from companion.commands.check_parts import Part, parts_in, unmarked
+from companion.commands.check_file import File, Part, parts_in, read
+
+__all__ = ["build", "report_of", "verdict"]
 
 STARTING = 120.0
 """How many seconds a process may take to import PyTorch."""
 
 LIMIT = 20.0
-"""How many seconds it then has. ``check`` stops a loop in Python earlier."""
+"""How many seconds it then has to import the file, and as many to check it.
+
+``check`` stops a loop in Python earlier.
+"""
 
 
 def verdict(file: File, part: Part) -> dict:
-    """What ``check`` says of ``part``, as ``told`` puts it.
+    """Check ``part`` in a process of its own.
+
+    Returns:
+        A report as ``report_of`` makes it.
 
     Raises:
-        ValueError: what the part needs cannot be run.
+        ValueError: The file cannot be imported, or the part not be built.
     """
     spawned = multiprocessing.get_context("spawn")
-    ours, theirs = spawned.Pipe(duplex=False)
+    receiver, sender = spawned.Pipe(duplex=False)
     process = spawned.Process(
         target=_judge,
-        args=(theirs, file.path, part.component, part.name),
+        args=(sender, file.path, part.component, part.name),
         daemon=True,
     )
     process.start()
-    theirs.close()
+    sender.close()
     try:
-        found = _received(ours)
+        found = _received(receiver, file.path)
     finally:
         process.kill()
         process.join()
@@ -53,31 +63,41 @@ def verdict(file: File, part: Part) -> dict:
     return found
 
 
-def built(file: File, part: Part) -> object:
-    """What is to be checked, made by the statements that it needs.
+def build(file: File, part: Part) -> object:
+    """Import ``file`` and make what is to be checked.
+
+    Other files beside it can be imported, but none in place of a module that is
+    installed. What it prints is not shown.
 
     Raises:
-        ValueError: one of them raises something.
+        ValueError: A line raises something; the message names the line.
     """
-    body = [unmarked(s) for s in needed(file, part.made)]
-    # A dataclass looks its module up.
-    module = ModuleType(f"checked_{file.path.stem}")
-    module.__file__ = str(file.path)
-    sys.modules[module.__name__] = module
-    path, line = str(file.path), part.line
-    program = compile(ast.Module(body, []), path, "exec", dont_inherit=True)
-    made = compile(ast.Expression(part.made), path, "eval", dont_inherit=True)
+    from companion.contracts import checks
+
+    name = f"checked_{file.path.stem}"
+    spec = importlib.util.spec_from_file_location(name, file.path)
+    module = importlib.util.module_from_spec(spec)
+    # A mark needs no import, and a dataclass looks its module up.
+    module.checks = checks
+    sys.modules[name] = module
+    folder = str(file.path.resolve().parent)
+    sys.path.append(folder)
+    expression = compile(
+        ast.Expression(part.expression), file.path, "eval", dont_inherit=True
+    )
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stdout(_Nothing()):
             warnings.simplefilter("ignore")
-            exec(program, module.__dict__)
-            return eval(made, module.__dict__)
+            spec.loader.exec_module(module)
+            return eval(expression, module.__dict__)
     except BaseException as error:
-        raise ValueError(_broken(file, line, error)) from None
+        raise ValueError(_broken(file, part.line, error)) from None
+    finally:
+        sys.path.remove(folder)
 
 
-def told(component: str, fn: object) -> dict:
-    """A report as what can be sent: headline, failures by cause, held."""
+def report_of(component: str, fn: object) -> dict:
+    """Check ``fn``: a headline, failures by cause, and what holds, as JSON."""
     from torch import nn
 
     from companion.contracts import check
@@ -94,19 +114,33 @@ def told(component: str, fn: object) -> dict:
     }
 
 
-def _received(pipe: Connection) -> dict:
-    """The one thing that the process sends, or why it did not."""
+class _Nothing(io.StringIO):
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+def _received(pipe: Connection, path: Path) -> dict:
+    """Wait for what the process sends: a report, or why there is none."""
     try:
         if not pipe.poll(STARTING):
             return {"ended": f"It had not begun after {STARTING:g} seconds."}
         pipe.recv_bytes()
         if not pipe.poll(LIMIT):
             return {
+                "error": f"{path}: importing it had not ended after {LIMIT:g} "
+                "seconds. Does it train? Put that under `if __name__ == "
+                '"__main__":`, which is not run'
+            }
+        # No pickle: what comes from a learner's process is only text.
+        imported = json.loads(pipe.recv_bytes())
+        if imported:
+            return imported
+        if not pipe.poll(LIMIT):
+            return {
                 "ended": f"It had not come back after {LIMIT:g} seconds, and "
                 "its process was killed. Does it wait for something, or is "
                 "there a step in C that never ends?"
             }
-        # No pickle: what comes from a learner's process is only text.
         return json.loads(pipe.recv_bytes())
     except EOFError:
         return {
@@ -116,51 +150,39 @@ def _received(pipe: Connection) -> dict:
 
 
 def _judge(pipe: Connection, path: Path, component: str, name: str) -> None:
-    """What the other process does: it builds, checks, and sends."""
+    """Do what the other process does: import, build, check, and send."""
     import torch
 
     from companion.contracts import COMPONENTS
 
-    pipe.send_bytes(b"ready")
-    _without_neighbours(path)
+    def send(message: dict) -> None:
+        sys.stdout.flush()
+        pipe.send_bytes(json.dumps(message).encode())
+
+    send({})
+    # Nothing is left behind, and no window waits to be closed.
+    sys.dont_write_bytecode = True
+    os.environ["MPLBACKEND"] = "agg"
+    # Nor is a file beside it taken for a module that is installed.
+    near = {path.resolve().parent, Path.cwd()}
+    sys.path[:] = [p for p in sys.path if Path(p).resolve() not in near]
     torch.manual_seed(0)
     file = read(path)
     parts = {(p.component, p.name): p for p in parts_in(file, COMPONENTS)}
     try:
-        result = told(component, built(file, parts[component, name]))
+        built = build(file, parts[component, name])
     except ValueError as error:
-        result = {"error": str(error)}
-    sys.stdout.flush()
-    pipe.send_bytes(json.dumps(result).encode())
-
-
-def _without_neighbours(path: Path) -> None:
-    """Python finds no file of the learner's any more: nothing is imported."""
-    near = {path.resolve().parent, Path.cwd()}
-    sys.path[:] = [p for p in sys.path if Path(p).resolve() not in near]
+        send({"error": str(error)})
+        return
+    send({})
+    send(report_of(component, built))
 
 
 def _broken(file: File, line: int, error: BaseException) -> str:
-    """Which line of the file raised, and what."""
+    """Say which line of the file raised, and what."""
     steps = traceback.extract_tb(error.__traceback__)
     lines = [s.lineno for s in steps if s.filename == str(file.path)]
     line = lines[0] if lines else line
     text = file.lines[line - 1].strip()
-    said = f"{type(error).__name__}: {error}".removesuffix(": ")
-    told = f"{file.at(line)}: `{text}` raised {said}"
-    beside = getattr(error, "name", None) if _is_import(error) else None
-    if beside and _lies_beside(file, beside):
-        told += (
-            f". {beside.partition('.')[0]} is a file of yours, and importing it"
-            " would run all of it: copy what is needed"
-        )
-    return told
-
-
-def _is_import(error: BaseException) -> bool:
-    return isinstance(error, ModuleNotFoundError)
-
-
-def _lies_beside(file: File, module: str) -> bool:
-    first = file.path.resolve().parent / module.partition(".")[0]
-    return first.is_dir() or first.with_suffix(".py").exists()
+    raised = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return f"{file.at(line)}: `{text}` raised {raised}"

@@ -19,8 +19,7 @@ from interview.small_bank import changed, every_kind, large, question
 from rich.cells import cell_len
 
 from companion.commands import main
-from companion.commands.check_file import read
-from companion.commands.check_parts import parts_in
+from companion.commands.check_file import parts_in, read
 from companion.contracts import COMPONENTS
 from companion.interview.model.bank import course
 from companion.interview.model.progress import Answer, Progress, place
