@@ -24,7 +24,7 @@ from companion.variants import GPT
 
 pytestmark = pytest.mark.once
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SMALL = """vocab_size = 300
 d_model = 8
 num_heads = 2

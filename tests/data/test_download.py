@@ -20,7 +20,7 @@ from companion.data.download import checksum, fetch
 from companion.data.files import locate
 from companion.data.pinned import FILES, INSIDE, NOTICES, File
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DATA = Random(0).randbytes(300_007)
 SUM = sha256(DATA).hexdigest()
 ZIP = "tatoeba-cmn-eng/cmn-eng.zip"
