@@ -30,7 +30,7 @@ from benchmarks.recipes_table import table, what
 from companion.training import TrainConfig, load_trained, read_log, train
 from companion.training.checkpoint import every
 from companion.training.log import LOG
-from companion.training.trained import CHECKPOINTS, Builder, build
+from companion.training.run_folder import CHECKPOINTS, Builder, build
 
 HERE = Path(__file__).parent
 TOML, RESULTS = HERE / "recipes", HERE / "results"

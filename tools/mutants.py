@@ -25,18 +25,19 @@ ROOT = Path(__file__).parents[1]
 BAR = 90
 # A part is a module or a package; these files test it.
 PARTS = {
-    "attention": ("attention",),
-    "multihead": ("multihead",),
-    "positions": ("positions", "positions_relative"),
-    "masks": ("masks", "masks_libraries"),
-    "blocks": ("blocks",),
-    "decoding": ("decoding", "decoding_cache"),
+    "attention": ("test_attention.py",),
+    "multihead": ("test_multihead.py",),
+    "positions": ("test_positions.py", "test_positions_relative.py"),
+    "masks": ("test_masks.py", "test_masks_libraries.py"),
+    "blocks": ("test_blocks.py",),
+    "decoding": ("test_decoding.py", "test_decoding_cache.py"),
     "training": (
-        "training",
-        "training_checkpoint",
-        "training_diagnose",
-        "training_scoring",
-        "training_trainer",
+        "training/test_checkpoint.py",
+        "training/test_config.py",
+        "training/test_diagnose.py",
+        "training/test_loss.py",
+        "training/test_steps.py",
+        "training/test_trainer.py",
     ),
 }
 # Whole trainings, which would run anew for each mutant that they reach.
@@ -52,7 +53,7 @@ def prepare(part: str, folder: Path) -> None:
     only = {
         "only_mutate": [f"companion/{part}.py", f"companion/{part}/*.py"],
         "pytest_add_cli_args_test_selection": [
-            *(f"tests/test_{name}.py" for name in PARTS[part]),
+            *(f"tests/{name}" for name in PARTS[part]),
             f"-k=not ({SLOW})",
         ],
     }

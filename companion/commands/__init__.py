@@ -1,10 +1,9 @@
-"""The command line: ``python -m companion train``, ``check``, ``quiz`` …
+"""The command line: ``python -m companion train``, ``check``, ``quiz``.
 
 train      reads the options of a run, trains, and draws its curve
-translate  lets a trained model speak, and shows where it looked
-check      tries the contracts on functions of a file; ``check_file`` reads it,
-           ``check_parts`` finds them, ``check_process`` runs each of them apart
-fields     what each option of a run means
+translate  asks a trained model, and shows where it attended
+check      tries the contracts on functions of a file; ``check_file`` finds
+           them, ``check_process`` imports the file and runs each of them apart
 curve      the picture of a run
 alignment  attention as text, as SVG and as a page
 quiz       asks questions of the bank; ``mock`` those of an interview,
@@ -20,6 +19,8 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from companion.extras import extra
+
+__all__ = ["COMMANDS", "STOPPED", "WRONG", "main", "rank"]
 
 COMMANDS = {
     "train": "train a model, or go on with a run that was stopped",
@@ -44,9 +45,15 @@ MENDABLE = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs one command, and returns the code that the process ends with.
+    """Run one command.
 
-    What the user can mend is told in one line, without a traceback.
+    What the user can mend is reported in one line, without a traceback.
+
+    Args:
+        arguments: What stands behind ``python -m companion``.
+
+    Returns:
+        The code that the process ends with.
 
     Raises:
         SystemExit: ``arguments`` are not those of a command, or ask for help.
@@ -62,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def rank() -> int:
-    """Which process of a run this is; ``torchrun`` says so, 0 is the first."""
+    """Read which process of a run this is from what ``torchrun`` sets."""
     return int(os.environ.get("RANK", 0))
 
 

@@ -7,7 +7,6 @@ from argparse import (
     ArgumentParser,
     BooleanOptionalAction,
     Namespace,
-    _ArgumentGroup,
 )
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,17 +17,19 @@ import torch
 
 from companion.commands import STOPPED, rank
 from companion.commands.curve import Row, draw
-from companion.commands.fields import told
 from companion.training import TrainConfig, read_log, train
 from companion.training.checkpoint import every
+from companion.training.config import help_of
 from companion.training.log import LOG
+
+__all__ = ["RUNS", "add_options", "chosen", "run"]
 
 RUNS = Path("runs")
 """Where a run lies if no folder is named."""
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """A flag for each field of ``TrainConfig``, and where all of it goes."""
+    """Add a flag for each field of ``TrainConfig``, and where the run goes."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--preset", default="tiny", help="tiny (default), small or base"
@@ -46,23 +47,30 @@ def add_options(parser: ArgumentParser) -> None:
         "fields", "Each wins over the preset or the file."
     )
     for field in dataclasses.fields(TrainConfig):
-        _add_field(fields, field)
+        flag = "--" + field.name.replace("_", "-")
+        # A % is a format to argparse.
+        text = help_of(field).replace("%", "%%")
+        if field.type is bool:
+            kind = {"action": BooleanOptionalAction}
+        else:
+            kind = {"type": _reader(field.type), "metavar": "X"}
+        fields.add_argument(flag, default=SUPPRESS, help=text, **kind)
 
 
 def run(options: Namespace) -> int:
-    """Trains as ``options`` say, draws the curve, and says what there is.
+    """Train as ``options`` say, draw the curve, and print where things are.
 
     Raises:
-        OSError, ValueError, TypeError, FloatingPointError: as ``train``.
+        OSError, ValueError, TypeError, FloatingPointError: As ``train``.
     """
     config = chosen(options)
     _choose_threads(config)
     folder = options.folder or RUNS / config.data
-    _say(f"{config.data}, {config.steps} steps, in {folder}")
+    _print(f"{config.data}, {config.steps} steps, in {folder}")
     try:
         train(config, folder)
     except KeyboardInterrupt:
-        _say(_stopped(folder))
+        _print(_stopped(folder))
         return STOPPED
     if not rank():
         _finish(config, folder)
@@ -70,10 +78,10 @@ def run(options: Namespace) -> int:
 
 
 def chosen(options: Namespace) -> TrainConfig:
-    """The configuration that the options name: flags win over the file.
+    """Make the configuration that the options name: flags win over the file.
 
     Raises:
-        OSError, TypeError, ValueError: as ``TrainConfig.from_toml``.
+        OSError, TypeError, ValueError: As ``TrainConfig.from_toml``.
     """
     names = {field.name for field in dataclasses.fields(TrainConfig)}
     flags = {k: v for k, v in vars(options).items() if k in names}
@@ -82,27 +90,15 @@ def chosen(options: Namespace) -> TrainConfig:
     return TrainConfig.preset(options.preset, **flags)
 
 
-def _add_field(group: _ArgumentGroup, field: dataclasses.Field) -> None:
-    flag, how = "--" + field.name.replace("_", "-"), {"default": SUPPRESS}
-    if field.type is bool:
-        how["action"] = BooleanOptionalAction
-    else:
-        how["type"] = _reader(field.type)
-        how["metavar"] = "X"
-    # A % is a format to argparse.
-    text = told(field).replace("%", "%%")
-    group.add_argument(flag, **how, help=text)
-
-
 def _choose_threads(config: TrainConfig) -> None:
-    """One thread for a small model, unless the user has chosen."""
+    """Take one thread for a small model, unless the user has chosen."""
     # At d_model 64 two threads wait for each other longer than they compute.
     if config.d_model <= 128 and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
 
 
 def _reader(kind: type | UnionType) -> Callable:
-    """What reads a flag; ``none`` is None where the field may be that."""
+    """Make what reads a flag; ``none`` is None where a field may be that."""
     kinds = get_args(kind) or (kind,)
 
     def read(text: str):
@@ -119,14 +115,14 @@ def _finish(config: TrainConfig, folder: Path) -> None:
     log = read_log(folder)
     if log:
         picture = draw(log, folder / "curve.svg")
-        _say(f"Done: {_reached(log)}. The curve: {picture}")
+        _print(f"Done: {_reached(log)}. The curve: {picture}")
     else:
-        _say(
+        _print(
             f"Done: step {config.steps}. No curve: {folder / LOG} has lost "
             "its rows."
         )
     if config.data != "shakespeare":
-        _say(
+        _print(
             "Next: python -m companion translate "
             f'"{_example(config)}" --folder {folder}'
         )
@@ -158,9 +154,9 @@ def _stopped(folder: Path) -> str:
             f"\nStopped: no checkpoint yet in {folder}. The same command "
             "begins anew."
         )
-    return f"\nStopped: {found[-1].name} in {folder}. The same command goes on."
+    return f"\nStopped: {found[-1].stem} in {folder}. The same command goes on."
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     if not rank():
         print(line, flush=True)

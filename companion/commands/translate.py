@@ -13,7 +13,7 @@ from companion.commands.train import RUNS
 from companion.data.codecs import Codec
 from companion.training import Trained, load_trained
 from companion.training.checkpoint import every
-from companion.training.trained import CHECKPOINTS, SOURCE
+from companion.training.run_folder import CHECKPOINTS, SOURCE
 
 TRAIN = "python -m companion train"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, SupportsIndex
 
-from companion.data.store import write_whole
+from companion.data.atomic import write_atomically
 from companion.data.subwords import Subwords
 from companion.data.vocabulary import Vocabulary
 
@@ -85,7 +85,7 @@ class Characters:
         """Writes its tokens as JSON; ``load`` reads them."""
         tokens = self.vocabulary.tokens[len(Vocabulary.specials) :]
         said = {"kind": self.kind, "tokens": tokens}
-        write_whole(path, json.dumps(said, ensure_ascii=False).encode())
+        write_atomically(path, json.dumps(said, ensure_ascii=False).encode())
 
 
 class Words(Characters):

@@ -6,9 +6,9 @@ from hashlib import sha256
 from pathlib import Path
 from zipfile import ZipFile
 
+from companion.data.atomic import write_atomically
 from companion.data.download import checksum, fetch
 from companion.data.pinned import FILES, INSIDE, NOTICES
-from companion.data.store import write_whole
 from companion.extras import lazy
 
 platformdirs = lazy("platformdirs", "train")
@@ -58,7 +58,7 @@ def _tell(folder: Path) -> None:
     if not path.exists():
         print(NOTICES[folder.name], file=sys.stderr)
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, f"{NOTICES[folder.name]}\n".encode())
+        write_atomically(path, f"{NOTICES[folder.name]}\n".encode())
 
 
 def _unpacked(cache: Path, name: str) -> Path:
@@ -67,5 +67,5 @@ def _unpacked(cache: Path, name: str) -> Path:
         with ZipFile(locate(file.url)) as archive:
             text = archive.read(path.name)
         _compare(path, sha256(text).hexdigest(), file.sha256)
-        write_whole(path, text)
+        write_atomically(path, text)
     return path

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import SupportsIndex
 
-from companion.data.store import write_whole
+from companion.data.atomic import write_atomically
 from companion.data.vocabulary import Vocabulary
 from companion.extras import lazy
 
@@ -123,7 +123,7 @@ class Subwords:
 
     def save(self, path: str | Path) -> None:
         """Writes sentencepiece's own file; ``codecs.load`` reads it."""
-        write_whole(path, self._pieces.serialized_model_proto())
+        write_atomically(path, self._pieces.serialized_model_proto())
 
 
 def _checked(text: str) -> str:

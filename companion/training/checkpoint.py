@@ -1,36 +1,77 @@
 """Checkpoints: all that a run needs to go on as if it had never stopped.
 
-A checkpoint is a folder ``step-00000100`` of two files of tensors, of the model
-and of its optimizer, and ``state.json``: the step, the states of the random
-numbers, and a checksum of each file. It is written beside its place and then
-renamed, so that it is there as a whole or not at all. Nothing is pickled: to
-read a checkpoint runs no code of whoever wrote it.
+A checkpoint is one safetensors file, ``step-00000100.safetensors``:
+
+model.NAME       each parameter and each persistent buffer, once
+optimizer.I.KEY  what the optimizer keeps of parameter number I
+metadata         JSON: the step, the facts of the run, the states of the random
+                 numbers, and a checksum of all of it
+
+It is written beside its place and then moved there, so that it is there as a
+whole or not at all. Nothing is pickled: reading a checkpoint runs no code of
+whoever wrote it.
 """
 
+import contextlib
 import errno
 import json
+import random
 import re
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
+from companion.data.atomic import remove_temporaries, write_atomically
 from companion.extras import lazy
-from companion.training.disk import fingerprint, write_folder
-from companion.training.randomness import random_state, restore
-from companion.training.state import (
-    MODEL,
-    OPTIMIZER,
-    STATE,
-    check,
-)
 
-safetensors = lazy("safetensors.torch", "train")
+__all__ = [
+    "Checkpoint",
+    "average",
+    "every",
+    "fill",
+    "latest",
+    "load",
+    "random_state",
+    "read",
+    "restore",
+    "restore_random_state",
+    "save",
+    "seed_all",
+    "seeded",
+    "tensors_of",
+    "tidy",
+]
+
+safetensors = lazy("safetensors", "train")
+safetensors_torch = lazy("safetensors.torch", "train")
 
 Tensors = dict[str, Shaped[Tensor, "..."]]
+NAME = r"step-(\d+)\.safetensors"
+# One key: the order of several is not the same in every process.
+KEY = "checkpoint"
+
+
+class Checkpoint(NamedTuple):
+    """What a checkpoint holds.
+
+    Attributes:
+        step: The last step that it has seen.
+        facts: What ``save`` was given to note.
+        rng: The state of the random numbers of each process.
+        model: Parameters and persistent buffers, by name.
+        optimizer: What the optimizer keeps, by the number of the parameter.
+    """
+
+    step: int
+    facts: dict
+    rng: list[dict]
+    model: Tensors
+    optimizer: dict[int, Tensors]
 
 
 def save(
@@ -42,32 +83,76 @@ def save(
     facts: dict | None = None,
     rng: list[dict] | None = None,
 ) -> Path:
-    """Writes a checkpoint of ``step`` into ``folder``, and returns its path.
+    """Write a checkpoint of ``step`` into ``folder``.
 
-    ``facts`` is anything that JSON can hold. ``rng`` is the state of the random
-    numbers of each process, by default those of this one alone.
+    Args:
+        folder: Where it goes; it is made if need be.
+        step: The last step that was taken.
+        model: Of which parameters and persistent buffers are kept.
+        optimizer: What moves them.
+        facts: Anything that JSON can hold.
+        rng: The states of the random numbers of each process; by default those
+            of this one alone.
+
+    Returns:
+        The path of the checkpoint.
 
     Raises:
-        FileExistsError: there is a checkpoint of that step.
-        OSError: it could not be written, for example because the disk is full;
+        FileExistsError: There is a checkpoint of that step.
+        OSError: It could not be written, for example because the disk is full;
             the checkpoints before it are whole, and nothing of it stays.
     """
-    final = Path(folder) / f"step-{step:08d}"
-    if final.exists():
-        raise FileExistsError(errno.EEXIST, "is there already", str(final))
-    files = {
-        MODEL: safetensors.save(parameters_of(model)),
-        OPTIMIZER: safetensors.save(_optimizer_tensors(optimizer)),
-    }
-    state = {
-        "step": step,
-        "facts": facts or {},
-        "files": {name: fingerprint(data) for name, data in files.items()},
-        "rng": rng or [random_state()],
-    }
-    files[STATE] = json.dumps(state, indent=1).encode()
-    write_folder(final, files)
-    return final
+    path = Path(folder) / f"step-{step:08d}.safetensors"
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, "is there already", str(path))
+    tensors = {f"model.{name}": t for name, t in tensors_of(model).items()}
+    for index, state in optimizer.state_dict()["state"].items():
+        for key, tensor in state.items():
+            tensors[f"optimizer.{index}.{key}"] = tensor.cpu()
+    note = {"step": step, "facts": facts or {}, "rng": rng or [random_state()]}
+    note["sha256"] = _checksum(note, tensors)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(
+        path, safetensors_torch.save(tensors, {KEY: json.dumps(note)})
+    )
+    return path
+
+
+def read(path: Path | str) -> Checkpoint:
+    """Read a checkpoint, on the CPU, and make sure that it is whole.
+
+    Raises:
+        FileNotFoundError: There is no checkpoint at ``path``.
+        ValueError: The file is cut short, changed, or of something else.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(errno.ENOENT, "no checkpoint", str(path))
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            note = json.loads((file.metadata() or {})[KEY])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        checksum = note.pop("sha256")
+    except (
+        safetensors.SafetensorError,
+        OSError,
+        KeyError,
+        ValueError,
+    ) as error:
+        raise ValueError(
+            f"{path}: expected a checkpoint, got a file that is cut short or "
+            f"something else ({error})"
+        ) from None
+    if _checksum(note, tensors) != checksum:
+        raise ValueError(f"{path}: its checksum is not the one it had")
+    model, optimizer = {}, {}
+    for name, tensor in tensors.items():
+        kind, _, rest = name.partition(".")
+        if kind == "model":
+            model[rest] = tensor
+        else:
+            index, _, key = rest.partition(".")
+            optimizer.setdefault(int(index), {})[key] = tensor
+    return Checkpoint(**note, model=model, optimizer=optimizer)
 
 
 def load(
@@ -77,144 +162,212 @@ def load(
     *,
     process: int = 0,
 ) -> dict:
-    """Brings everything back as it was, and returns the saved ``facts``.
+    """Bring model, optimizer and random numbers back to where they were.
 
-    The random numbers of Python and PyTorch go on where ``process`` was.
+    Args:
+        path: A checkpoint.
+        model: Whose parameters and buffers are overwritten.
+        optimizer: Whose state is overwritten.
+        process: Whose random numbers this process goes on with.
+
+    Returns:
+        The saved ``facts``.
 
     Raises:
-        FileNotFoundError: there is no checkpoint at ``path``.
-        ValueError: it is cut short, or of a model or optimizer of another
-            shape; the message names the file or the parameter.
+        FileNotFoundError: There is no checkpoint at ``path``.
+        ValueError: It is cut short, or of a model of another shape; the
+            message names the file or the tensor.
     """
-    path = Path(path)
-    state = check(path)
-    fill(model, read_tensors(path), str(path))
-    kept: dict[int, Tensors] = {}
-    for name, tensor in safetensors.load_file(path / OPTIMIZER).items():
-        index, key = name.split(".")
-        kept.setdefault(int(index), {})[key] = tensor
+    saved = read(path)
+    restore(saved, model, optimizer, process=process, where=str(path))
+    return saved.facts
+
+
+def restore(
+    saved: Checkpoint,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    *,
+    process: int,
+    where: str,
+) -> None:
+    """Do what ``load`` does, with a checkpoint that was read from ``where``."""
+    fill(model, saved.model, where)
     groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": kept, "param_groups": groups})
-    restore(state["rng"][process])
-    return state["facts"]
+    optimizer.load_state_dict(
+        {"state": saved.optimizer, "param_groups": groups}
+    )
+    restore_random_state(saved.rng[process])
 
 
 def latest(folder: Path | str) -> Path | None:
-    """The newest checkpoint in ``folder``, or None if there is none.
+    """Find the newest checkpoint in ``folder``.
+
+    Returns:
+        Its path, or None if there is no checkpoint.
 
     Raises:
-        ValueError: the newest is cut short. An older one is never taken in
+        ValueError: The newest is damaged. An older one is never taken in
             silence: the message names it and says how to go on from there.
     """
     found = every(folder)
     if not found:
         return None
     try:
-        check(found[-1])
+        read(found[-1])
     except ValueError as error:
         raise ValueError(f"{error}; {_way_on(found)}") from None
     return found[-1]
 
 
 def every(folder: Path | str) -> list[Path]:
-    """The checkpoints in ``folder``, the oldest first.
+    """List the checkpoints in ``folder``, the oldest first.
 
-    Another name, such as ``step-old``, is none of them.
+    A file of another name, such as ``step-old``, is none of them.
     """
-    found = Path(folder).glob("step-*")
-    named = [p for p in found if re.fullmatch(r"step-\d+", p.name)]
-    return sorted(named, key=lambda path: int(path.name.split("-")[1]))
+    found = {}
+    for path in Path(folder).glob("step-*"):
+        if match := re.fullmatch(NAME, path.name):
+            found[path] = int(match[1])
+    return sorted(found, key=found.__getitem__)
 
 
 def tidy(folder: Path | str, *, keep: int | None = None) -> None:
-    """Removes what a killed run left half written, and all but ``keep``."""
+    """Remove what a killed run left half written, and all but ``keep``."""
     for path in every(folder)[: -keep if keep else 0]:
-        # A folder cannot go at once. Under this name it is no checkpoint, even
-        # if the process is killed with half of it removed.
-        path.rename(path.with_name(f".{path.name}.old"))
-    for rest in Path(folder).glob(".step-*"):
-        if re.fullmatch(r"\.step-\d+\.(part|old)", rest.name):
-            shutil.rmtree(rest)
+        path.unlink()
+    remove_temporaries(Path(folder), NAME)
 
 
 def average(paths: Sequence[Path | str]) -> Tensors:
-    """The mean of each parameter over some checkpoints.
+    """Compute the mean of each tensor of a model over some checkpoints.
 
     Section 6.1 of Vaswani et al. (2017) averages the last 5 of its base model.
+    What is no floating point number, such as a counter, is that of the last.
+
+    Args:
+        paths: Checkpoints of one model.
+
+    Returns:
+        The tensors by name, as ``fill`` takes them.
 
     Raises:
-        ValueError: there is no path, or the checkpoints are of different models
-            or cut short.
+        ValueError: There is no path, or the checkpoints are of different models
+            or damaged.
     """
     if not paths:
         raise ValueError("paths: expected at least one checkpoint, got none")
-    first = read_tensors(Path(paths[0]))
     # In 64 bits, so that the mean of equal numbers is the number itself.
-    total = {name: tensor.double() for name, tensor in first.items()}
-    for path in paths[1:]:
-        tensors = read_tensors(Path(path))
-        _require_same(first, tensors, str(path))
+    total: Tensors = {}
+    for path in paths:
+        tensors = read(path).model
+        _require_same(total or tensors, tensors, str(path))
         for name, tensor in tensors.items():
-            total[name] += tensor
+            total[name] = total.get(name, 0) + tensor.double()
     return {
-        name: (total[name] / len(paths)).to(tensor.dtype)
-        for name, tensor in first.items()
+        name: (total[name] / len(paths)).to(last.dtype)
+        if last.is_floating_point()
+        else last
+        for name, last in tensors.items()
     }
 
 
-def read_tensors(path: Path) -> Tensors:
-    """The parameters in a checkpoint, on the CPU.
+def tensors_of(model: nn.Module) -> Tensors:
+    """Collect each parameter and each persistent buffer once, on the CPU.
 
-    Raises:
-        FileNotFoundError, ValueError: as ``check``.
+    A table that is used twice has one name, the first.
     """
-    check(path)
-    return safetensors.load_file(path / MODEL)
-
-
-def parameters_of(model: nn.Module) -> Tensors:
-    """Each parameter once; a table that is used twice has one name."""
-    return {name: p.detach().cpu() for name, p in model.named_parameters()}
+    found = dict(model.named_parameters()) | dict(model.named_buffers())
+    kept = model.state_dict(keep_vars=True)
+    return {
+        name: tensor.detach().cpu().contiguous()
+        for name, tensor in found.items()
+        if name in kept
+    }
 
 
 def fill(model: nn.Module, tensors: Tensors, where: str) -> None:
-    """Gives the parameters of ``model`` these values.
+    """Give the parameters and buffers of ``model`` these values.
 
     Raises:
-        ValueError: names or shapes differ; the message names ``where``.
+        ValueError: Names or shapes differ; the message names ``where``.
     """
-    _require_same(parameters_of(model), tensors, where)
+    _require_same(tensors_of(model), tensors, where)
+    own = dict(model.named_parameters()) | dict(model.named_buffers())
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(tensors[name])
+        for name, tensor in tensors.items():
+            own[name].copy_(tensor)
 
 
-def _require_same(wanted: Tensors, got: Tensors, where: str) -> None:
-    for name in sorted({*wanted, *got}):
+def random_state() -> dict:
+    """Read where Python's and PyTorch's random numbers are, for JSON."""
+    state = {
+        "python": random.getstate(),
+        "torch": _to_text(torch.get_rng_state()),
+    }
+    if torch.cuda.is_available():
+        state["cuda"] = _to_text(torch.cuda.get_rng_state())
+    return state
+
+
+def restore_random_state(state: dict) -> None:
+    """Take the random numbers back to where ``random_state`` found them."""
+    version, words, spare = state["python"]
+    random.setstate((version, tuple(words), spare))
+    torch.set_rng_state(_to_bytes(state["torch"]))
+    if torch.cuda.is_available() and "cuda" in state:
+        torch.cuda.set_rng_state(_to_bytes(state["cuda"]))
+
+
+def seed_all(seed: int) -> None:
+    """Begin Python's and PyTorch's random numbers at ``seed``."""
+    random.seed(seed)
+    torch.manual_seed(seed)
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Begin at ``seed`` inside; outside, the random numbers go on as before."""
+    before = random_state()
+    seed_all(seed)
+    try:
+        yield
+    finally:
+        restore_random_state(before)
+
+
+def _require_same(expected: Tensors, got: Tensors, where: str) -> None:
+    for name in sorted({*expected, *got}):
         shapes = [
             tuple(side[name].shape) if name in side else "nothing"
-            for side in (wanted, got)
+            for side in (expected, got)
         ]
         if shapes[0] != shapes[1]:
             raise ValueError(
-                f"{where}: expected {shapes[0]} for the parameter {name}, "
+                f"{where}: expected {shapes[0]} for the tensor {name}, "
                 f"got {shapes[1]}"
             )
 
 
-def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> Tensors:
-    return {
-        f"{index}.{name}": tensor.cpu()
-        for index, kept in optimizer.state_dict()["state"].items()
-        for name, tensor in kept.items()
-    }
+def _checksum(note: dict, tensors: Tensors) -> str:
+    digest = sha256(json.dumps(note).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def _way_on(found: list[Path]) -> str:
     for path in reversed(found[:-1]):
-        try:
-            check(path)
-        except ValueError:
-            continue
-        return f"{path} is whole: to go on from there, move the others away"
+        with contextlib.suppress(ValueError):
+            read(path)
+            return f"{path} is whole: to go on from there, move the others away"
     return "no older checkpoint is whole"
+
+
+def _to_text(state: Tensor) -> str:
+    return state.numpy().tobytes().hex()
+
+
+def _to_bytes(text: str) -> Tensor:
+    return torch.frombuffer(bytearray.fromhex(text), dtype=torch.uint8)

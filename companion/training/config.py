@@ -1,7 +1,13 @@
-"""What a training run is made of, checked before anything is read."""
+"""What a training run is made of, checked before anything is read.
+
+Plain argparse reads the flags, not tyro or jsonargparse: what does not fit
+stays one line, and ``none`` may be written in small letters.
+"""
 
 import dataclasses
+import inspect
 import math
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +19,17 @@ from typing import get_args
 
 from companion.data.checks import check_sizes, check_switches
 from companion.training.loss import check_smoothing
-from companion.training.presets import PRESETS
 from companion.training.schedule import linear, noam
 from companion.transformer import StackConfig
+
+__all__ = [
+    "DIRECTIONS",
+    "PRESETS",
+    "SCHEDULES",
+    "SCRIPTS",
+    "TrainConfig",
+    "help_of",
+]
 
 # What there is to learn, and from which side to which; the first is meant
 # where a configuration names none.
@@ -31,23 +45,92 @@ SCRIPTS = (None, "simplified", "traditional")
 SCHEDULES = ("noam", "linear")
 
 
+# Runs that have a name: what differs from the defaults.
+PRESETS = {
+    # The phrasebook in seconds on one core.
+    "tiny": {},
+    # A real corpus on a small machine.
+    "small": {
+        "data": "tatoeba",
+        "vocab_size": 8000,
+        "d_model": 128,
+        "d_ff": 512,
+        "num_layers": 2,
+        "dropout": 0.1,
+        "steps": 10_000,
+        "schedule": "noam",
+        "peak": 2e-3,
+        "warmup": 1000,
+        "smoothing": 0.1,
+        "save_every": 500,
+        "validate_every": 500,
+    },
+    # Section 5 of the paper, with the data that there is.
+    "base": {
+        "data": "multi30k",
+        "vocab_size": 10_000,
+        "shared_vocab": True,
+        "d_model": 512,
+        "num_heads": 8,
+        "d_ff": 2048,
+        "num_layers": 6,
+        "dropout": 0.1,
+        "steps": 100_000,
+        "batch_tokens": 25_000,
+        "schedule": "noam",
+        "peak": None,
+        "warmup": 4000,
+        "smoothing": 0.1,
+        "save_every": 1000,
+        "validate_every": 1000,
+    },
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """A training run; the defaults learn the phrasebook in seconds.
+    """Describe a training run; the defaults learn the phrasebook in seconds.
 
-    ``direction`` None is the first one that ``data`` has. ``script`` keeps the
-    sentences of Tatoeba in one Chinese script, None all. ``vocab_size`` counts
-    the sub-words of real corpora, one vocabulary for both languages if
-    ``shared_vocab``. A step sees ``accumulate`` batches of about
-    ``batch_tokens`` tokens, padding included, and leaves out sentences of more
-    than ``max_len`` tokens, bos and eos included. ``peak`` is the largest
-    learning rate; with the schedule "noam" it may be None, for the paper's own.
-    ``clip`` None clips nothing. Every ``save_every`` steps there is a
-    checkpoint, of which the last ``keep`` stay.
+    ``python -m companion train --help`` shows these lines.
+
+    Args:
+        data: What to learn.
+        direction: From which language to which; none: the first of the data.
+        script: Tatoeba's Chinese in this script only; none: in both.
+        vocab_size: Sub-words a vocabulary, of Tatoeba and Multi30k.
+        shared_vocab: One vocabulary for both languages.
+        max_len: Longest sentence, in tokens with bos and eos, which is not
+            left out; for shakespeare the window.
+        d_model: Width of the model.
+        num_heads: Attention heads a layer.
+        d_ff: Width inside the feed-forward part.
+        num_layers: Layers of the encoder, and of the decoder.
+        dropout: Share of numbers set to zero in training, 0 to 1.
+        norm_first: Normalise before each part of a layer, not after it.
+        steps: Updates of the parameters.
+        batch_tokens: Tokens in a batch, padding included.
+        accumulate: Batches in a step.
+        schedule: noam: up, then down as 1/sqrt(step); linear: up, then down
+            to 0.
+        peak: Largest learning rate; none (noam only): the paper's.
+        warmup: Steps until the peak.
+        smoothing: Label smoothing, 0 to 1.
+        clip: Largest norm of the gradient; none: any.
+        seed: Of all random numbers.
+        save_every: Steps between checkpoints.
+        validate_every: Steps between losses on the validation part.
+        keep: How many of the last checkpoints stay.
+        bf16: Compute in bfloat16, keep the parameters in float32.
+        compile: torch.compile; on a CPU the first steps take minutes.
 
     Raises:
-        TypeError: a value is of another type than its field.
-        ValueError: a value is outside its range; the message names the field.
+        TypeError: A value is of another type than its field.
+        ValueError: A value is outside its range; the message names the field.
+
+    Example:
+        >>> config = TrainConfig(steps=100, warmup=10, peak=1e-3)
+        >>> config.rate()(10)
+        0.001
     """
 
     data: str = "phrasebook"
@@ -134,17 +217,17 @@ class TrainConfig:
             )
 
     def stack(self) -> StackConfig:
-        """The sizes of the model, without those of its vocabularies."""
+        """Take the sizes of the model, without those of its vocabularies."""
         shared = dataclasses.fields(StackConfig)
         return StackConfig(**{f.name: getattr(self, f.name) for f in shared})
 
     def sides(self) -> tuple[str, str] | None:
-        """The languages it reads and writes, or None where there are none."""
+        """Name the languages it reads and writes; None where there are none."""
         direction = self.direction or DIRECTIONS[self.data][0]
         return direction and tuple(direction.split("-"))
 
     def rate(self) -> Callable[[int], float]:
-        """The learning rate at step 1, 2, …"""
+        """Make the function from step 1, 2, … to the learning rate."""
         if self.schedule == "linear":
             peak, warmup = self.peak, self.warmup
             return partial(linear, steps=self.steps, peak=peak, warmup=warmup)
@@ -154,23 +237,29 @@ class TrainConfig:
 
     @classmethod
     def preset(cls, name: str, **changes) -> "TrainConfig":
-        """The configuration of that name, with some ``changes``.
+        """Make the configuration of that name, with some ``changes``.
 
         Raises:
-            TypeError, ValueError: there is no such preset or field, or a value
-                does not fit.
+            TypeError: A value is of another type than its field.
+            ValueError: There is no such preset or field, or a value does not
+                fit.
+
+        Example:
+            >>> TrainConfig.preset("base", seed=5).d_model
+            512
         """
         _check_choice("preset", name, PRESETS)
         return cls.of({**PRESETS[name], **changes})
 
     @classmethod
     def from_toml(cls, path: Path | str, **changes) -> "TrainConfig":
-        """The configuration in a TOML file of one table, with ``changes``.
+        """Read the configuration in a TOML file of one table, with ``changes``.
 
         Raises:
-            OSError: the file cannot be read.
-            TypeError, ValueError: it is no TOML, or names no field, or a value
-                does not fit; the message names the file.
+            OSError: The file cannot be read.
+            TypeError: A value is of another type than its field.
+            ValueError: It is no TOML, or names no field, or a value does not
+                fit; the message names the file.
         """
         try:
             table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -181,10 +270,11 @@ class TrainConfig:
 
     @classmethod
     def of(cls, values: dict) -> "TrainConfig":
-        """The configuration with these values; the others are the defaults.
+        """Make the configuration with these values, and defaults elsewhere.
 
         Raises:
-            TypeError, ValueError: a value does not fit, or has no field.
+            TypeError: ``values`` is no dict, or a value of another type.
+            ValueError: A value does not fit, or has no field.
         """
         if not isinstance(values, dict):
             raise TypeError(f"expected a table of fields, got {values!r}")
@@ -198,8 +288,25 @@ class TrainConfig:
         return cls(**values)
 
 
+def help_of(field: dataclasses.Field) -> str:
+    """Write a line on a field: meaning, choices, value in the preset tiny."""
+    text = inspect.cleandoc(TrainConfig.__doc__)
+    # A meaning may go on for some lines, which are indented further.
+    found = re.search(rf"^    {field.name}: (.+(\n {{8}}.+)*)", text, re.M)
+    meaning = " ".join(found[1].removesuffix(".").split())
+    directions = [d for some in DIRECTIONS.values() for d in some if d]
+    choices = {
+        "data": DIRECTIONS,
+        "direction": dict.fromkeys(directions),
+        "script": SCRIPTS[1:],
+        "schedule": SCHEDULES,
+    }.get(field.name, ())
+    listed = f" ({', '.join(choices)})" if choices else ""
+    return f"{meaning}{listed}; tiny: {str(field.default).lower()}"
+
+
 def _check_type(name: str, kind: type | UnionType, value: object) -> None:
-    """Refuses True for 1, 1.5 for 1, and the like; 1 for 1.0 is welcome."""
+    """Refuse True for 1, 1.5 for 1, and the like; 1 for 1.0 is welcome."""
     if kind is bool:
         check_switches(**{name: value})
         return

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from companion.training.steps import Step
 
+__all__ = ["Finding", "diagnose"]
+
 # A run in fewer steps has no curve, and its loss is mostly chance.
 FEWEST = 20
 # How far rates must add up. Under Adam no weight moves much further than the
@@ -23,7 +25,14 @@ FAR = 0.66
 
 
 class Finding(NamedTuple):
-    """What is wrong: its name, why it happens, what to try, what was seen."""
+    """What is wrong with a run.
+
+    Attributes:
+        name: A short name, such as "overfitting".
+        why: Why it happens.
+        advice: What to try.
+        evidence: What was seen in the curves.
+    """
 
     name: str
     why: str
@@ -38,15 +47,21 @@ def diagnose(
     right: float | None = None,
     length: float | None = None,
 ) -> list[Finding]:
-    """The likely illnesses of a run; a healthy one has none.
+    """Find what is likely wrong with a run; with a healthy one it is nothing.
 
-    ``valid`` are losses on sentences apart from training, evenly spread over
-    the run. ``right`` is the share of such sentences that the model *writes*
-    word for word, fed with its own words, and ``length`` how many tokens they
-    have. The last two belong together.
+    Args:
+        history: What ``fit`` returns.
+        valid: Losses on sentences apart from training, evenly spread over the
+            run.
+        right: The share of such sentences that the model *writes* word for
+            word, fed with its own words.
+        length: How many tokens such a sentence has; belongs to ``right``.
+
+    Returns:
+        The findings, at most three.
 
     Raises:
-        ValueError: there are fewer than 20 steps, ``right`` is no share, or
+        ValueError: There are fewer than 20 steps, ``right`` is no share, or
             one of ``right`` and ``length`` is missing.
     """
     if len(history) < FEWEST:
@@ -67,7 +82,7 @@ def diagnose(
 
 
 def _stuck(history: Sequence[Step]) -> Finding | None:
-    """Why the loss stays up, if it does."""
+    """Find why the loss stays up, if it does."""
     losses = _fifths(history, "loss")
     start, end = history[0].loss, losses[-1]
     seen = f"the loss began at {start:.2f} and ended at {end:.2f}"
@@ -163,7 +178,7 @@ def _sees_the_answer(
 
 
 def _fifths(history: Sequence[Step], name: str) -> list[float]:
-    """The median of each fifth of a curve: five numbers that noise spares."""
+    """Take the median of each fifth of a curve: five that noise spares."""
     curve = [getattr(step, name) for step in history]
     cuts = [len(curve) * i // 5 for i in range(6)]
     return [median(curve[a:b]) for a, b in pairwise(cuts)]

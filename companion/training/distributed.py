@@ -19,9 +19,17 @@ from torch.nn.parallel import DistributedDataParallel
 from companion import device
 from companion.training.steps import Objective
 
+__all__ = ["Here", "Shared", "processes", "share_out"]
+
 
 class Here(NamedTuple):
-    """Which of ``processes`` this one is, from 0 up, and where it computes."""
+    """Which process this one is.
+
+    Attributes:
+        process: Its number, from 0 up.
+        processes: How many there are.
+        device: Where it computes.
+    """
 
     process: int
     processes: int
@@ -29,16 +37,16 @@ class Here(NamedTuple):
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the one that writes and speaks."""
+        """Whether this is the one that writes and prints."""
         return self.process == 0
 
     def wait(self) -> None:
-        """Returns once all processes have come here."""
+        """Wait until all processes have come here."""
         if self.processes > 1:
             dist.barrier()
 
     def gather(self, value: object) -> list:
-        """The values of all processes, in their order."""
+        """Collect the values of all processes, in their order."""
         if self.processes == 1:
             return [value]
         values = [None] * self.processes
@@ -48,7 +56,7 @@ class Here(NamedTuple):
 
 @contextmanager
 def processes() -> Iterator[Here]:
-    """The processes that torchrun started, or this one alone.
+    """Join the processes that torchrun started, or be alone.
 
     They can meet once only, so a program that trains several models opens this
     around all of them.
@@ -61,21 +69,25 @@ def processes() -> Iterator[Here]:
     if where.type != "cpu":
         where = torch.device(where.type, int(os.environ["LOCAL_RANK"]))
         torch.accelerator.set_device_index(where.index)
-    ours = not dist.is_initialized()
-    if ours:
+    begin = not dist.is_initialized()
+    if begin:
         dist.init_process_group(dist.get_default_backend_for_device(where))
     try:
         yield Here(dist.get_rank(), number, where)
     finally:
-        if ours:
+        if begin:
             dist.destroy_process_group()
 
 
 class Shared(nn.Module):
-    """An ``Objective`` whose batches are shared out among the processes.
+    """Share the batches of an ``Objective`` out among the processes.
 
-    It is given whole batches, the same in each process, and gives their whole
+    It takes whole batches, the same in each process, and gives their whole
     loss, so that it can stand wherever an ``Objective`` does.
+
+    Args:
+        objective: What each process computes of its rows.
+        here: Which process this is.
     """
 
     def __init__(self, objective: Objective, here: Here):
@@ -86,17 +98,13 @@ class Shared(nn.Module):
     def forward(
         self, *batch: Int[Tensor, "batch seq"]
     ) -> tuple[Float[Tensor, ""], int]:
-        """The loss of the whole batch, summed, and its number of tokens.
-
-        Raises:
-            TypeError, ValueError: as ``Objective``.
-        """
+        """Compute the summed loss of the whole batch, and count its tokens."""
         number = self.here.processes
-        mine = [part[self.here.process :: number] for part in batch]
+        rows = [part[self.here.process :: number] for part in batch]
         # A process without a row takes the first, and counts it for nothing:
         # the engine waits until all of them have computed gradients.
-        weight = number if len(mine[0]) else 0
-        loss, _ = self.engine(*(mine if weight else [p[:1] for p in batch]))
+        weight = number if len(rows[0]) else 0
+        loss, _ = self.engine(*(rows if weight else [p[:1] for p in batch]))
         # The engine takes the mean over processes, where their sum is wanted.
         scaled = loss * weight
         total = scaled.detach() / number
@@ -105,10 +113,10 @@ class Shared(nn.Module):
         return scaled + (total - scaled).detach(), self.count(*batch)
 
     def count(self, *batch: Int[Tensor, "batch seq"]) -> Int[Tensor, ""]:
-        """The number of tokens to be said in the whole batch."""
+        """Count the tokens to be predicted in the whole batch."""
         return self.engine.module.count(*batch)
 
 
 def share_out(objective: Objective, here: Here) -> nn.Module:
-    """``objective``, shared out if there is anybody to share it with."""
+    """Share ``objective`` out, if there is another process."""
     return Shared(objective, here) if here.processes > 1 else objective

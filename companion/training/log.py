@@ -1,10 +1,12 @@
-"""A run's log: what each step told, one row a step."""
+"""A run's log: what was measured, one row a step."""
 
 import csv
 from pathlib import Path
 
-from companion.data.store import write_whole
+from companion.data.atomic import write_atomically
 from companion.training.steps import Step
+
+__all__ = ["LOG", "Log", "read_log"]
 
 LOG = "log.csv"
 COLUMNS = (*Step._fields, "speed", "validation")
@@ -12,13 +14,17 @@ HEAD = ",".join(COLUMNS)
 
 
 class Log:
-    """Appends rows to ``log.csv``, from the row after step ``done`` on.
+    """Append rows to ``log.csv``, from the row after step ``done`` on.
 
     A run that was killed has logged steps after its last checkpoint, and these
     it will take again: their rows go.
 
+    Args:
+        folder: That of the run.
+        done: The last step whose row stays.
+
     Raises:
-        ValueError: another file lies there, or a row is damaged; the file
+        ValueError: Another file lies there, or a row is damaged; the file
             stays as it is.
     """
 
@@ -26,17 +32,17 @@ class Log:
         path = folder / LOG
         old = _lines(path) if path.exists() else []
         rows = [row for row in old[1:] if _step(path, row) <= done]
-        kept = "".join(f"{row}\n" for row in (HEAD, *rows))
-        write_whole(path, kept.encode())
+        text = "".join(f"{row}\n" for row in (HEAD, *rows))
+        write_atomically(path, text.encode())
         # By lines, so that who looks on sees whole rows.
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def add(self, step: Step, speed: float, validation: float | None) -> None:
-        """One row. ``speed`` is in target tokens a second."""
-        said = "" if validation is None else f"{validation:.6g}"
+        """Append a row; ``speed`` is in target tokens a second."""
+        last = "" if validation is None else f"{validation:.6g}"
         self._file.write(
             f"{step.step},{step.loss:.6g},{step.rate:.6g},"
-            f"{step.gradient:.6g},{step.tokens},{speed:.0f},{said}\n"
+            f"{step.gradient:.6g},{step.tokens},{speed:.0f},{last}\n"
         )
 
     def __enter__(self) -> "Log":
@@ -47,11 +53,17 @@ class Log:
 
 
 def read_log(folder: Path | str) -> list[dict[str, float | None]]:
-    """The rows of a run's log, with None where nothing was measured.
+    """Read a run's log, with None where nothing was measured.
+
+    Args:
+        folder: That of the run.
+
+    Returns:
+        A row for each step, by the names in the first line.
 
     Raises:
-        FileNotFoundError: there is no log in ``folder``.
-        ValueError: the file is no log, or a row is damaged.
+        FileNotFoundError: There is no log in ``folder``.
+        ValueError: The file is no log, or a row is damaged.
     """
     path = Path(folder) / LOG
     return [
@@ -61,7 +73,7 @@ def read_log(folder: Path | str) -> list[dict[str, float | None]]:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a log; none if it is empty."""
+    """Read the lines of a log; none if it is empty."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
@@ -84,7 +96,7 @@ def _number(path: Path, text: str) -> float | None:
 
 
 def _step(path: Path, row: str) -> float:
-    """The step of a row; a row that was cut short counts as never."""
+    """Read the step of a row; one that was cut short counts as never."""
     fields = row.split(",")
     if len(fields) != len(COLUMNS):
         return float("inf")

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
+__all__ = ["adam"]
+
 
 def adam(
     parameters: Iterable[nn.Parameter],
@@ -13,13 +15,19 @@ def adam(
     betas: tuple[float, float] = (0.9, 0.98),
     eps: float = 1e-9,
 ) -> torch.optim.Adam:
-    """Adam (Kingma and Ba, 2015) as in section 5.3 of Vaswani et al. (2017).
+    """Make Adam (Kingma and Ba, 2015) as section 5.3 of the paper uses it.
 
     Its memory is shorter than PyTorch's default: β₂ is 0.98, not 0.999, which
     averages squared gradients over some 50 steps and not some 1000.
 
+    Args:
+        parameters: What it moves.
+        lr: Learning rate.
+        betas: How much of the two running means stays at each step.
+        eps: Keeps the step finite where the gradient is 0.
+
     Raises:
-        ValueError: a number is out of its range, or there is no parameter.
+        ValueError: A number is out of its range, or there is no parameter.
     """
     # Fused: one pass over each parameter where the plain loop makes about ten,
     # each of which reads and writes all of them. The numbers are the same.

@@ -15,18 +15,23 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from companion.masks import combine_masks
-from companion.training.loss import check_smoothing
+from companion.training.loss import check_smoothing, summed_loss
 from companion.training.optimizer import adam
-from companion.training.scoring import summed_loss
+
+__all__ = ["Batch", "Objective", "Step", "fit", "update"]
 
 Batch = tuple[Tensor, ...]
 
 
 class Step(NamedTuple):
-    """What one update tells: ``loss`` in nats a token, and its norm.
+    """What was measured in one update.
 
-    ``gradient`` is the norm of all gradients together before clipping, and
-    ``tokens`` counts what the loss was a mean over.
+    Attributes:
+        step: Its number, from 1 up.
+        loss: Nats a token.
+        rate: The learning rate.
+        gradient: The norm of all gradients together, before clipping.
+        tokens: What the loss was a mean over.
     """
 
     step: int
@@ -37,14 +42,19 @@ class Step(NamedTuple):
 
 
 class Objective(nn.Module):
-    """What training makes small: the summed loss of a batch's real tokens.
+    """Compute what training makes small: the summed loss of all real tokens.
 
     A module, so that it can be wrapped or compiled as a whole. Padding is left
     out before the generator, not after it: what nobody asks for is then not
     computed.
 
+    Args:
+        model: A ``Transformer``, or a language model.
+        smoothing: As in ``label_smoothing``.
+
     Raises:
-        TypeError, ValueError: ``smoothing`` is not from 0 to below 1.
+        TypeError: ``smoothing`` is no number.
+        ValueError: ``smoothing`` is not from 0 to below 1.
     """
 
     def __init__(self, model: nn.Module, *, smoothing: float = 0.0):
@@ -53,10 +63,11 @@ class Objective(nn.Module):
         self.model, self.smoothing = model, smoothing
 
     def forward(self, *batch: Tensor) -> tuple[Float[Tensor, ""], int]:
-        """The loss, summed, and the number of tokens that it is the sum of.
+        """Compute the loss of a batch, summed, and its number of real tokens.
 
         Raises:
-            TypeError, ValueError: the model refuses the batch.
+            TypeError: The model refuses the types of the batch.
+            ValueError: The model refuses its shapes or ids.
         """
         answer = batch[-1][:, 1:]
         real = self._real(answer)
@@ -66,7 +77,7 @@ class Objective(nn.Module):
         return total, len(logits)
 
     def count(self, *batch: Tensor) -> Int[Tensor, ""]:
-        """The number of tokens that the model must say in this batch."""
+        """Count the tokens that the model must predict in this batch."""
         return self._real(batch[-1][:, 1:]).sum()
 
     def _real(self, answer: Tensor) -> Tensor:
@@ -95,32 +106,46 @@ def update(
     scaler: torch.amp.GradScaler | None = None,
     autocast: torch.dtype | None = None,
 ) -> Step:
-    """One step of the optimizer, for several batches as if they were one.
+    """Take one step of the optimizer, for several batches as if they were one.
 
     Each loss is divided by the real tokens of *all* batches, which
-    ``objective.count`` tells before any gradient is made, so that gradients add
-    up to those of the one large batch. ``clip`` limits their norm, after
-    ``scaler`` has unscaled them. ``autocast`` is the number type that matrix
-    products may use.
+    ``objective.count`` counts before any gradient is made, so that gradients
+    add up to those of the one large batch.
+
+    Args:
+        objective: Gives the summed loss of a batch, and counts its tokens.
+        optimizer: Has the parameters.
+        batches: Whose gradients are added up.
+        step: The number of this step, for the result and for messages.
+        rate: The learning rate.
+        clip: The largest norm of the gradient, after it was unscaled; None
+            clips nothing.
+        scaler: Scales the loss, which float16 needs.
+        autocast: The number type that matrix products may use.
+
+    Returns:
+        What was measured.
 
     Raises:
-        FloatingPointError: the loss or its gradient is not finite; no weight
+        FloatingPointError: The loss or its gradient is not finite; no weight
             has changed. With a ``scaler`` an infinite gradient is skipped.
-        ValueError: no token of ``batches`` is real.
+        ValueError: No token of ``batches`` is real.
     """
     tokens = int(sum(objective.count(*batch) for batch in batches))
     if not tokens:
         raise ValueError("batches: expected a token that is no padding")
     optimizer.zero_grad()
-    how = tokens, scaler, autocast
-    parts = [_backward(objective, batch, *how) for batch in batches]
+    parts = [
+        _backward(objective, batch, tokens, scaler, autocast)
+        for batch in batches
+    ]
     gradient = _clip(optimizer, clip, scaler)
     # One look at the device, which may be a GPU that has to be waited for.
     loss, gradient = torch.stack([sum(parts), gradient]).tolist()
-    now = Step(step, loss, rate, gradient, tokens)
-    _require_finite(now, overflows=scaler is not None)
+    taken = Step(step, loss, rate, gradient, tokens)
+    _require_finite(taken, overflows=scaler is not None)
     _move(optimizer, rate, scaler)
-    return now
+    return taken
 
 
 def fit(
@@ -133,15 +158,26 @@ def fit(
     dtype: torch.dtype | None = None,
     objective: nn.Module | None = None,
 ) -> list[Step]:
-    """Trains ``model``, one step a batch, with the paper's Adam.
+    """Train ``model``, one step a batch, with the paper's Adam.
 
-    ``rate`` says how large step 1, 2, … is. With ``dtype`` torch.float16 the
-    loss is scaled, and with torch.bfloat16 it need not be. ``objective`` is
-    what to make small, if it is not what comes next: a module with the
-    ``forward`` and the ``count`` of an ``Objective``.
+    Args:
+        model: Is trained in place, on the device where it is.
+        batches: One for each step.
+        rate: The learning rate of step 1, 2, …
+        smoothing: As in ``label_smoothing``.
+        clip: The largest norm of the gradient; None clips nothing.
+        dtype: The number type of matrix products. With torch.float16 the loss
+            is scaled; with torch.bfloat16 it need not be.
+        objective: What to make small, if it is not what comes next: a module
+            with the ``forward`` and the ``count`` of an ``Objective``.
+
+    Returns:
+        What was measured at each step.
 
     Raises:
-        FloatingPointError, TypeError, ValueError: as ``update``.
+        FloatingPointError: The loss or its gradient is not finite.
+        TypeError: A batch is of a wrong type.
+        ValueError: A batch has no real token, or does not fit the model.
     """
     model.train()
     device = next(model.parameters()).device
@@ -150,13 +186,19 @@ def fit(
     optimizer = adam(model.parameters(), lr=rate(1))
     half = dtype == torch.float16
     scaler = torch.amp.GradScaler(device.type) if half else None
-    how = {"clip": clip, "scaler": scaler, "autocast": dtype}
-    history = []
-    for step, batch in enumerate(batches, 1):
-        one = [tuple(part.to(device) for part in batch)]
-        now = {"step": step, "rate": rate(step)}
-        history.append(update(objective, optimizer, one, **now, **how))
-    return history
+    return [
+        update(
+            objective,
+            optimizer,
+            [tuple(part.to(device) for part in batch)],
+            step=step,
+            rate=rate(step),
+            clip=clip,
+            scaler=scaler,
+            autocast=dtype,
+        )
+        for step, batch in enumerate(batches, 1)
+    ]
 
 
 def _backward(
@@ -166,7 +208,7 @@ def _backward(
     scaler: torch.amp.GradScaler | None,
     autocast: torch.dtype | None,
 ) -> Tensor:
-    """Adds the gradients of one batch, and returns its share of the loss."""
+    """Add the gradients of one batch, and return its share of the loss."""
     device = batch[0].device.type
     with torch.autocast(device, autocast, enabled=autocast is not None):
         total, _ = objective(*batch)
@@ -180,7 +222,7 @@ def _clip(
     clip: float | None,
     scaler: torch.amp.GradScaler | None,
 ) -> Tensor:
-    """Unscales, then clips, and returns the norm between the two."""
+    """Unscale, then clip, and return the norm between the two."""
     if scaler is not None:
         scaler.unscale_(optimizer)
     groups = optimizer.param_groups
@@ -191,7 +233,7 @@ def _clip(
 
 
 def _require_finite(step: Step, *, overflows: bool) -> None:
-    """Stops a run that is lost; fp16 may overflow, and skips that step."""
+    """Stop a run that is lost; fp16 may overflow, and skips that step."""
     fine = step.loss if overflows else step.loss + step.gradient
     if not math.isfinite(fine):
         raise FloatingPointError(

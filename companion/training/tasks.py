@@ -22,12 +22,21 @@ from companion.data.phrasebook import Pair, split
 from companion.training.config import TrainConfig
 from companion.training.steps import Batch
 
+__all__ = ["Codecs", "Task", "corpus", "make_task"]
+
 LETTERS = "abcdefghijklmnop"
 Codecs = tuple[Codec | None, Codec]
 
 
 class Task(NamedTuple):
-    """``src_codec`` is None for a language model, which has one side only."""
+    """What a run learns from.
+
+    Attributes:
+        src_codec: Of what is read; None for a language model.
+        tgt_codec: Of what is written.
+        batches: To train on, by number.
+        validation: To check with.
+    """
 
     src_codec: Codec | None
     tgt_codec: Codec
@@ -36,14 +45,24 @@ class Task(NamedTuple):
 
 
 def make_task(config: TrainConfig, stored: Codecs | None = None) -> Task:
-    """The task of a configuration, with ``stored`` codecs or new ones.
+    """Make the task of a configuration.
 
-    New ones are made of the training part alone. The validation part of the
-    phrasebook is its test part: nothing is chosen by it.
+    The validation part of the phrasebook is its test part: nothing is chosen by
+    it.
+
+    Args:
+        config: Names the data, and the sizes of batches.
+        stored: The codecs of a run that has begun. New ones are made of the
+            training part alone.
 
     Raises:
-        ConnectionError, OSError, ValueError: as the loaders of
-            ``companion.data.corpora``; or no sentence is short enough.
+        OSError: The data cannot be had; ConnectionError, if no network is.
+        ValueError: The data are damaged, or no sentence is short enough.
+
+    Example:
+        >>> task = make_task(TrainConfig(data="reverse"))
+        >>> len(task.tgt_codec)
+        19
     """
     if config.data == "shakespeare":
         return _windows(config, stored)
@@ -56,20 +75,24 @@ def make_task(config: TrainConfig, stored: Codecs | None = None) -> Task:
     size = config.batch_tokens
     batches = PairBatches(train, max_tokens=size, seed=config.seed)
     validation = []
-    for places in cut([max(map(len, pair)) for pair in valid], size):
-        sides = zip(*(valid[i] for i in places), strict=True)
+    for indices in cut([max(map(len, pair)) for pair in valid], size):
+        sides = zip(*(valid[i] for i in indices), strict=True)
         validation.append(tuple(collate(side) for side in sides))
     return Task(src, tgt, batches, validation)
 
 
 def corpus(config: TrainConfig) -> Splits:
-    """The pairs of texts to train on, to validate with and to test on.
+    """Load the pairs of texts to train on, to validate with and to test on.
 
     Multi30k comes tokenised and in lower case, as its published scores do.
 
     Raises:
-        ConnectionError, OSError, ValueError: as the loaders of
-            ``companion.data.corpora``; or the data are no pairs.
+        OSError: The data cannot be had; ConnectionError, if no network is.
+        ValueError: The data are damaged, or no pairs.
+
+    Example:
+        >>> corpus(TrainConfig(data="reverse")).train[0]
+        ('mgeigmehj', 'jhemgiegm')
     """
     match config.data:
         case "tatoeba":
@@ -90,9 +113,10 @@ def _texts(part: Sequence[Pair], sides: tuple[str, str]) -> list:
 
 
 def _letters(backwards: bool) -> Splits:
-    """5000 strings of 3 to 10 letters, each in one part only; always the same.
+    """Draw 5000 strings of 3 to 10 letters, the same ones each time.
 
-    A checksum says in which, so that no part depends on another's size.
+    A checksum decides in which part each is, so that no part depends on
+    another's size.
     """
     rng = Random(0)
     drawn = dict.fromkeys(
@@ -111,8 +135,8 @@ def _codecs(config: TrainConfig, train: Sequence[tuple[str, str]]) -> Codecs:
     src, tgt = ([pair[side] for pair in train] for side in (0, 1))
     if config.data == "phrasebook":
         kinds = {"zh": Characters, "en": Words}
-        said, meant = (kinds[side] for side in config.sides())
-        return said.train(src), meant.train(tgt)
+        src_kind, tgt_kind = (kinds[side] for side in config.sides())
+        return src_kind.train(src), tgt_kind.train(tgt)
     if config.data in ("copy", "reverse"):
         return Characters(LETTERS), Characters(LETTERS)
     if config.shared_vocab:
@@ -132,10 +156,10 @@ def _windows(config: TrainConfig, stored: Codecs | None) -> Task:
     )
     # A model reads all but the last id of a window.
     length = max(config.max_len - 1, 1)
-    sizes = {"length": length, "size": max(config.batch_tokens // length, 1)}
+    size = max(config.batch_tokens // length, 1)
     return Task(
         None,
         codec,
-        WindowBatches(train, **sizes, seed=config.seed),
-        every_window(valid, **sizes),
+        WindowBatches(train, length=length, size=size, seed=config.seed),
+        every_window(valid, length=length, size=size),
     )

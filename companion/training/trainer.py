@@ -9,7 +9,7 @@ kernels there give the same sum twice.)
 import dataclasses
 import errno
 import time
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
@@ -17,32 +17,28 @@ from torch import nn
 
 from companion.extras import lazy
 from companion.training import checkpoint
+from companion.training.checkpoint import random_state, seed_all, seeded
 from companion.training.config import TrainConfig
-from companion.training.disk import alone_in
 from companion.training.distributed import Here, processes, share_out
 from companion.training.log import Log
 from companion.training.optimizer import adam
-from companion.training.randomness import (
-    own_random_numbers,
-    random_state,
-    start_at,
-)
-from companion.training.state import read_state
-from companion.training.steps import Batch, Objective, Step, update
-from companion.training.tasks import Task, make_task
-from companion.training.trained import (
+from companion.training.run_folder import (
     CHECKPOINTS,
     CONFIG,
     Builder,
     Trained,
     build,
+    lock,
     read_codecs,
     read_config,
-    remove_rests,
-    require_facts,
+    remove_leftovers,
     require_same,
     write_run,
 )
+from companion.training.steps import Batch, Objective, Step, update
+from companion.training.tasks import Task, make_task
+
+__all__ = ["train"]
 
 tqdm = lazy("tqdm", "train")
 
@@ -55,62 +51,70 @@ def train(
     progress: bool = True,
     build: Builder = build,
 ) -> Trained:
-    """Trains a model in ``folder``, from its newest checkpoint if it has one.
+    """Train a model in ``folder``, from its newest checkpoint if it has one.
 
-    The caller's random numbers stay where they are. With ``progress`` a bar
-    shows loss, learning rate and tokens a second, if there is a terminal.
-    ``build`` makes the model of the configuration and the two codecs.
+    The caller's random numbers stay where they are.
+
+    Args:
+        config: What to learn, with which model, in how many steps.
+        folder: Where the run lies, or shall lie.
+        resume: Whether to go on with a run that is there.
+        progress: Whether a bar shows loss, learning rate and tokens a second,
+            if there is a terminal.
+        build: Makes the model, from the configuration and the two codecs.
+
+    Returns:
+        The trained model in evaluation mode, its codecs, its configuration.
 
     Raises:
-        FileExistsError: there is a run in ``folder``, and ``resume`` is False.
-        BlockingIOError: another process is training in ``folder``.
-        ValueError: that run is of another configuration or number of processes,
-            or its newest checkpoint is cut short.
-        FloatingPointError: the loss became NaN; the message has the step, the
+        FileExistsError: There is a run in ``folder``, and ``resume`` is False.
+        BlockingIOError: Another process is training in ``folder``.
+        ValueError: That run is of another configuration or number of processes,
+            or its newest checkpoint is damaged.
+        FloatingPointError: The loss became NaN; the message has the step, the
             learning rate and the last good checkpoint.
-        OSError: the disk is full, or the data are not to be had.
+        OSError: The disk is full, or the data cannot be had.
     """
     folder = Path(folder)
     with ExitStack() as stack:
         here = stack.enter_context(processes())
-        stack.enter_context(own_random_numbers(config.seed))
-        task = _task(config, folder, here, resume, stack)
-        run = _Run(build(config, *task[:2]), config, folder, here, task)
+        stack.enter_context(seeded(config.seed))
+        if here.is_first:
+            # Before the folder: data that cannot be had leave none behind.
+            task = None if (folder / CONFIG).exists() else make_task(config)
+            stack.enter_context(lock(folder))
+            _prepare(config, folder, task, resume=resume)
+        here.wait()
+        task = make_task(config, read_codecs(folder, config))
+        model = build(config, task.src_codec, task.tgt_codec)
+        run = _Run(model, config, folder, here, task)
         try:
-            run.go_on(progress)
-        except FloatingPointError as error:
-            raise FloatingPointError(f"{error}; {run.last_good()}") from None
-        except OSError as error:
-            said = f"{error.strerror}; {run.last_good()}"
-            raise OSError(error.errno, said, error.filename) from error
-    return Trained(run.model.eval(), task.src_codec, task.tgt_codec, config)
+            run.go_on(progress=progress)
+        except (FloatingPointError, OSError) as error:
+            found = checkpoint.every(folder / CHECKPOINTS)
+            newest = found[-1] if found else "none"
+            good = f"the last good checkpoint is {newest}"
+            if isinstance(error, FloatingPointError):
+                raise FloatingPointError(f"{error}; {good}") from None
+            message = f"{error.strerror}; {good}"
+            raise OSError(error.errno, message, error.filename) from error
+    return Trained(model.eval(), task.src_codec, task.tgt_codec, config)
 
 
-def _task(
-    config: TrainConfig,
-    folder: Path,
-    here: Here,
-    resume: bool,
-    stack: ExitStack,
-) -> Task:
-    """What there is to learn, with the codecs that lie in ``folder``."""
-    if here.is_first:
-        # Before the folder: data that are not to be had leave none behind.
-        new = None if (folder / CONFIG).exists() else make_task(config)
-        stack.enter_context(alone_in(folder))
-        found = read_config(folder)
-        if found is None:
-            write_run(folder, config, new.src_codec, new.tgt_codec)
-        elif resume:
-            require_same(config, found, str(folder))
-        else:
-            raise FileExistsError(
-                errno.EEXIST, "there is a run already; resume it", str(folder)
-            )
-        checkpoint.tidy(folder / CHECKPOINTS)
-        remove_rests(folder)
-    here.wait()
-    return make_task(config, read_codecs(folder, config))
+def _prepare(
+    config: TrainConfig, folder: Path, task: Task | None, *, resume: bool
+) -> None:
+    """Begin a run in ``folder``, or make sure that the one there is this."""
+    found = read_config(folder)
+    if found is None:
+        write_run(folder, config, task.src_codec, task.tgt_codec)
+    elif resume:
+        require_same(config, found, str(folder))
+    else:
+        raise FileExistsError(
+            errno.EEXIST, "there is a run already; resume it", str(folder)
+        )
+    remove_leftovers(folder)
 
 
 class _Run:
@@ -129,7 +133,7 @@ class _Run:
         self.model = model.to(here.device).train()
         self.optimizer = adam(self.model.parameters(), lr=config.rate()(1))
         # All processes begin with the same model, and drop other parts of it.
-        start_at(config.seed + 1 + here.process)
+        seed_all(config.seed + 1 + here.process)
         self.facts = {
             "config": dataclasses.asdict(config),
             "processes": here.processes,
@@ -146,84 +150,90 @@ class _Run:
         newest = checkpoint.latest(self.folder / CHECKPOINTS)
         if newest is None:
             return
-        state = read_state(newest)
-        facts = state["facts"]
-        require_facts((*self.facts, "position"), facts, str(newest))
-        found = TrainConfig.of(facts["config"])
+        saved = checkpoint.read(newest)
+        for name in (*self.facts, "position"):
+            if name not in saved.facts:
+                raise ValueError(
+                    f"{newest}: expected the fact {name!r}, got none"
+                )
+        found = TrainConfig.of(saved.facts["config"])
         require_same(self.config, found, str(newest))
         for name in ("processes", "batches_an_epoch"):
-            if facts[name] != self.facts[name]:
+            if saved.facts[name] != self.facts[name]:
                 raise ValueError(
                     f"{newest}: expected {name} = {self.facts[name]}, as this "
-                    f"run has, got {facts[name]}"
+                    f"run has, got {saved.facts[name]}"
                 )
-        process = self.here.process
-        checkpoint.load(newest, self.model, self.optimizer, process=process)
-        epoch, place = facts["position"]
-        self.position = epoch * len(self.task.batches) + place
-        self.done = state["step"]
+        checkpoint.restore(
+            saved,
+            self.model,
+            self.optimizer,
+            process=self.here.process,
+            where=str(newest),
+        )
+        epoch, index = saved.facts["position"]
+        self.position = epoch * len(self.task.batches) + index
+        self.done = saved.step
 
-    def go_on(self, progress: bool) -> None:
-        """Takes all steps that are left."""
-        config, here, rate = self.config, self.here, self.config.rate()
-        steps = range(self.done + 1, config.steps + 1)
+    def go_on(self, *, progress: bool) -> None:
+        """Take all steps that are left."""
+        config, first = self.config, self.here.is_first
+        rate = config.rate()
         with ExitStack() as stack:
             log = None
-            if here.is_first:
+            if first:
                 log = stack.enter_context(Log(self.folder, self.done))
-            bar = stack.enter_context(self._bar(progress and here.is_first))
-            for step in steps:
-                told, speed = self._step(step, rate(step))
-                due = _due(step, config.validate_every, config.steps)
+            bar = tqdm.tqdm(
+                total=config.steps,
+                initial=self.done,
+                unit="step",
+                # None: shown in a terminal, and not in a file.
+                disable=None if progress and first else True,
+            )
+            stack.enter_context(bar)
+            for number in range(self.done + 1, config.steps + 1):
+                step, speed = self._step(number, rate(number))
+                due = _due(number, config.validate_every, config.steps)
                 validation = self._validation() if due else None
                 if log is not None:
-                    log.add(told, speed, validation)
+                    log.add(step, speed, validation)
                 bar.set_postfix_str(
-                    f"loss {told.loss:.3f}, rate {told.rate:.2g}, "
+                    f"loss {step.loss:.3f}, rate {step.rate:.2g}, "
                     f"{speed:.0f} tokens/s",
                     refresh=False,
                 )
                 bar.update()
-                if _due(step, config.save_every, config.steps):
-                    self._save(step)
-
-    def _bar(self, shown: bool) -> AbstractContextManager:
-        return tqdm.tqdm(
-            total=self.config.steps,
-            initial=self.done,
-            unit="step",
-            # None: shown in a terminal, and not in a file.
-            disable=None if shown else True,
-        )
+                if _due(number, config.save_every, config.steps):
+                    self._save(number)
 
     def _step(self, step: int, rate: float) -> tuple[Step, float]:
-        """One update, and how many target tokens it took a second."""
+        """Take one step; return it, and the target tokens a second."""
         began = time.perf_counter()
         numbers = range(self.position, self.position + self.config.accumulate)
-        told = update(
+        taken = update(
             self.objective,
             self.optimizer,
-            [self._there(self.task.batches.at(n)) for n in numbers],
+            [self._to_device(self.task.batches.at(n)) for n in numbers],
             step=step,
             rate=rate,
             clip=self.config.clip,
             autocast=torch.bfloat16 if self.config.bf16 else None,
         )
         self.position = numbers.stop
-        return told, told.tokens / (time.perf_counter() - began)
+        return taken, taken.tokens / (time.perf_counter() - began)
 
-    def _there(self, batch: Batch) -> Batch:
+    def _to_device(self, batch: Batch) -> Batch:
         return tuple(part.to(self.here.device) for part in batch)
 
     @torch.no_grad()
     def _validation(self) -> float:
-        """The loss on the validation part, without smoothing and dropout."""
+        """Compute the validation loss, without smoothing and dropout."""
         here, objective = self.here, Objective(self.model).eval()
         device, bf16 = here.device.type, self.config.bf16
         total = tokens = 0
         with torch.autocast(device, torch.bfloat16, enabled=bf16):
             for batch in self.task.validation[here.process :: here.processes]:
-                loss, count = objective(*self._there(batch))
+                loss, count = objective(*self._to_device(batch))
                 total, tokens = total + float(loss), tokens + count
         self.model.train()
         shares = here.gather((total, tokens))
@@ -234,17 +244,15 @@ class _Run:
         if not self.here.is_first:
             return
         position = divmod(self.position, len(self.task.batches))
-        where = self.folder / CHECKPOINTS
-        facts = {**self.facts, "position": position}
         checkpoint.save(
-            where, step, self.model, self.optimizer, facts=facts, rng=states
+            self.folder / CHECKPOINTS,
+            step,
+            self.model,
+            self.optimizer,
+            facts={**self.facts, "position": position},
+            rng=states,
         )
-        checkpoint.tidy(where, keep=self.config.keep)
-
-    def last_good(self) -> str:
-        """Which checkpoint there is to go on from."""
-        found = checkpoint.every(self.folder / CHECKPOINTS)
-        return f"the last good checkpoint is {found[-1] if found else 'none'}"
+        checkpoint.tidy(self.folder / CHECKPOINTS, keep=self.config.keep)
 
 
 def _due(step: int, every: int, last: int) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from companion.data.checks import check_ids
 from companion.decoding.checks import require_model
-from companion.training.scoring import summed_loss
+from companion.training.loss import summed_loss
 from companion.variants.bert import BERT, Classifier
 from companion.variants.specials import PAD
 

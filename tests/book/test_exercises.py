@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import nbformat
 import pytest
+from companion.commands.check_parts import Part
 from wrong_tests import WRONG as WRONG_TESTS
 
 from companion.commands.check_file import File
-from companion.commands.check_parts import Part
 from companion.commands.check_process import built
 from companion.contracts import COMPONENTS, check
 from companion.zoo import ANIMALS, check_test

@@ -30,7 +30,7 @@ def test_every_part_has_modules_and_tests():
         module = ROOT / "companion" / part
         assert module.is_dir() or module.with_suffix(".py").exists()
         for name in tests:
-            assert (ROOT / "tests" / f"test_{name}.py").exists()
+            assert (ROOT / "tests" / name).exists()
 
 
 def test_one_part_is_changed_and_its_own_tests_are_run(tmp_path):

@@ -1,6 +1,7 @@
 """A run that is killed, again and again, ends as one that never was."""
 
 import multiprocessing
+import os
 import random
 import signal
 import time
@@ -8,7 +9,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
-from killed_run import STEPS, run
+from training.killed_run import STEPS, run
 
 from companion.training import read_log
 from companion.training.checkpoint import every
@@ -22,10 +23,11 @@ KILLS = 12  # Of each of two kinds.
 def start():
     """Starts ``run`` in a process of its own."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["killed_run"])
+    context.set_forkserver_preload(["training.killed_run"])
     with pytest.MonkeyPatch.context() as patch:
         # Without a path to it the server preloads nothing, in silence.
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        tests = str(Path(__file__).parents[1])
+        patch.setenv("PYTHONPATH", tests, prepend=os.pathsep)
         forkserver.ensure_running()
 
     def begin(*args):
@@ -38,7 +40,7 @@ def start():
 
 def newest(folder):
     found = every(folder / "checkpoints")
-    return int(found[-1].name.split("-")[1]) if found else 0
+    return int(found[-1].stem.split("-")[1]) if found else 0
 
 
 def kill_at_some_time(start, folder, rng):

@@ -5,7 +5,6 @@ are forked from: the optimizer alone would import for a second.
 """
 
 import os
-import shutil
 import signal
 from pathlib import Path
 
@@ -58,9 +57,8 @@ def _arm(fatal: int) -> None:
 
     # Between two of these lies each state that a save can be in.
     for place, names in (
-        (os, ("fsync", "unlink", "rmdir", "replace")),
-        (Path, ("mkdir", "rename", "open")),
-        (shutil, ("rmtree",)),
+        (os, ("fsync", "unlink", "replace")),
+        (Path, ("mkdir", "open")),
     ):
         for name in names:
             setattr(place, name, deadly(getattr(place, name)))

@@ -1,4 +1,4 @@
-"""What each of two processes does in ``test_training_distributed``."""
+"""What each of two processes does in ``test_distributed``."""
 
 import dataclasses
 import shutil
@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 from companion.training import Objective, TrainConfig, make_task, train
 from companion.training.distributed import Shared, processes
 from companion.training.optimizer import adam
+from companion.training.run_folder import build
 from companion.training.steps import update
-from companion.training.trained import build
 
 CONFIG = TrainConfig(
     data="copy",
@@ -57,7 +57,8 @@ def main(folder: Path) -> None:
         train(DROPPED, folder / "whole")
         if here.is_first:
             shutil.copytree(folder / "whole", folder / "cut")
-            shutil.rmtree(folder / "cut" / "checkpoints" / "step-00000006")
+            saved = folder / "cut" / "checkpoints"
+            (saved / "step-00000006.safetensors").unlink()
         train(DROPPED, folder / "cut")
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from companion.training import read_log
-from companion.training.disk import alone_in
+from companion.training.run_folder import lock
 
 pytestmark = pytest.mark.once
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SMALL = "--d-model 8 --d-ff 11 --num-heads 2 --warmup 3 --batch-tokens 256"
 PATIENCE = 120
 RUNNING = []
@@ -90,7 +90,7 @@ def test_a_second_run_is_refused_until_the_first_is_killed(
     first.kill()
     first.communicate(timeout=PATIENCE)
     # Killed, it stands in nobody's way.
-    with alone_in(tmp_path):
+    with lock(tmp_path):
         pass
     steps = [row["step"] for row in read_log(tmp_path)]
     assert steps == [*range(1, len(steps) + 1)]

@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from companion.training import scoring
-from companion.training.scoring import summed_loss
+from companion.training import loss as losses
+from companion.training.loss import summed_loss
 
 # Sizes are prime and all differ, so no axis can stand in for another.
 TOKENS, VOCAB, WIDTH = 13, 17, 11
@@ -18,7 +18,7 @@ TOKENS, VOCAB, WIDTH = 13, 17, 11
 def test_the_loss_in_place_is_pytorchs_and_so_are_its_gradients(
     monkeypatch, smoothing, at_a_time
 ):
-    monkeypatch.setattr(scoring, "AT_A_TIME", at_a_time)
+    monkeypatch.setattr(losses, "AT_A_TIME", at_a_time)
     states = torch.randn(TOKENS, WIDTH, dtype=torch.double, requires_grad=True)
     table = torch.randn(VOCAB, WIDTH, dtype=torch.double, requires_grad=True)
     target = torch.randint(VOCAB, (TOKENS,))
