@@ -1,21 +1,21 @@
 """Every exercise of the book: the stub, the solution and three wrong answers.
 
-What a stub and a solution need is taken from the cells before them, as ``python
--m companion check`` takes it from a file.
+Of the cells before a stub and a solution, only what they need is run: the other
+cells train.
 """
 
 import ast
+import dis
 import re
+from collections import defaultdict
 from pathlib import Path
+from types import CodeType
 from typing import NamedTuple
 
 import nbformat
 import pytest
-from companion.commands.check_parts import Part
 from wrong_tests import WRONG as WRONG_TESTS
 
-from companion.commands.check_file import File
-from companion.commands.check_process import built
 from companion.contracts import COMPONENTS, check
 from companion.zoo import ANIMALS, check_test
 
@@ -256,13 +256,37 @@ def written(exercise, code, everything):
 
     Loops are left out: their variables have names that later cells take.
     """
-    body = ast.parse(everything).body
-    body = [s for s in body if not isinstance(s, ast.For)]
-    lines = everything.splitlines()
-    name = ast.parse(code).body[0].name
-    made = ast.parse(name, mode="eval").body
-    part = Part(exercise.component, name, 1, made)
-    return built(File(Path(f"{exercise.cell}.py"), lines, body), part)
+    body = [s for s in ast.parse(everything).body if not isinstance(s, ast.For)]
+    makers = defaultdict(list)
+    for statement in body:
+        for name in names(statement, "STORE_NAME"):
+            makers[name].append(statement)
+    function = ast.parse(code).body[0].name
+    needed, asking = [], [function]
+    while asking:
+        for statement in makers.get(asking.pop(), ()):
+            if statement not in needed:
+                needed.append(statement)
+                asking += names(statement, "LOAD_NAME", "LOAD_GLOBAL")
+    module = {"__name__": exercise.cell}
+    exec(compiled(*sorted(needed, key=body.index)), module)
+    return module[function]
+
+
+def compiled(*statements):
+    module = ast.fix_missing_locations(ast.Module([*statements], []))
+    return compile(module, "<cells>", "exec", dont_inherit=True)
+
+
+def names(statement, *operations):
+    """The names of its module that a statement reads, or that it makes."""
+    found, codes = set(), [compiled(statement)]
+    while codes:
+        code = codes.pop()
+        codes += [c for c in code.co_consts if isinstance(c, CodeType)]
+        steps = dis.get_instructions(code)
+        found |= {step.argval for step in steps if step.opname in operations}
+    return found
 
 
 def judged(exercise, fn):

@@ -6,7 +6,7 @@ import pytest
 import sentencepiece
 import torch
 
-from companion.data import phrasebook, store
+from companion.data import atomic, phrasebook
 from companion.data.codecs import Characters, Subwords, Words, load
 from companion.data.corpora import tatoeba
 
@@ -259,7 +259,7 @@ def test_a_full_disk_leaves_the_old_codec_and_nothing_else(
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.os, "fsync", full)
+    monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left .*/codec'"):
         Words.train(["three"]).save(path)
     assert load(path).decode([3, 4]) == "one two"
