@@ -425,6 +425,17 @@ def data_of(figure):
     )
 
 
+def parts_at(figure, *state):
+    """What the parts of a played figure hold in a state of its controls."""
+    found = {}
+    for name, part in data_of(figure)["parts"].items():
+        number = part["at"]
+        for at in state:
+            number = number[at] if isinstance(number, list) else number
+        found[name] = part["of"][number]
+    return found
+
+
 def read_aloud(live_figure):
     """What a live figure's answer says, without its style and tags."""
     page = live_figure.page.value

@@ -12,6 +12,7 @@ import torch
 from figures.registry import MOVING, STILL, Tags, figure_of
 
 from companion import figures
+from companion.figures.kit.inline import HERE, read_style
 
 BOOK = Path(__file__).parents[2] / "book"
 MAKERS = {name: example.make for name, example in MOVING.items()} | STILL
@@ -64,8 +65,10 @@ def test_a_terminal_shows_the_sentence_that_the_page_shows(name):
 def test_every_rule_of_the_style_stays_within_its_figure(name):
     html = figure_of(name).html
     kind = re.search(r'class="companion (companion-\w+)"', html)[1]
-    own = html.split("</style>")[0].split("animation: none !important; } }")[1]
-    rules = re.findall(r"([^{}]+)\{", own.replace("{ }", ""))
+    own = html.split("</style>")[0]
+    for sheet in HERE.glob("*.css"):
+        own = own.replace(read_style(sheet), "")
+    rules = re.findall(r"([^{}]+)\{", own.split(">", 1)[1].replace("{ }", ""))
     selectors = [rule for rule in rules if not rule.strip().startswith("@")]
     assert selectors
     for selector in selectors:

@@ -8,6 +8,7 @@ stands in ``body`` is shown where scripts do not run.
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
@@ -69,20 +70,23 @@ def inline(
     )
 
 
-def figure_parts(module: str, *shared: str) -> dict[str, str]:
+def figure_parts(
+    module: str, *shared: str, sheets: Iterable[str] = ()
+) -> dict[str, str]:
     """Read the style and the script of a figure, as ``inline`` wants them.
 
     Args:
-        module: ``__file__`` of the figure, which stands beside ``view.js`` and
-            ``view.css``.
-        shared: Scripts of the kit that its own builds on.
+        module: ``__file__`` of the figure, which stands beside ``view.css``
+            and, if it has a script of its own, ``view.js``.
+        shared: Scripts of the kit that it builds on.
+        sheets: Style sheets of the kit.
     """
     room = Path(module).parent
     scripts = [HERE / f"{file}.js" for file in ("parts", *shared)]
+    styles = [HERE / f"{file}.css" for file in sheets]
+    if (room / "view.js").exists():
+        scripts.append(room / "view.js")
     return {
-        "style": read_style(room / "view.css"),
-        "script": "".join(
-            file.read_text(encoding="utf-8")
-            for file in (*scripts, room / "view.js")
-        ),
+        "style": "".join(map(read_style, [*styles, room / "view.css"])),
+        "script": "".join(file.read_text(encoding="utf-8") for file in scripts),
     }

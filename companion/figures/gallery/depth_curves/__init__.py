@@ -8,6 +8,7 @@ from companion.figures.gallery.depth_curves.view import (
     LINES,
     VIEW,
     Axis,
+    Plot,
     assembled,
     panel,
     sample,
@@ -15,7 +16,7 @@ from companion.figures.gallery.depth_curves.view import (
 from companion.figures.kit.digits import fixed, short
 from companion.figures.kit.figure import Figure
 from companion.figures.kit.grids import rows_of
-from companion.figures.kit.inline import figure_parts, inline
+from companion.figures.kit.play import Parts, played, rows, slider
 
 LOWEST = -0.05  # A mean cosine a little below 0 needs no axis down to -1.
 DECADES = 8
@@ -44,17 +45,43 @@ def depth_curves(curves: Mapping) -> Figure:
     checked = _checked(curves)
     names, depths = list(checked), list(next(iter(checked.values())))
     axes = _alike_axis(checked), _gradient_axis(checked)
-    pages = [_page(checked, depth, axes) for depth in depths]
-    start = len(depths) - 1, 0
-    html = inline(
+    depth, chosen = len(depths) - 1, 0
+    runs = [
+        {name: curves[at] for name, curves in checked.items()} for at in depths
+    ]
+
+    def frame(i: int, line: int) -> Parts:
+        plots = _plots(runs[i], depths[i], axes)
+        cells = [cell for run in runs[i].values() for cell in _cells(run)]
+        says = escape(_sentence(names[line], depths[i], runs[i][names[line]]))
+        return {
+            "plot": [assembled(plot) for plot in plots],
+            "head": _heads(depths[i]),
+            "cell": cells,
+            "says": says,
+        }
+
+    def body(parts: Parts) -> str:
+        plots = _plots(runs[depth], depths[depth], axes)
+        drawn = [assembled(plot, chosen) for plot in plots]
+        return _body(names, parts | {"plot": drawn}, chosen)
+
+    controls = [
+        slider("Layers", [str(at) for at in depths], depth),
+        rows(".legend tbody th", len(names), chosen, front=".plot svg"),
+    ]
+    html = played(
         "depth",
-        body=_body(names, pages[start[0]], start[1]),
+        frame,
+        controls,
+        body,
+        module=__file__,
         label="Token similarity and gradient by layer",
         caption=_caption(axes[1]),
-        data={"names": names, "start": start, "pages": pages},
-        **figure_parts(__file__),
+        sheets=["plot"],
     )
-    return Figure(html, f"Depth curves. {pages[start[0]]['says'][start[1]]}")
+    said = _sentence(names[chosen], depths[-1], runs[-1][names[chosen]])
+    return Figure(html, f"Depth curves. {said}")
 
 
 def _checked(curves: Mapping) -> Curves:
@@ -132,31 +159,18 @@ def power(exponent: int) -> str:
     return f'10<tspan class="power" dy="-5">{fixed(exponent, 0)}</tspan>'
 
 
-def _page(curves: Curves, depth: int, axes: tuple[Axis, Axis]) -> dict:
-    """All that the page shows of one depth."""
-    runs = [runs[depth] for runs in curves.values()]
+def _plots(runs: dict, depth: int, axes: tuple[Axis, Axis]) -> list[Plot]:
+    """The two plots of one depth."""
     low = axes[0].low  # Random tokens may stand a hair below 0.
     alike = [
         [(i, max(value, low)) for i, value in enumerate(run["similarity"])]
-        for run in runs
+        for run in runs.values()
     ]
     logs = [
         [(i, log10(size) if size else -400) for i, size in enumerate(sizes, 1)]
-        for sizes in (run["gradient"] for run in runs)
+        for sizes in (run["gradient"] for run in runs.values())
     ]
-    return {
-        "depth": depth,
-        "plots": [
-            panel(lines, depth, axis)
-            for lines, axis in zip((alike, logs), axes, strict=True)
-        ],
-        "heads": _heads(depth),
-        "cells": [_cells(run) for run in runs],
-        "says": [
-            _sentence(name, depth, run)
-            for name, run in zip(curves, runs, strict=True)
-        ],
-    }
+    return [panel(alike, depth, axes[0]), panel(logs, depth, axes[1])]
 
 
 def _heads(depth: int) -> list[str]:
@@ -185,28 +199,33 @@ def _sentence(name: str, depth: int, run: dict[str, list[float]]) -> str:
     )
 
 
-def _body(names: list[str], page: dict, chosen: int) -> str:
+def _body(names: list[str], parts: Parts, chosen: int) -> str:
     """Everything the figure shows without scripts."""
     plots = "".join(
         f'<div class="plot"><p class="title">{title}</p>'
         f'<svg viewBox="{VIEW}" role="img" aria-label="{title}; the numbers '
-        f'stand in the table below.">{assembled(plot, chosen)}</svg></div>'
-        for title, plot in zip((ALIKE, GRADIENT), page["plots"], strict=True)
+        f'stand in the table below." data-part="plot">{plot}</svg></div>'
+        for title, plot in zip((ALIKE, GRADIENT), parts["plot"], strict=True)
     )
     return (
         f'<div class="controls"></div><div class="plots">{plots}</div>'
-        f"{_table(names, page, chosen)}"
-        f'<p class="says" aria-live="polite">{escape(page["says"][chosen])}</p>'
+        f"{_table(names, parts, chosen)}"
+        f'<p class="says" aria-live="polite" data-part="says">{parts["says"]}'
+        "</p>"
     )
 
 
-def _table(names: list[str], page: dict, chosen: int) -> str:
+def _table(names: list[str], parts: Parts, chosen: int) -> str:
     """The legend and the numbers in one; the script makes names buttons."""
-    heads = "".join(f"<th scope=col>{head}</th>" for head in page["heads"])
+    heads = "".join(
+        f'<th scope=col data-part="head">{head}</th>' for head in parts["head"]
+    )
+    cells = iter(parts["cell"])
     rows = "".join(
-        f"<tr{' data-chosen' if i == chosen else ''}><th scope=row>{sample(i)}"
+        f"<tr{' data-chosen' if i == chosen else ''}>"
+        f'<th scope=row class="line{i}">{sample(i)}'
         f"<span>{escape(name)}</span></th>"
-        + "".join(f"<td>{cell}</td>" for cell in page["cells"][i])
+        + "".join(f'<td data-part="cell">{next(cells)}</td>' for _ in range(3))
         + "</tr>"
         for i, name in enumerate(names)
     )

@@ -43,27 +43,31 @@ def sample(number: int) -> str:
     )
 
 
-def panel(lines: list[list[Point]], depth: int, axis: Axis) -> dict:
-    """A plot over the layers 0 … depth: its frame, and a text a line."""
-    return {
-        "frame": _frame(depth, axis),
-        "lines": [
-            _line(number, points, depth, axis)
-            for number, points in enumerate(lines)
-        ],
-    }
+class Plot(NamedTuple):
+    """A frame and the lines in it, as SVG."""
+
+    frame: str
+    lines: list[str]
 
 
-def assembled(plot: dict, chosen: int) -> str:
-    """All of a plot, the chosen line last, so that it lies above the others.
+def panel(lines: list[list[Point]], depth: int, axis: Axis) -> Plot:
+    """Draw a plot over the layers 0 … depth."""
+    drawn = [
+        _line(number, points, depth, axis)
+        for number, points in enumerate(lines)
+    ]
+    return Plot(_frame(depth, axis), drawn)
 
-    ``depth.js`` puts it together in the same way.
-    """
-    others = (line for i, line in enumerate(plot["lines"]) if i != chosen)
-    return (
-        f"{plot['frame']}{''.join(others)}"
-        f'<g class="chosen">{plot["lines"][chosen]}</g>'
-    )
+
+def assembled(plot: Plot, chosen: int | None = None) -> str:
+    """Put a plot together, the chosen line last, above the others."""
+    lines = dict(enumerate(plot.lines))
+    if chosen is not None:
+        front = lines.pop(chosen)
+        lines[chosen] = front.replace(
+            f'class="line{chosen}"', f'class="line{chosen} chosen"', 1
+        )
+    return plot.frame + "".join(lines.values())
 
 
 def _frame(depth: int, axis: Axis) -> str:

@@ -1,0 +1,98 @@
+// Controls that several figures have, beside the slider of parts.js. Each
+// returns a function that tells, and with an argument sets, where it stands.
+
+// Buttons beside each other; what is disabled can be reached and does nothing.
+function pressable(home, name, pressed) {
+  const button = make("button", { type: "button" }, name);
+  button.addEventListener("click", () => {
+    if (button.getAttribute("aria-disabled") !== "true") pressed();
+  });
+  home.append(button);
+  return button;
+}
+
+function rowOfButtons(home) {
+  const row = home.querySelector(".buttons");
+  if (row) row.append(make("span", { class: "gap" }));
+  return row ?? home.appendChild(make("div", { class: "buttons" }));
+}
+
+// A button a text, of which one is pressed.
+function presses(home, texts, start, changed) {
+  const row = rowOfButtons(home);
+  let at = start;
+  const set = (i) => {
+    at = i;
+    buttons.forEach((button, j) => button.setAttribute("aria-pressed", i === j));
+  };
+  const buttons = texts.map((text, i) =>
+    pressable(row, text, () => { set(i); changed(); }));
+  set(start);
+  return (i = at) => { set(i); return at; };
+}
+
+// Back and Next; `count` tells how many steps there are now.
+function steps(home, names, count, changed) {
+  const row = rowOfButtons(home);
+  let at = 0;
+  const set = (i) => {
+    const last = count() - 1;
+    at = Math.min(Math.max(i, 0), last);
+    buttons.forEach((button, j) => button.setAttribute("aria-disabled",
+      at === (j < buttons.length - 1 ? 0 : last)));
+    place.textContent = `${at + 1} of ${last + 1}`;
+  };
+  const ways = { Start: () => 0, Back: () => at - 1, Next: () => at + 1 };
+  const buttons = names.map((name) =>
+    pressable(row, name, () => { set(ways[name]()); changed(); }));
+  const place = row.appendChild(make("output"));
+  return (i = at) => { set(i); return at; };
+}
+
+// A group of radio buttons: one stop, arrow keys move within it.
+function choices(home, name, texts, start, changed) {
+  const group = make("fieldset", { class: "choice" }, make("legend", {}, name));
+  const key = `companion-${Math.random().toString(36).slice(2)}`;
+  const inputs = texts.map((text, i) => {
+    const input = make("input",
+      { type: "radio", name: key, value: i, ...OWN_KEYS });
+    input.checked = i === start;
+    input.addEventListener("change", changed);
+    group.append(make("label", {}, input, ...[].concat(text)));
+    return input;
+  });
+  home.append(group);
+  return (i) => {
+    if (i !== undefined)
+      inputs.forEach((input, j) => { input.checked = i === j; });
+    return inputs.findIndex((input) => input.checked);
+  };
+}
+
+// The arrow keys that move along a row or a column, and where to.
+function along(event, at, last, [back, on] = ["ArrowLeft", "ArrowRight"]) {
+  const to = { [back]: Math.max(at - 1, 0), [on]: Math.min(at + 1, last),
+    Home: 0, End: last }[event.key];
+  if (to !== undefined) event.preventDefault();
+  return to;
+}
+
+// The names of a table's rows, or of its columns, become buttons.
+function names(cells, start, changed) {
+  let at = start;
+  const set = (i) => {
+    at = i;
+    buttons.forEach((button, j) => button.setAttribute("aria-pressed", i === j));
+    cells.forEach((cell, j) => (cell.scope === "row" ? cell.parentElement : cell)
+      .toggleAttribute("data-chosen", i === j));
+  };
+  const buttons = cells.map((cell, i) => {
+    const button = make("button", { type: "button", ...OWN_KEYS },
+      ...cell.childNodes);
+    button.addEventListener("click", () => { set(i); changed(); });
+    cell.replaceChildren(button);
+    return button;
+  });
+  set(start);
+  return (i = at) => { set(i); return at; };
+}
