@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from html import escape
 from os import getpid
@@ -19,18 +19,15 @@ from zlib import crc32
 
 from companion import CHAPTERS
 from companion.extras import extra
-from companion.interview.model.question import (
-    Choice,
-    Code,
-    Numeric,
-    Open,
-    Question,
-)
+from companion.interview.model.question import Question
 from companion.interview.model.toml import Text
-from companion.interview.model.words import WORDS, block, line, written
+from companion.interview.model.words import WORDS, block
+from companion.interview.web import card
 
 with extra("interview"):
     from genanki import Deck, Model, Note, Package, guid_for
+
+__all__ = ["back", "decks", "front", "write"]
 
 NAME = "Transformer interview"
 MODEL_ID = 1_763_752_931
@@ -42,7 +39,9 @@ STYLE = """
 h3 { font-size: 1em; margin: 1.2em 0 0.3em; }
 pre { white-space: pre-wrap; font-size: 0.85em; padding: 0.5em;
   border: 1px solid #8888; border-radius: 4px; }
+ol { list-style: upper-alpha; }
 .formula { font-family: serif; }
+.value, .title { font-weight: 600; }
 .tags { font-size: 0.8em; opacity: 0.7; }
 span[lang] { display: block; }
 """
@@ -62,11 +61,15 @@ MODEL = Model(
 
 
 def write(questions: Sequence[Question], path: Path) -> None:
-    """Writes the deck; what lies there already is replaced in one step.
+    """Write the deck; what lies there already is replaced in one step.
+
+    Args:
+        questions: What becomes a note.
+        path: Where the deck goes, a name that ends in ``.apkg``.
 
     Raises:
-        ValueError: the name does not end in ``.apkg``.
-        OSError: there is no such folder, or it cannot be written.
+        ValueError: The name does not end in ``.apkg``.
+        OSError: There is no such folder, or it cannot be written.
     """
     if path.suffix != ".apkg":
         raise ValueError(f"out: expected a file *.apkg, got {path}")
@@ -83,7 +86,7 @@ def write(questions: Sequence[Question], path: Path) -> None:
 
 
 def decks(questions: Sequence[Question]) -> list[Deck]:
-    """A sub-deck for each chapter that has a question."""
+    """Make a sub-deck for each chapter that has a question."""
     found = []
     for number, chapter in enumerate(CHAPTERS, 1):
         mine = [q for q in questions if q.chapter == chapter]
@@ -96,28 +99,27 @@ def decks(questions: Sequence[Question]) -> list[Deck]:
 
 
 def front(question: Question) -> str:
-    """What is asked, as HTML."""
+    """Make what is asked, as HTML."""
     minutes = Text(f"{question.minutes} min", f"{question.minutes} 分钟")
     words = WORDS[question.level], WORDS[question.asks], minutes
     en = " · ".join(text.en for text in words)
     zh = " · ".join(text.zh for text in words)
     head = f'<p class="tags">{en} / {zh}</p>{block(question.prompt)}'
-    return head + _FRONT[question.kind](question.task)
+    return head + card.front(question)
 
 
 def back(question: Question) -> str:
-    """The answers, what is often said instead, and what comes next."""
-    task, parts = question.task, [_BACK[question.kind](question.task)]
-    parts.append(_part("short", block(question.short)))
-    parts.append(_part("answer", block(question.answer)))
-    if isinstance(task, Open | Code):
-        parts.append(_part("slip", block(task.wrong)))
-        parts.append(_part("why", block(task.why)))
-    parts.append(_part("follow", _list(map(line, question.follow))))
-    source = escape(f"{question.chapter}: {question.section}")
-    parts.append(_part("section", f"<p>{source}</p>"))
-    parts.append(_part("proof", f"<p>{escape(question.proof)}</p>"))
-    return "".join(parts)
+    """Make the answers, what is often said instead, and what comes next."""
+    source = f"<p>{escape(f'{question.chapter}: {question.section}')}</p>"
+    shown = [
+        *card.parts(question),
+        ("section", source),
+        ("proof", f"<p>{escape(question.proof)}</p>"),
+    ]
+    return "".join(
+        f"<h3>{WORDS[name].en} · {WORDS[name].zh}</h3>{html}"
+        for name, html in shown
+    )
 
 
 def _collection(questions: Sequence[Question]) -> bytes:
@@ -136,61 +138,6 @@ def _note(question: Question, place: int) -> Note:
         MODEL,
         [question.id, front(question), back(question)],
         guid=guid_for(NAME, question.id),
-        tags=[question.level, *([question.asks] if question.asks else [])],
+        tags=[question.level, question.asks],
         due=place,
     )
-
-
-def _options(task: Choice) -> str:
-    return _list((line(each.text) for each in task.options), 'ol type="a"')
-
-
-def _reasons(task: Choice) -> str:
-    reasons = (
-        f"{'✓' if each.right else '✗'} {line(each.text)}{block(each.why)}"
-        for each in task.options
-    )
-    return _list(reasons, 'ol type="a"')
-
-
-def _value(task: Numeric) -> str:
-    mistakes = (
-        f"{written(each.value)}{block(each.why)}" for each in task.mistakes
-    )
-    value = f"<p><strong>{written(task.value)}</strong></p>"
-    return value + _part("mistakes", _list(mistakes))
-
-
-def _points(task: Open) -> str:
-    return _part("points", _list(map(line, task.points)))
-
-
-def _stub(task: Code) -> str:
-    return f"<pre>{escape(task.stub)}</pre>"
-
-
-def _solution(task: Code) -> str:
-    return f"<pre>{escape(task.solution)}</pre>"
-
-
-def _none(task: Open | Numeric) -> str:
-    return ""
-
-
-_FRONT = {"open": _none, "choice": _options, "numeric": _none, "code": _stub}
-_BACK = {
-    "open": _points,
-    "choice": _reasons,
-    "numeric": _value,
-    "code": _solution,
-}
-
-
-def _part(name: str, html: str) -> str:
-    heading = WORDS[name]
-    return f"<h3>{heading.en} · {heading.zh}</h3>{html}"
-
-
-def _list(items: Iterable[str], tag: str = "ul") -> str:
-    inside = "".join(f"<li>{each}</li>" for each in items)
-    return f"<{tag}>{inside}</{tag.split()[0]}>"

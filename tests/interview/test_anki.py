@@ -130,9 +130,9 @@ def test_the_back_has_both_answers_and_what_is_asked_next(which):
         assert f"{each} {which.kind} in English." in answered
         assert f"{each} {which.kind}的中文。" in answered
     own = {
-        "open": ["Point 4 in", "The slip in", "The reason在"[:-1]],
-        "choice": ["✓ <span", "Why A in", "Why C in", "Option B的中文。"],
-        "numeric": ["<strong>−1,024.5</strong>", "The mistake in", "7"],
+        "open": ["Point 4 in", "The slip in", "The reason"],
+        "choice": ["<strong>Right.</strong> Why B in", "Why A in", "Why C in"],
+        "numeric": ['"value">−1,024.5<', "The mistake in", "<dt>7</dt>"],
         "code": ["return torch.softmax(scores, dim)", "The slip in"],
     }
     for each in own[which.kind]:

@@ -4,6 +4,7 @@ Everything a reader may see is in the HTML, folded. The scripts only show it
 step by step: think, answer, compare, and then what an interviewer asks next.
 """
 
+from collections.abc import Iterable
 from html import escape
 
 from companion.interview.model import notes
@@ -47,13 +48,62 @@ def entry(number: int, question: Question, page: str) -> str:
 
 
 def work(question: Question) -> str:
-    """What a card holds: what there is to answer with, and the steps."""
-    front, steps = TASKS[question.kind](question)
-    answer = folded("answer", block(question.answer))
-    noted = _notes(question)
-    return "".join(
-        [front, *steps[:-1], answer, steps[-1], noted, *_end(question)]
+    """Make what a card holds: what there is to answer with, and the steps."""
+    task, before = question.task, front(question)
+    if isinstance(task, Numeric):
+        before = folded("hint", block(task.hint), kind="help")
+    if isinstance(task, Code):
+        name = task.stub.partition("def ")[2].partition("(")[0]
+        before += _call("run", f'check("{task.component}", {name})')
+        before += _call("practise", f'interview.practise("{question.id}")')
+    *steps, follow = (folded(name, html) for name, html in parts(question))
+    section = f'<span class="section">{escape(question.section)}</span>'
+    end = (
+        f'<div class="end step">{_proof(question.proof)}'
+        f"<p>{line(WORDS['section'])} {section}</p>"
+        f'<p><a href="#{question.id}">{line(WORDS["self"])}</a></p></div>'
     )
+    return "".join([before, *steps, _notes(question), follow, end])
+
+
+def front(question: Question) -> str:
+    """Make what is asked beside the prompt: options, or a function's stub."""
+    task = question.task
+    if isinstance(task, Choice):
+        return _list(
+            (line(each.text) for each in task.options), "ol", "options"
+        )
+    return _listing(task.stub) if isinstance(task, Code) else ""
+
+
+def parts(question: Question) -> list[tuple[str, str]]:
+    """Make the answers in the order they are opened: name and HTML.
+
+    Each kind of question adds its own; what is asked next comes last.
+    """
+    task = question.task
+    short, answer = block(question.short), ("answer", block(question.answer))
+    follow = "follow", _list(map(line, question.follow))
+    match task:
+        case Open():
+            points = _list(map(line, task.points), css="points")
+            begin, end = [("points", points), ("short", short)], [_slip(task)]
+        case Choice():
+            whys = f'<ol class="whys">{"".join(map(_why, task.options))}</ol>'
+            begin, end = [("whys", whys), ("short", short)], []
+        case Numeric():
+            value = f'<p class="value">{written(task.value)}</p>'
+            mistakes = "".join(
+                f"<dt>{written(each.value)}</dt><dd>{block(each.why)}</dd>"
+                for each in task.mistakes
+            )
+            begin = [("short", value + short)]
+            end = [("mistakes", f"<dl>{mistakes}</dl>")]
+        case Code():
+            solution = _listing(task.solution)
+            begin = [("solution", solution), ("short", short)]
+            end = [_slip(task)]
+    return [*begin, answer, *end, follow]
 
 
 def key(question: Question) -> dict | None:
@@ -107,77 +157,31 @@ def _tags(question: Question) -> str:
     )
 
 
-# Each kind: what stands first, and its steps; the last one follows the answer.
-
-
-def _open(question: Question) -> tuple[str, list[str]]:
-    task: Open = question.task
-    points = "".join(f"<li>{line(each)}</li>" for each in task.points)
-    points = folded("points", f'<ul class="points">{points}</ul>')
-    return "", [points, _short(question), _slip(task)]
-
-
-def _choice(question: Question) -> tuple[str, list[str]]:
-    task: Choice = question.task
-    options = "".join(f"<li>{line(each.text)}</li>" for each in task.options)
-    whys = f'<ol class="whys">{"".join(map(_why, task.options))}</ol>'
-    front = f'<ol class="options">{options}</ol>'
-    return front, [folded("whys", whys), _short(question), ""]
+def _list(items: Iterable[str], tag: str = "ul", css: str = "") -> str:
+    css = f' class="{css}"' if css else ""
+    inside = "".join(f"<li>{each}</li>" for each in items)
+    return f"<{tag}{css}>{inside}</{tag}>"
 
 
 def _why(option: Option) -> str:
-    verdict = WORDS["right" if option.right else "wrong"]
-    why = Text(
-        f"**{verdict.en}** {option.why.en}", f"**{verdict.zh}**{option.why.zh}"
-    )
-    return (
-        f'<li class="{"right" if option.right else "wrong"}">{block(why)}</li>'
-    )
-
-
-def _numeric(question: Question) -> tuple[str, list[str]]:
-    task: Numeric = question.task
-    value = f'<p class="value">{written(task.value)}</p>'
-    mistakes = "".join(
-        f"<dt>{written(each.value)}</dt><dd>{block(each.why)}</dd>"
-        for each in task.mistakes
-    )
-    hint = folded("hint", block(task.hint), kind="help")
-    mistakes = folded("mistakes", f"<dl>{mistakes}</dl>")
-    return hint, [_short(question, value), mistakes]
-
-
-def _code(question: Question) -> tuple[str, list[str]]:
-    task: Code = question.task
-    name = task.stub.partition("def ")[2].partition("(")[0]
-    front = (
-        _listing(task.stub)
-        + _ran("run", f'check("{task.component}", {name})')
-        + _ran("practise", f'interview.practise("{question.id}")')
-    )
-    solution = folded("solution", _listing(task.solution))
-    return front, [solution, _short(question), _slip(task)]
-
-
-TASKS = {"open": _open, "choice": _choice, "numeric": _numeric, "code": _code}
+    name = "right" if option.right else "wrong"
+    verdict, why = WORDS[name], option.why
+    reason = Text(f"**{verdict.en}** {why.en}", f"**{verdict.zh}**{why.zh}")
+    return f'<li class="{name}">{block(reason)}</li>'
 
 
 def _listing(source: str) -> str:
     return f"<pre><code>{escape(source, quote=False)}</code></pre>"
 
 
-def _ran(name: str, call: str) -> str:
+def _call(name: str, call: str) -> str:
     call = escape(call, quote=False)
     return f'<p class="{name}">{line(WORDS[name])} <code>{call}</code></p>'
 
 
-def _short(question: Question, before: str = "") -> str:
-    return folded("short", before + block(question.short))
-
-
-def _slip(task: Open | Code) -> str:
+def _slip(task: Open | Code) -> tuple[str, str]:
     why = _titled("why", task.why)
-    return folded("slip", f"<blockquote>{block(task.wrong)}</blockquote>{why}")
+    return "slip", f"<blockquote>{block(task.wrong)}</blockquote>{why}"
 
 
 def _titled(name: str, text: Text) -> str:
@@ -197,17 +201,6 @@ def _noted(note: Note) -> str:
         f'<span class="{kind}">{line(VERDICTS[note.verdict])}</span></p>'
         f"<blockquote>{block(note.said)}</blockquote>{missing}"
         f"{_titled('decides', note.number)}{_proof(note.proof)}</div>"
-    )
-
-
-def _end(question: Question) -> tuple[str, str]:
-    follow = "".join(f"<li>{line(each)}</li>" for each in question.follow)
-    section = f'<span class="section">{escape(question.section)}</span>'
-    return (
-        folded("follow", f"<ul>{follow}</ul>"),
-        f'<div class="end step">{_proof(question.proof)}'
-        f"<p>{line(WORDS['section'])} {section}</p>"
-        f'<p><a href="#{question.id}">{line(WORDS["self"])}</a></p></div>',
     )
 
 
