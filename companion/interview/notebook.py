@@ -7,17 +7,24 @@ from companion.interview.model.bank import course
 from companion.interview.model.markup import to_plain
 from companion.interview.model.question import Code
 
+__all__ = ["practise"]
+
 
 def practise(question: str) -> str | None:
-    """Opens a cell with a code question, its stub and its check.
-
-    Outside a notebook it returns what such a cell would hold.
+    """Open a cell with a code question, its stub and its check.
 
     Args:
         question: The question's id, which its card shows.
 
+    Returns:
+        Outside a notebook, what such a cell would hold; inside one, nothing.
+
     Raises:
-        ValueError: there is no such question, or it is answered otherwise.
+        ValueError: There is no such question, or it is answered otherwise.
+
+    Example:
+        >>> print(practise("attention-softmax-from-memory").splitlines()[-1])
+        check("softmax", my_softmax)
     """
     cell = _cell(question)
     shell = _shell()
@@ -34,14 +41,14 @@ def _cell(name: str) -> str:
     asked, task = code[name].prompt, code[name].task
     function = task.stub.partition("def ")[2].partition("(")[0]
     # A Chinese sign is as wide as two.
-    said = [
+    lines = [
         *textwrap.wrap(to_plain(asked.en), 76),
         *textwrap.wrap(to_plain(asked.zh), 38),
     ]
-    told = "\n".join(f"# {line}" for line in said)
+    comment = "\n".join(f"# {line}" for line in lines)
     return (
         "import torch\n\nfrom companion.contracts import check\n\n"
-        f"{told}\n\n\n{task.stub}\n\n\n"
+        f"{comment}\n\n\n{task.stub}\n\n\n"
         f'check("{task.component}", {function})'
     )
 

@@ -8,11 +8,14 @@
                        raises the next sign or what {…} holds
 
 Formulas are plain text with the signs of Unicode (√ Σ ∂ · ᵀ), so that they can
-be read anywhere: in a terminal, aloud, and without a script.
+be read anywhere: in a terminal, aloud, and without a script. CommonMark would
+not do: it does not end **…。** before a Chinese character.
 """
 
 import re
 from html import escape
+
+__all__ = ["to_html", "to_line", "to_plain"]
 
 UNBROKEN = 22
 """A formula of fewer signs stands on one line."""
@@ -26,13 +29,19 @@ _BREAK = re.compile(rf"(?<={_WIDE})\n(?={_WIDE})|\n(?=[，。；：？！、）]
 
 
 def to_html(text: str) -> str:
-    """A text as paragraphs of HTML."""
+    """Turn a text into paragraphs of HTML.
+
+    Example:
+        >>> to_html("$d_k$ is **64**.")
+        '<p><span class="formula"><i>d</i><sub><i>k</i></sub></span> is \
+<strong>64</strong>.</p>'
+    """
     paragraphs = re.split(r"\n\s*\n", text.strip())
     return "".join(f"<p>{to_line(each)}</p>" for each in paragraphs)
 
 
 def to_line(text: str) -> str:
-    """A text of one paragraph, as HTML that may stand in a line."""
+    """Turn a text of one paragraph into HTML that may stand in a line."""
     parts, end = [], 0
     text = _BREAK.sub("", text)
     for match in _PIECE.finditer(text):
@@ -49,7 +58,12 @@ def to_line(text: str) -> str:
 
 
 def to_plain(text: str) -> str:
-    """A text as one line for a terminal."""
+    """Turn a text into one line without markup.
+
+    Example:
+        >>> to_plain("$d_k$ is **64**.")
+        'd_k is 64.'
+    """
     text = _BREAK.sub("", text.strip())
     text = _PIECE.sub(lambda m: m[1] or _bare(m[2]) or m[3], text)
     return " ".join(text.split())

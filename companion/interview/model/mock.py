@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from companion import CHAPTERS
 from companion.interview.model.question import LEVELS, Question
 
+__all__ = ["GOOD", "LARGEST_SEED", "WEAK", "Draws", "Report", "pick", "report"]
+
 LARGEST_SEED = 2**32 - 1
 GOOD, WEAK = 0.75, 0.5
 """From which mean mark on something is a strength; below which it is a gap."""
 
 
 class Draws:
-    """Random whole numbers from a seed, the same in Python and JavaScript.
+    """Draw random whole numbers, the same in Python and JavaScript.
 
     mulberry32, by Tommy Ettinger, in the public domain. With 32-bit unsigned
     numbers, each draw is::
@@ -33,14 +35,14 @@ class Draws:
         self.state = seed
 
     def below(self, bound: int) -> int:
-        """A whole number from 0 up, smaller than ``bound``."""
+        """Draw a whole number from 0 up, smaller than ``bound``."""
         self.state = state = _32(self.state + 0x6D2B79F5)
         t = _32((state ^ state >> 15) * (state | 1))
         t ^= _32(t + _32((t ^ t >> 7) * (t | 61)))
         return (t ^ t >> 14) * bound >> 32
 
     def shuffled(self, things: Iterable[str]) -> list[str]:
-        """The same in another order: Fisher and Yates, from the last place."""
+        """Shuffle as Fisher and Yates do, from the last place."""
         things = list(things)
         for last in range(len(things) - 1, 0, -1):
             other = self.below(last + 1)
@@ -56,7 +58,7 @@ def pick(
     chapters: Collection[str] = (),
     seed: int = 0,
 ) -> list[Question]:
-    """The questions of one interview, in the order they are asked.
+    """Pick the questions of one interview, in the order they are asked.
 
     The chapters are its topics, in an order that is drawn. In each it climbs
     from junior to ``level``, a question a level, and begins again with the
@@ -74,7 +76,12 @@ def pick(
         seed: From 0 to ``LARGEST_SEED``.
 
     Raises:
-        ValueError: an argument is not one of these, or no question fits.
+        ValueError: An argument is not one of these, or no question fits.
+
+    Example:
+        >>> from companion.interview.model.bank import course
+        >>> [q.minutes for q in pick(course(), minutes=6, seed=2)]
+        [3, 3]
     """
     _check(level, chapters, seed)
     levels = LEVELS[: LEVELS.index(level) + 1]
@@ -113,9 +120,12 @@ class Report:
 
 
 def report(questions: Sequence[Question], marks: Mapping[str, float]) -> Report:
-    """From what was asked, and the marks from 0 to 1 by question.
+    """Report on an interview.
 
-    A question without a mark was not answered and counts for nothing.
+    Args:
+        questions: What was asked.
+        marks: From 0 to 1, by the question's id. A question without a mark
+            was not answered and counts for nothing.
     """
     answered = [q for q in questions if q.id in marks]
     means = {

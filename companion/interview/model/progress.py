@@ -17,6 +17,8 @@ from companion.extras import lazy
 filelock = lazy("filelock", "interview")
 platformdirs = lazy("platformdirs", "interview")
 
+__all__ = ["VERSION", "Answer", "Progress", "place"]
+
 VERSION = 1
 """Of the table below; a larger one was written by a newer companion."""
 
@@ -62,17 +64,17 @@ class Progress:
     """
 
     def __init__(self, path: Path):
-        """Opens the file, or begins one.
+        """Open the file, or begin one.
 
         Raises:
-            ValueError: it was written by a newer version, or is the database
+            ValueError: It was written by a newer version, or is the database
                 of another program.
-            OSError: it cannot be read or written.
+            OSError: It cannot be read or written.
         """
         self.path, self.kept = path, None
         path.parent.mkdir(parents=True, exist_ok=True)
         # Under the lock, so that of two processes only one sets it aside.
-        with _told(path), filelock.FileLock(f"{path}.lock", timeout=PATIENCE):
+        with _naming(path), filelock.FileLock(f"{path}.lock", timeout=PATIENCE):
             if path.exists() and not _sound(path):
                 self.kept = _set_aside(path)
             self._connection = _connected(path)
@@ -83,36 +85,36 @@ class Progress:
                 raise
 
     def add(self, answer: Answer) -> None:
-        """Remembers an answer; once this returns, it is on the disk.
+        """Store an answer; once this returns, it is on the disk.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: It cannot be written.
         """
-        with _told(self.path), _transaction(self._connection):
+        with _naming(self.path), _transaction(self._connection):
             self._connection.execute(
                 "INSERT INTO answers VALUES (?, ?, ?, ?, ?)", astuple(answer)
             )
 
     def answers(self) -> list[Answer]:
-        """All answers, the oldest first.
+        """Read all answers, the oldest first.
 
         Raises:
-            OSError: they cannot be read.
+            OSError: They cannot be read.
         """
         columns = "question, at, mark, language, source"
-        with _told(self.path):
+        with _naming(self.path):
             rows = self._connection.execute(
                 f"SELECT {columns} FROM answers ORDER BY at, rowid"
             )
             return [Answer(*row) for row in rows]
 
     def close(self) -> None:
-        """Lets the file go."""
+        """Close the file."""
         self._connection.close()
 
 
 def place() -> Path:
-    """Where the file lies on this machine."""
+    """Find where the file lies on this machine."""
     return platformdirs.user_data_path("companion") / "progress.sqlite3"
 
 
@@ -135,7 +137,7 @@ def _sound(path: Path) -> bool:
 
 
 def _set_aside(path: Path) -> Path:
-    """Renames a damaged file, with the journal that belongs to it."""
+    """Rename a damaged file, with the journal that belongs to it."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     kept = path.with_name(f"{path.stem}-damaged-{stamp}{path.suffix}")
     number = 1
@@ -151,7 +153,7 @@ def _set_aside(path: Path) -> Path:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Makes the table if there is none, and refuses what it cannot read."""
+    """Make the table if there is none, and refuse what it cannot read."""
     with _transaction(connection):
         ((version,),) = connection.execute("PRAGMA user_version")
         ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
@@ -185,8 +187,8 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turns what SQLite says into an error that names the file."""
+def _naming(path: Path) -> Iterator[None]:
+    """Turn an error of SQLite into one that names the file."""
     try:
         yield
     except sqlite3.Error as error:

@@ -16,6 +16,8 @@ from companion.interview.model.question import Question
 with extra("interview"):
     from fsrs import Card, Rating, Scheduler
 
+__all__ = ["cards", "due", "next_due", "rating"]
+
 # Whole days only, and the same ones each time.
 SCHEDULER = Scheduler(
     learning_steps=(), relearning_steps=(), enable_fuzzing=False
@@ -23,9 +25,10 @@ SCHEDULER = Scheduler(
 
 
 def cards(answers: Iterable[Answer]) -> dict[str, Card]:
-    """The state of each question that was answered, by its id.
+    """Compute the state of each question that was answered, by its id.
 
-    ``answers`` come the oldest first.
+    Args:
+        answers: What was answered, the oldest first.
     """
     found: dict[str, Card] = {}
     for answer in answers:
@@ -40,7 +43,7 @@ def cards(answers: Iterable[Answer]) -> dict[str, Card]:
 
 
 def rating(mark: float) -> Rating:
-    """What a mark is to FSRS; a right answer says nothing of ease."""
+    """Turn a mark into a rating; a right answer says nothing of ease."""
     if mark < WEAK:
         return Rating.Again
     return Rating.Good if mark >= GOOD else Rating.Hard
@@ -49,9 +52,12 @@ def rating(mark: float) -> Rating:
 def due(
     questions: Sequence[Question], answers: Iterable[Answer], now: datetime
 ) -> list[Question]:
-    """The questions to repeat on the day of ``now``, the longest due first.
+    """Find the questions to repeat today, the longest due first.
 
-    The day is that of the learner's own clock; one never answered is not due.
+    Args:
+        questions: Where to look; one never answered is not due.
+        answers: What was answered, the oldest first.
+        now: A time of the day, which is that of the learner's own clock.
     """
     states, today = cards(answers), now.astimezone().date()
     ready = [
@@ -66,7 +72,7 @@ def due(
 def next_due(
     questions: Sequence[Question], answers: Iterable[Answer]
 ) -> datetime | None:
-    """When the next of the questions is due; None if none was answered."""
+    """Find when the next question is due; None if none was answered."""
     states = cards(answers)
     return min(
         (states[q.id].due for q in questions if q.id in states), default=None

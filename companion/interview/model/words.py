@@ -3,6 +3,17 @@
 from companion.interview.model.markup import to_html, to_line
 from companion.interview.model.toml import Text
 
+__all__ = [
+    "ASKS",
+    "LEVEL",
+    "VERDICTS",
+    "WORDS",
+    "block",
+    "folded",
+    "line",
+    "written",
+]
+
 LEVEL = {
     "junior": Text("junior", "初级"),
     "mid": Text("mid", "中级"),
@@ -51,19 +62,19 @@ VERDICTS = {**WORDS, "wrong": Text("wrong", "错误")}
 
 
 def line(text: Text) -> str:
-    """A text of one paragraph in both languages, side by side."""
+    """Turn a text of one paragraph into HTML, both languages side by side."""
     en, zh = to_line(text.en), to_line(text.zh)
     return f'<span lang="en">{en}</span><span lang="zh-CN">{zh}</span>'
 
 
 def block(text: Text) -> str:
-    """A text in both languages, one below the other."""
+    """Turn a text into HTML, one language below the other."""
     en, zh = to_html(text.en), to_html(text.zh)
     return f'<div lang="en">{en}</div><div lang="zh-CN">{zh}</div>'
 
 
 def folded(name: str, html: str, kind: str = "step") -> str:
-    """A part of a card that opens under its name."""
+    """Make a part of a card that opens under its name."""
     return (
         f'<details class="{name} {kind}"><summary>{line(WORDS[name])}</summary>'
         f"<div>{html}</div></details>"
@@ -71,5 +82,10 @@ def folded(name: str, html: str, kind: str = "step") -> str:
 
 
 def written(value: float) -> str:
-    """A number as people write it: thousands apart, and a real minus."""
+    """Write a number as people do: thousands apart, and a real minus.
+
+    Example:
+        >>> written(-1024.5)
+        '−1,024.5'
+    """
     return f"{value:,.10g}".replace("-", "\N{MINUS SIGN}")

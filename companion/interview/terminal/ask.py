@@ -16,12 +16,14 @@ from companion.interview.model.toml import Text
 from companion.interview.model.words import WORDS, written
 from companion.interview.terminal.screen import Screen
 
+__all__ = ["ask", "explain", "parse"]
+
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.I | re.ASCII)
 _GROUPED = re.compile(r"[-+]?\d{1,3}([ ,]\d{3})+(\.\d*)?", re.ASCII)
 
 
 def ask(screen: Screen, question: Question) -> float:
-    """Puts a question and returns the mark of the answer, from 0 to 1.
+    """Put a question and return the mark of the answer, from 0 to 1.
 
     Raises:
         EOFError, KeyboardInterrupt: as ``Screen.ask``.
@@ -34,7 +36,7 @@ def ask(screen: Screen, question: Question) -> float:
 
 
 def explain(screen: Screen, question: Question) -> None:
-    """The long answer, what is often said instead, and what comes next."""
+    """Show the long answer, what is often said instead, and what comes next."""
     screen.heading(WORDS["short"])
     screen.show(question.short)
     screen.heading(WORDS["answer"])
@@ -52,10 +54,14 @@ def explain(screen: Screen, question: Question) -> None:
 
 
 def parse(text: str) -> float | None:
-    """A typed number, or None; the page reads numbers in the same way.
+    """Read a typed number, or None; the page does it in the same way.
 
     Full-width digits, a typographic minus, commas and blanks between thousands
     are numbers too.
+
+    Example:
+        >>> parse("1,024.5"), parse("−３"), parse("1/3")
+        (1024.5, -3.0, None)
     """
     plain = normalize("NFKC", text).replace("\N{MINUS SIGN}", "-").strip()
     if _GROUPED.fullmatch(plain):
@@ -74,9 +80,9 @@ def _open(screen: Screen, question: Question) -> float:
             "Which did you say? 1 3, a for all, Enter for none",
             "答到了哪几点？如 1 3，a 全部，Enter 没有",
         )
-        said = _ticked(typed, len(points))
-        if said is not None:
-            return len(said) / len(points)
+        hit = _ticked(typed, len(points))
+        if hit is not None:
+            return len(hit) / len(points)
         screen.say(
             f"Numbers from 1 to {len(points)}, please.",
             f"请输入 1 到 {len(points)} 的编号。",

@@ -15,9 +15,11 @@ from companion.interview.model.words import ASKS
 from companion.interview.terminal.screen import Screen
 from companion.interview.terminal.session import Session, clock
 
+__all__ = ["show_report", "show_stats"]
+
 
 def show_report(session: Session, questions: Sequence[Question]) -> None:
-    """What went well, what did not, and what to read again."""
+    """Print what went well, what did not, and what to read again."""
     screen, marks = session.screen, session.marks
     found = report(questions, marks)
     grid = _grid(screen, ("Question", "题目"), ("Minutes", "用时"), _MARK)
@@ -58,7 +60,7 @@ def show_stats(
     answers: Sequence[Answer],
     due: Sequence[Question],
 ) -> None:
-    """A line a chapter: answered at all, the mean of the last marks, due."""
+    """Print a line a chapter: answered, the mean of the last marks, due."""
     last = {answer.question: answer.mark for answer in answers}
     late = {question.id for question in due}
     grid = _grid(

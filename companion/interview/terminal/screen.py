@@ -16,12 +16,14 @@ from rich.text import Text as Styled
 from companion.interview.model.toml import Text
 from companion.interview.terminal.text import paragraphs, wrapped
 
+__all__ = ["LANGUAGES", "Screen"]
+
 WIDEST = 80
 LANGUAGES = {"en": ("en",), "zh": ("zh",), "both": ("en", "zh")}
 
 
 class Screen:
-    """Prints the bank's texts in the languages of a learner.
+    """Print the bank's texts in the languages of a learner.
 
     Args:
         language: en, zh or both.
@@ -43,38 +45,38 @@ class Screen:
         )
 
     def texts(self, text: Text) -> list[str]:
-        """A text in the languages that are shown."""
+        """Choose the languages of a text that are shown."""
         return [getattr(text, each) for each in LANGUAGES[self.language]]
 
     def words(self, en: str, zh: str) -> str:
-        """A few words of our own, on one line if both are shown."""
+        """Put a few words of our own on one line, whatever is shown."""
         return " · ".join(self.texts(Text(en, zh)))
 
     def show(self, text: Text, mark: str = "", style: str = "") -> None:
-        """A text of the bank; ``mark`` stands before it, the rest hangs."""
+        """Print a text of the bank behind ``mark``; further lines hang."""
         for each in self.texts(text):
             for paragraph in paragraphs(each):
                 self.line(paragraph, mark, style)
                 mark = " " * cell_len(mark)
 
     def say(self, en: str, zh: str, style: str = "") -> None:
-        """A line of our own."""
+        """Print a line of our own."""
         self.line(Styled(self.words(en, zh)), style=style)
 
     def line(self, text: Styled, mark: str = "", style: str = "") -> None:
-        """Wraps a text and prints it."""
+        """Wrap a text and print it."""
         room = max(2, self.console.width - cell_len(mark))
         for piece in wrapped(text, room):
             self.console.print(Styled(mark) + piece, style=style)
             mark = " " * cell_len(mark)
 
     def heading(self, text: Text) -> None:
-        """Something new begins."""
+        """Print a heading."""
         self.console.print()
         self.say(text.en, text.zh, "bold")
 
     def code(self, source: str) -> None:
-        """Python, in colour where there is some."""
+        """Print Python, in colour where there is some."""
         coloured = Syntax(source, "python", theme="ansi_dark").highlight(source)
         coloured.rstrip()
         self.console.print()
@@ -82,10 +84,10 @@ class Screen:
         self.console.print()
 
     def ask(self, en: str, zh: str) -> str:
-        """Asks for a line; q, Ctrl-D and the end of a file end the quiz.
+        """Ask for a line; q, Ctrl-D and the end of a file end the quiz.
 
         Raises:
-            EOFError: it is to end.
+            EOFError: The quiz is to end.
             KeyboardInterrupt: Ctrl-C.
         """
         self.console.print()

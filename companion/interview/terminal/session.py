@@ -12,16 +12,19 @@ from companion.interview.model.words import ASKS, LEVEL
 from companion.interview.terminal.ask import ask, explain
 from companion.interview.terminal.screen import Screen
 
+__all__ = ["STOPPED", "Session", "answers_of", "clock", "opened", "title"]
+
 STOPPED = 130
 """The exit code after Ctrl-C, as shells say it."""
 
 
 class Session:
-    """Asks, remembers, and ends politely whenever the learner wants.
+    """Ask, remember, and end politely whenever the learner wants.
 
-    Where nothing can be remembered it says so once, and goes on.
+    Where nothing can be remembered the learner is told once, and it goes on.
 
     Args:
+        screen: Where to print and to ask.
         source: quiz, mock or review.
 
     Attributes:
@@ -42,7 +45,7 @@ class Session:
             self._forget(error)
 
     def answers(self) -> list[Answer]:
-        """What was ever answered, the oldest first; none if it is lost."""
+        """Read what was ever answered, the oldest first; none if it is lost."""
         try:
             return [] if self.progress is None else self.progress.answers()
         except OSError as error:
@@ -56,7 +59,7 @@ class Session:
         then: Callable[[Screen, Question], None] = explain,
         minutes: int = 0,
     ) -> bool:
-        """Asks one after the other; whether it came to the end.
+        """Ask one after the other; return whether it came to the end.
 
         Args:
             questions: Which, and in which order.
@@ -78,7 +81,7 @@ class Session:
         return self._one_by_one(questions, step)
 
     def explain_all(self, questions: Sequence[Question]) -> bool:
-        """Shows the answers one after the other; whether all were shown."""
+        """Show the answers one after the other; return whether all were."""
 
         def step(number: int, question: Question) -> None:
             title(self.screen, f"{number}/{len(questions)}", question)
@@ -88,7 +91,7 @@ class Session:
         return self._one_by_one(questions, step)
 
     def close(self) -> None:
-        """Says what was done, and where it is remembered."""
+        """Print what was done, and where it is remembered."""
         given = list(self.marks.values())
         if given:
             mean = 100 * sum(given) / len(given)
@@ -100,8 +103,8 @@ class Session:
             )
         if self.progress is not None:
             if given:
-                said = str(self.progress.path)
-                self.screen.say(f"Remembered in {said}", f"已记录在 {said}")
+                path = str(self.progress.path)
+                self.screen.say(f"Remembered in {path}", f"已记录在 {path}")
             self.progress.close()
 
     def _one_by_one(
@@ -148,15 +151,15 @@ class Session:
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds, as 1:05."""
+    """Write minutes and seconds, as 1:05."""
     whole, rest = divmod(int(seconds), 60)
     return f"{whole}:{rest:02}"
 
 
 def title(
-    screen: Screen, number: str, question: Question, told: str = ""
+    screen: Screen, number: str, question: Question, time: str = ""
 ) -> None:
-    """A line on a question: its place, chapter, level, kind and minutes."""
+    """Print a line on a question: its number, chapter, level and minutes."""
     level = LEVEL[question.level]
     asks = ASKS[question.asks]
     screen.console.print()
@@ -166,14 +169,14 @@ def title(
         screen.words(level.en, level.zh),
         screen.words(asks.en, asks.zh),
         screen.words(f"{question.minutes} min", f"{question.minutes} 分钟"),
-        told,
+        time,
     ]
     shown = " | ".join(part for part in parts if part)
     screen.line(Styled(shown), style="dim")
 
 
 def answers_of(screen: Screen) -> list[Answer]:
-    """What was ever answered, the oldest first.
+    """Read what was ever answered, the oldest first.
 
     Raises:
         ValueError, OSError: as ``Progress``.
@@ -186,18 +189,18 @@ def answers_of(screen: Screen) -> list[Answer]:
 
 
 def opened(screen: Screen) -> Progress:
-    """The learner's answers; says so if a damaged file was kept aside.
+    """Open the learner's answers; tell if a damaged file was kept aside.
 
     Raises:
         ValueError, OSError: as ``Progress``.
     """
     progress = Progress(place())
     if progress.kept is not None:
-        _told_kept(screen, progress.kept)
+        _tell_kept(screen, progress.kept)
     return progress
 
 
-def _told_kept(screen: Screen, kept: Path) -> None:
+def _tell_kept(screen: Screen, kept: Path) -> None:
     screen.say(
         f"The file of your answers was damaged. It is kept as {kept}; "
         "a new one begins.",

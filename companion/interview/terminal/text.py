@@ -13,6 +13,8 @@ from rich.text import Text as Styled
 
 from companion.interview.model.markup import to_html
 
+__all__ = ["paragraphs", "wrapped"]
+
 LOWERED = dict(
     zip(
         "0123456789+−=()aehijklmnoprstuvxβγρφχ",
@@ -39,7 +41,7 @@ _TOKEN = re.compile(
 
 
 def paragraphs(text: str) -> list[Styled]:
-    """A text of the bank as the paragraphs that a terminal can show."""
+    """Turn a text of the bank into paragraphs that a terminal can show."""
     reader = _Reader()
     reader.feed(to_html(text))
     reader.close()
@@ -47,7 +49,7 @@ def paragraphs(text: str) -> list[Styled]:
 
 
 def wrapped(text: Styled, width: int) -> list[Styled]:
-    """A text in lines of at most ``width`` cells.
+    """Wrap a text in lines of at most ``width`` cells.
 
     Chinese is broken between any two characters, but no line begins with a
     comma or a full stop. A word that is longer than a line is cut.

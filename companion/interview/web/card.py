@@ -27,9 +27,11 @@ from companion.interview.model.words import (
     written,
 )
 
+__all__ = ["card", "entry", "facts", "front", "key", "parts", "work"]
+
 
 def card(number: int, question: Question) -> str:
-    """The whole card: a line of a list that opens."""
+    """Make the whole card: a line of a list that opens."""
     return (
         f"{_item(question)}<details><summary>{_number_of(number)}"
         f'<span class="prompt">{line(question.prompt)}</span>{_tags(question)}'
@@ -39,7 +41,7 @@ def card(number: int, question: Question) -> str:
 
 
 def entry(number: int, question: Question, page: str) -> str:
-    """The card's first line alone, and a link to a page that has the rest."""
+    """Make the card's first line, with a link to a page that has the rest."""
     return (
         f"{_item(question)}{_number_of(number)}"
         f'<a class="prompt" href="{escape(page)}#{question.id}">'
@@ -107,7 +109,7 @@ def parts(question: Question) -> list[tuple[str, str]]:
 
 
 def key(question: Question) -> dict | None:
-    """What the script must know to judge an answer."""
+    """Make what the script must know to judge an answer."""
     task = question.task
     if not isinstance(task, Numeric):
         return None
@@ -119,7 +121,7 @@ def key(question: Question) -> dict | None:
 
 
 def facts(question: Question) -> dict:
-    """What the script must know to pick questions and to report on them."""
+    """Make what the script must know to pick questions and report on them."""
     return {
         name: getattr(question, name)
         for name in (
@@ -189,8 +191,10 @@ def _titled(name: str, text: Text) -> str:
 
 
 def _notes(question: Question) -> str:
-    told = [_noted(note) for note in notes.read() if note.master == question.id]
-    return folded("notes", "".join(told)) if told else ""
+    noted = [
+        _noted(note) for note in notes.read() if note.master == question.id
+    ]
+    return folded("notes", "".join(noted)) if noted else ""
 
 
 def _noted(note: Note) -> str:

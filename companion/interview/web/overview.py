@@ -19,6 +19,15 @@ from companion.interview.model.words import VERDICTS, WORDS, line
 from companion.interview.web.card import entry, facts, key, work
 from companion.interview.web.page import script, style
 
+__all__ = [
+    "Chapter",
+    "answered_table",
+    "chapter_file",
+    "mock_place",
+    "overview",
+    "plain",
+]
+
 Bank = Mapping[str, Sequence[Question]]
 NO_SCRIPT = Text(
     "The mock interview needs scripts. Without them, take the questions below "
@@ -37,7 +46,7 @@ class Chapter:
 
 
 def overview(bank: Bank, book: Mapping[str, Chapter], folder: str) -> str:
-    """All questions as a list with filters; without scripts, with links.
+    """List all questions, with filters; without scripts, with links.
 
     Args:
         bank: The questions by chapter.
@@ -67,7 +76,7 @@ def overview(bank: Bank, book: Mapping[str, Chapter], folder: str) -> str:
 def chapter_file(
     word: str, questions: Sequence[Question], chapter: Chapter
 ) -> str:
-    """The inside of a chapter's cards, as a script that a page can load."""
+    """Write the inside of a chapter's cards as a script for a page to load."""
     cards = {
         question.id: {
             "html": work(question),
@@ -81,12 +90,12 @@ def chapter_file(
 
 
 def plain(heading: str) -> str:
-    """A heading as it is compared: a page may have other quotation marks."""
+    """Write a heading as it is compared: quotation marks may differ."""
     return heading.replace("’", "'").strip()
 
 
 def mock_place() -> str:
-    """Where the bank page puts the mock interview."""
+    """Make the element in which the bank page puts the mock interview."""
     return (
         '<figure class="companion companion-quiz mock" '
         f'aria-label="Mock interview"><div class="mock-place">'
@@ -95,7 +104,7 @@ def mock_place() -> str:
 
 
 def answered_table() -> str:
-    """What the notes answered, as a table with links to the questions."""
+    """Make the table of what the notes answered, with links to questions."""
     head = "".join(
         f'<th scope="col">{line(WORDS[name])}</th>'
         for name in ("where", "asked", "verdict")
@@ -131,6 +140,6 @@ def _row(note: Note) -> str:
 
 
 def _version(bank: Bank) -> str:
-    """Changes whenever a question does, so that no browser shows an old one."""
-    told = repr([*bank.values(), notes.read()])
-    return hashlib.sha256(told.encode()).hexdigest()[:8]
+    """A digest of the questions, so that no browser shows an old one."""
+    content = repr([*bank.values(), notes.read()])
+    return hashlib.sha256(content.encode()).hexdigest()[:8]

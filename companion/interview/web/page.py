@@ -15,21 +15,33 @@ from companion.interview.model.question import Question
 from companion.interview.model.words import ASKS, LEVEL
 from companion.interview.web.card import card, facts, key
 
+__all__ = ["mock", "quiz", "script", "show", "style"]
+
 HERE = Path(__file__).parent
 LANGUAGES = ("both", "en", "zh")
 
 
 def show(chapter: str) -> Figure:
-    """The chapter's questions, to be answered in the page.
+    """Show a chapter's questions, to be answered in the page.
+
+    Args:
+        chapter: The chapter's word, one of ``companion.CHAPTERS``.
+
+    Returns:
+        A figure that needs no kernel.
 
     Raises:
-        ValueError: there is no such chapter, or the bank has a fault.
+        ValueError: There is no such chapter, or the bank has a fault.
+
+    Example:
+        >>> print(show("rnn").text.splitlines()[0][:45])
+        1. [junior, open] Why is a feed-forward netwo
     """
     return quiz(load(chapter), f"Interview questions: {chapter}")
 
 
 def quiz(questions: Sequence[Question], label: str) -> Figure:
-    """Some questions as a list of cards."""
+    """Show some questions as a list of cards."""
     return _figure(
         questions,
         label,
@@ -46,14 +58,21 @@ def mock(
     language: str = "both",
     seed: int = 0,
 ) -> Figure:
-    """A mock interview: its questions one by one, a clock, and a report.
+    """Show a mock interview: question by question, a clock, and a report.
 
-    Once shown it needs no kernel. For one seed, ``mock.py`` and the bank page
+    Once shown it needs no kernel. For one seed the bank page and the terminal
     pick the same questions.
 
+    Args:
+        level: The highest: junior, mid or senior.
+        minutes: How long it may take, by the questions' own minutes.
+        chapters: The topics; empty means all.
+        language: both, en or zh.
+        seed: From 0 to 2^32 − 1.
+
     Raises:
-        ValueError: an argument is not one of those that ``mock.pick`` knows,
-            no question fits, or the bank has a fault.
+        ValueError: An argument is not one of these, no question fits, or the
+            bank has a fault.
     """
     _check(language)
     picked = pick(
@@ -100,15 +119,15 @@ def _figure(
 
 
 def style(*names: str) -> str:
-    """Style sheets of this folder, one after the other."""
+    """Read style sheets of this folder, one after the other."""
     return " ".join(read_style(HERE / f"{name}.css") for name in names)
 
 
 def script(*names: str) -> str:
-    """Scripts of this folder, after what the figures' scripts share.
+    """Read scripts of this folder, after what the figures' scripts share.
 
-    What Python knows they are told: names in both languages, and from which
-    mark on something is good.
+    Names in both languages, and from which mark on something is good, come
+    from Python as constants.
     """
     paths = (FIGURES / "parts.js", *(HERE / f"{name}.js" for name in names))
     known = {
