@@ -2,16 +2,21 @@
 
     python tools/notebooks.py [book/03_attention.ipynb ...]
 
-A notebook that fails keeps its old file and the others still run.
+``jupyter execute --inplace`` would store timings, front ends and the outputs of
+a notebook that failed; here it keeps its old file, and the others still run.
+What ran a notebook is noted beside it, in ``proved.toml``.
 """
 
-import os
+import hashlib
+import platform
 import sys
 import time
+import tomllib
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import nbformat
-import proved
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
@@ -26,13 +31,13 @@ KERNEL = {
     },
     "language_info": {"name": "python"},
 }
+HEAD = "# What ran each notebook last; tools/notebooks.py writes it.\n"
 
 
 def run(path: Path) -> nbformat.NotebookNode:
-    """The notebook at ``path`` after running every cell, top to bottom."""
-    notebook = nbformat.read(path, as_version=4)
+    """Run every cell of the notebook at ``path``, top to bottom."""
     client = NotebookClient(
-        notebook,
+        nbformat.read(path, as_version=4),
         timeout=LIMIT_S,
         kernel_name="python3",
         coalesce_streams=True,
@@ -49,25 +54,50 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         tags = cell.metadata.get("tags")
         cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})
         for output in cell.get("outputs", []):
-            _normalise_output(output)
+            # A page has no widget front end; the HTML beside the view says so.
+            output.get("data", {}).pop(WIDGET, None)
+            if "metadata" in output:
+                output.metadata = {}
     return notebook
 
 
-def _normalise_output(output: nbformat.NotebookNode) -> None:
-    # A page has no widget front end; the HTML beside the view says so.
-    output.get("data", {}).pop(WIDGET, None)
-    if "metadata" in output:
-        output.metadata = {}
-
-
-def store(notebook: nbformat.NotebookNode, path: Path) -> None:
-    """Write in one step, so that a crash leaves the old file or the new."""
+def write_atomically(text: str, path: Path) -> None:
+    """Replace a file in one step: a crash leaves the old one or the new."""
     draft = path.with_suffix(".draft")
     try:
-        draft.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
-        os.replace(draft, path)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def digest(path: Path) -> str:
+    """Hash what of a notebook was run: prose may change without a run."""
+    cells = nbformat.read(path, as_version=4).cells
+    code = "\0".join(c.source for c in cells if c.cell_type == "code")
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
+
+
+def note(path: Path) -> None:
+    """Note beside the notebook that this environment ran it now."""
+    file = path.parent / "proved.toml"
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    chapters = tomllib.loads(text)
+    chapters[path.stem] = {
+        "date": str(datetime.now(UTC).date()),
+        "Python": platform.python_version(),
+        "torch": version("torch").split("+")[0],
+        "numpy": version("numpy"),
+        # No chapter moves anything to an accelerator.
+        "device": f"a CPU ({platform.machine()})",
+        "code": digest(path),
+    }
+    tables = (
+        f"\n[{name}]\n"
+        + "".join(f'{key} = "{value}"\n' for key, value in entry.items())
+        for name, entry in sorted(chapters.items())
+    )
+    write_atomically(HEAD + "".join(tables), file)
 
 
 def main(names: list[str]) -> int:
@@ -76,8 +106,9 @@ def main(names: list[str]) -> int:
     for path in [Path(n) for n in names] or sorted(BOOK.glob("*.ipynb")):
         start = time.perf_counter()
         try:
-            store(normalise(run(path)), path)
-            proved.note(path)
+            executed = normalise(run(path))
+            write_atomically(nbformat.writes(executed) + "\n", path)
+            note(path)
         except (CellExecutionError, DeadKernelError, OSError) as error:
             failures += 1
             print(f"{path.name} stays as it was:\n{error}")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from contents import CHAPTERS, ROOT
-from proved import digest
+from notebooks import digest
 
 PROVED = tomllib.loads((ROOT / "book" / "proved.toml").read_text("utf-8"))
 

@@ -2,21 +2,20 @@
 
 import json
 import tomllib
-from pathlib import Path
 
 import mutants
 import pytest
-from mutants_page import ORPHAN, page, share
+from contents import ROOT
 
-ROOT = Path(__file__).parents[2]
-REPORT = ROOT / "benchmarks" / "results" / "mutants.md"
+pytestmark = pytest.mark.once
+
 LIVES = {
     "end": "survived",
     "where": "companion.blocks.norm.layer_norm",
     "was": "x + eps",
     "became": "x - eps",
 }
-TOLD = {
+RESULT = {
     "ends": {"killed": 7, "timeout": 1, "survived": 2, "not checked": 3},
     "alive": [LIVES, LIVES | {"end": "no tests", "became": "x"}],
     "date": "2026-11-21",
@@ -25,30 +24,21 @@ TOLD = {
 }
 
 
-def test_every_part_has_modules_and_tests():
-    for part, tests in mutants.PARTS.items():
-        module = ROOT / "companion" / part
-        assert module.is_dir() or module.with_suffix(".py").exists()
-        for name in tests:
-            assert (ROOT / "tests" / name).exists()
-
-
-def test_one_part_is_changed_and_its_own_tests_are_run(tmp_path):
-    mutants.prepare("positions", tmp_path)
-    mutants.prepare("positions", tmp_path)  # Again, as a second run does.
-    assert (tmp_path / "companion" / "positions").is_dir()
+@pytest.mark.parametrize("part", mutants.PARTS)
+def test_one_part_is_changed_and_its_own_tests_are_run(part, tmp_path):
+    for _ in range(2):  # Again, as a second run does.
+        mutants.prepare(part, tmp_path)
     text = (tmp_path / "pyproject.toml").read_text(encoding="utf-8")
     settings = tomllib.loads(text)["tool"]["mutmut"]
     assert settings["source_paths"] == ["companion"]
-    assert settings["only_mutate"] == [
-        "companion/positions.py",
-        "companion/positions/*.py",
-    ]
-    assert settings["pytest_add_cli_args_test_selection"] == [
-        "tests/test_positions.py",
-        "tests/test_positions_relative.py",
-        f"-k=not ({mutants.SLOW})",
-    ]
+    (tested, *_) = (
+        path for name in settings["only_mutate"] for path in tmp_path.glob(name)
+    )
+    assert tested
+    *tests, chosen = settings["pytest_add_cli_args_test_selection"]
+    assert tests
+    assert all((tmp_path / test).is_file() for test in tests)
+    assert chosen == f"-k=not ({mutants.SLOW})"
 
 
 @pytest.mark.parametrize(
@@ -59,26 +49,23 @@ def test_one_part_is_changed_and_its_own_tests_are_run(tmp_path):
         ("a.b.xǁDropoutǁforward__mutmut_1", "a.b.Dropout.forward"),
     ],
 )
-def test_a_mutant_is_told_by_its_function_and_its_line(name, where):
+def test_a_mutant_is_named_by_its_function_and_its_line(name, where):
     diff = "--- f\n+++ f\n@@ -1,3 +1,3 @@\n def f():\n-    a < b\n+    a <= b\n"
-    told = {"where": where, "was": "a < b", "became": "a <= b"}
-    assert mutants.change(name, diff) == told
-
-
-def test_what_was_not_tried_counts_neither_way():
-    assert share(TOLD["ends"]) == 80
-    assert share({"not checked": 3}) == 0
+    expected = {"where": where, "was": "a < b", "became": "a <= b"}
+    assert mutants.change(name, diff) == expected
 
 
 def test_the_page_shows_each_part_and_each_mutant_below_its_reason():
     reasons = [{"match": "layer_norm: .* → x - eps$", "why": "Because\nso."}]
-    said = page(["blocks", "masks"], {"blocks": TOLD}, reasons)
+    page = mutants.page(["blocks", "masks"], {"blocks": RESULT}, reasons)
+    # What was not tried counts neither way.
     row = "| blocks | 13 | 7 | 1 | 2 | 3 | 80.0 | 2026-11-21 | 3.8.1 | 2.13.0 |"
-    assert row in said
-    assert "| masks | not run |" in said
+    assert row in page
+    assert "| masks | not run |" in page
     line = "    companion.blocks.norm.layer_norm: x + eps → x"
-    assert f"\nBecause so.\n\n{line} - eps\n" in said
-    assert f"\n{ORPHAN}\n\n{line} (no tests)\n" in said
+    assert f"\nBecause so.\n\n{line} - eps\n" in page
+    assert f"\n{mutants.ORPHAN}\n\n{line} (no tests)\n" in page
+    assert mutants.share({"not checked": 3}) == 0
 
 
 def test_a_part_that_is_none_is_named(capsys):
@@ -86,12 +73,12 @@ def test_a_part_that_is_none_is_named(capsys):
     assert "ONLY: expected some of attention, " in capsys.readouterr().out
 
 
-def test_the_report_is_made_of_what_was_found_and_explains_all_of_it():
-    results = json.loads(REPORT.with_suffix(".json").read_bytes())
-    text = (ROOT / "tests" / "survivors.toml").read_text(encoding="utf-8")
-    reasons = tomllib.loads(text)["survivor"]
-    said = REPORT.read_text(encoding="utf-8")
-    assert said == page(mutants.PARTS, results, reasons)
-    assert ORPHAN not in said
-    for told in results.values():
-        assert share(told["ends"]) >= mutants.BAR
+def test_the_report_is_made_of_the_results_and_explains_all_of_them():
+    results = json.loads(mutants.RESULTS.read_bytes())
+    reasons = (ROOT / "tests" / "survivors.toml").read_text(encoding="utf-8")
+    page = mutants.RESULTS.with_suffix(".md").read_text(encoding="utf-8")
+    expected = tomllib.loads(reasons)["survivor"]
+    assert page == mutants.page(mutants.PARTS, results, expected)
+    assert mutants.ORPHAN not in page
+    for result in results.values():
+        assert mutants.share(result["ends"]) >= mutants.BAR
