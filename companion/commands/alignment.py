@@ -1,4 +1,4 @@
-"""Where each word of an answer looked: as text, as SVG, as a page."""
+"""Where each word of an answer attended: as text, as SVG, as a page."""
 
 import warnings
 from collections.abc import Sequence
@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 
 from companion import figures
 
+__all__ = ["KINDS", "as_text", "columns", "save"]
+
 Rows = Sequence[Sequence[float]]
 KINDS = (".svg", ".html")
 FAINT = 0.05
@@ -19,9 +21,14 @@ FAINT = 0.05
 
 
 def as_text(source: Sequence[str], target: Sequence[str], rows: Rows) -> str:
-    """A table in a terminal: a row for each target token, in per cent.
+    """Write a table for a terminal: a row for each target token, in per cent.
 
     A Chinese character is as wide as two Latin ones there.
+
+    Args:
+        source: The tokens that were read.
+        target: The tokens that were written.
+        rows: How much each target token attended to each of the source.
     """
     name = max(map(columns, target))
     widths = [max(3, columns(token)) for token in source]
@@ -35,11 +42,11 @@ def as_text(source: Sequence[str], target: Sequence[str], rows: Rows) -> str:
 def save(
     path: Path, source: Sequence[str], target: Sequence[str], rows: Rows
 ) -> None:
-    """The same as a picture, ``.svg``, or as a page, ``.html``.
+    """Save the same as a picture, ``.svg``, or as a page, ``.html``.
 
     Raises:
-        ValueError: the name of the file ends in something else.
-        OSError: it cannot be written.
+        ValueError: The name of the file ends in something else.
+        OSError: It cannot be written.
     """
     if path.suffix not in KINDS:
         raise ValueError(
@@ -51,18 +58,23 @@ def save(
         if path.suffix == ".svg":
             _write(canvas, path)
             return
-        said = " ".join(target)
+        written = " ".join(target)
         shown = figures.plot(
             canvas,
             caption="Each row says where the model looked as it wrote a token.",
-            alt=f"Attention from {said} to {' '.join(source)}",
+            alt=f"Attention from {written} to {' '.join(source)}",
         )
-    title = f"<meta charset=utf-8><title>{escape(said)}</title>"
+    title = f"<meta charset=utf-8><title>{escape(written)}</title>"
     path.write_text(f"<!doctype html>{title}{shown.html}", encoding="utf-8")
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Count the columns of a terminal that a text takes.
+
+    Example:
+        >>> columns("cat"), columns("小猫")
+        (3, 4)
+    """
     return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 

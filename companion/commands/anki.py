@@ -6,9 +6,11 @@ from pathlib import Path
 from companion.interview.anki import write
 from companion.interview.model.bank import course
 
+__all__ = ["add_options", "run"]
+
 
 def add_options(parser: ArgumentParser) -> None:
-    """Where the deck goes."""
+    """Add where the deck goes."""
     parser.description = (
         "Writes all questions as a deck, in both languages. Import it again "
         "after an update: changed notes change, and what you learnt stays."
@@ -17,10 +19,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Writes the file; 0.
+    """Write the file; return 0.
 
     Raises:
-        ValueError, OSError: as ``anki.write``.
+        ValueError, OSError: As ``anki.write``.
     """
     questions = course()
     write(questions, options.out)

@@ -4,14 +4,16 @@ from argparse import ArgumentParser, Namespace
 
 from companion.interview.terminal.screen import LANGUAGES, Screen
 
+__all__ = ["add_language", "screen_of"]
+
 
 def add_language(parser: ArgumentParser) -> None:
-    """In which languages to ask."""
+    """Add in which languages to ask."""
     parser.add_argument(
         "--lang", choices=LANGUAGES, default="both", help="default: both"
     )
 
 
 def screen_of(options: Namespace) -> Screen:
-    """The terminal, in the languages that the options name."""
+    """Make the terminal, in the languages that the options name."""
     return Screen(options.lang)

@@ -7,17 +7,26 @@ from matplotlib import pyplot as plt
 
 from companion.figures import style
 
+__all__ = ["Row", "draw", "thinned"]
+
 Row = dict[str, float | None]
 POINTS = 500
 """More cannot be told apart in a picture, and make its file large."""
 
 
 def draw(log: Sequence[Row], path: Path) -> Path:
-    """Writes the curve of all the steps in ``log``; returns ``path``.
+    """Draw the curve of all the steps in ``log``.
+
+    Args:
+        log: The rows, as ``read_log`` reads them.
+        path: Where the picture goes.
+
+    Returns:
+        The path.
 
     Raises:
-        ValueError: the log has no step.
-        OSError: the picture cannot be written.
+        ValueError: The log has no step.
+        OSError: The picture cannot be written.
     """
     if not log:
         raise ValueError("log: expected at least one step, got none")
@@ -45,7 +54,7 @@ def draw(log: Sequence[Row], path: Path) -> Path:
 
 
 def thinned(log: Sequence[Row], name: str) -> list[float]:
-    """At most ``POINTS`` numbers of a column, each a mean over its steps."""
+    """Make at most ``POINTS`` numbers of a column, each a mean over steps."""
     width = -(-len(log) // POINTS)
     parts = (log[i : i + width] for i in range(0, len(log), width))
     return [sum(row[name] for row in part) / len(part) for part in parts]

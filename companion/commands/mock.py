@@ -13,9 +13,11 @@ from companion.interview.terminal.report import show_report
 from companion.interview.terminal.screen import Screen
 from companion.interview.terminal.session import Session
 
+__all__ = ["add_options", "run"]
+
 
 def add_options(parser: ArgumentParser) -> None:
-    """How hard, how long, and of what."""
+    """Add how hard, how long, and of what."""
     parser.description = (
         "A mock interview: from junior upwards in one topic after the other. "
         "It shows the time and never judges it. At the end it says what to "
@@ -37,10 +39,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Asks, then reports; 0, or 130 after Ctrl-C.
+    """Ask, then report; return 0, or 130 after Ctrl-C.
 
     Raises:
-        ValueError: the minutes are too few for any question, or the seed is
+        ValueError: The minutes are too few for any question, or the seed is
             out of range.
     """
     seed = secrets.randbelow(10_000) if options.seed is None else options.seed
@@ -70,4 +72,4 @@ def run(options: Namespace) -> int:
 
 
 def _nothing(screen: Screen, question: Question) -> None:
-    """An interviewer does not explain before the end."""
+    """Explain nothing: an interviewer does not before the end."""

@@ -10,9 +10,11 @@ from companion.interview.model.progress import Answer
 from companion.interview.model.question import ASKS, LEVELS, Question
 from companion.interview.terminal.session import Session
 
+__all__ = ["add_options", "chosen", "in_turn", "run"]
+
 
 def add_options(parser: ArgumentParser) -> None:
-    """Which questions, and in which language."""
+    """Add which questions, and in which language."""
     parser.description = (
         "Asks interview questions. Those you never answered come first, then "
         "the ones that went worst. Stop when you like: q, Ctrl-D or Ctrl-C."
@@ -36,10 +38,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Asks; 0, or 130 after Ctrl-C.
+    """Ask; return 0, or 130 after Ctrl-C.
 
     Raises:
-        ValueError: no question is of that chapter, level and kind.
+        ValueError: No question is of that chapter, level and kind.
     """
     questions = chosen(options)
     session = Session(screen_of(options), "quiz")
@@ -49,10 +51,10 @@ def run(options: Namespace) -> int:
 
 
 def chosen(options: Namespace) -> list[Question]:
-    """The questions that the options ask for.
+    """Choose the questions that the options ask for.
 
     Raises:
-        ValueError: there are none.
+        ValueError: There are none.
     """
     questions = [
         question
@@ -73,6 +75,6 @@ def chosen(options: Namespace) -> list[Question]:
 def in_turn(
     questions: Sequence[Question], answers: Sequence[Answer]
 ) -> list[Question]:
-    """What was never answered first, then what went worst the last time."""
+    """Put what was never answered first, then what went worst."""
     last = {answer.question: answer.mark for answer in answers}
     return sorted(questions, key=lambda q: (q.id in last, last.get(q.id, 0.0)))

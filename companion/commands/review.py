@@ -9,9 +9,11 @@ from companion.interview.model.review import due, next_due
 from companion.interview.terminal.screen import Screen
 from companion.interview.terminal.session import Session, answers_of
 
+__all__ = ["add_options", "run"]
+
 
 def add_options(parser: ArgumentParser) -> None:
-    """In which language."""
+    """Add in which language."""
     parser.description = (
         "Asks again what is due today. A question you answered comes back "
         "after days, then weeks, then months; one you missed, tomorrow."
@@ -20,10 +22,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Asks what is due; 0, or 130 after Ctrl-C.
+    """Ask what is due; return 0, or 130 after Ctrl-C.
 
     Raises:
-        ValueError, OSError: the answers cannot be read.
+        ValueError, OSError: The answers cannot be read.
     """
     screen, questions = screen_of(options), course()
     answers = answers_of(screen)

@@ -9,9 +9,11 @@ from companion.interview.model.review import due
 from companion.interview.terminal.report import show_stats
 from companion.interview.terminal.session import answers_of
 
+__all__ = ["add_options", "run"]
+
 
 def add_options(parser: ArgumentParser) -> None:
-    """In which language."""
+    """Add in which language."""
     parser.description = (
         "A line for each chapter: questions answered, the mean of their last "
         "marks, and how many are due for review today."
@@ -20,10 +22,10 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Prints the table; 0.
+    """Print the table; return 0.
 
     Raises:
-        ValueError, OSError: the answers cannot be read.
+        ValueError, OSError: The answers cannot be read.
     """
     screen, questions = screen_of(options), course()
     answers = answers_of(screen)

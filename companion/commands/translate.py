@@ -1,4 +1,4 @@
-"""``python -m companion translate``: a trained model says it."""
+"""``python -m companion translate``: ask a trained model."""
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -15,11 +15,13 @@ from companion.training import Trained, load_trained
 from companion.training.checkpoint import every
 from companion.training.run_folder import CHECKPOINTS, SOURCE
 
+__all__ = ["add_options", "attended", "newest", "read", "run"]
+
 TRAIN = "python -m companion train"
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """What to say, who says it, and how hard it searches."""
+    """Add what to translate, with which model, and how hard to search."""
     add = parser.add_argument
     add("text", nargs="?", help="a sentence, in quotes")
     which = f"the run to take (default: in {RUNS} the newest that translates)"
@@ -33,34 +35,34 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Prints a translation, and where the model looked if that is wanted.
+    """Print a translation, and where the model attended if that is wanted.
 
     Raises:
-        FileNotFoundError: there is no trained model.
-        ValueError: it cannot read the text.
+        FileNotFoundError: There is no trained model.
+        ValueError: It cannot read the text.
     """
     text, picture = _text_and_picture(options)
     trained = load_trained(options.folder or newest(RUNS))
     src = read(trained, text)
     longest = options.max_len
-    [said] = decoding.translate(
+    [ids] = decoding.translate(
         trained.model,
         src,
         max_len=trained.config.max_len if longest is None else longest,
         beam=options.beam,
         alpha=options.alpha,
     )
-    print(trained.tgt_codec.decode(said))
+    print(trained.tgt_codec.decode(ids))
     if picture is not None:
-        _show(trained, src, said, picture)
+        _show(trained, src, ids, picture)
     return 0
 
 
 def newest(runs: Path) -> Path:
-    """The run with the newest checkpoint, of those that translate.
+    """Find the run with the newest checkpoint, of those that translate.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: There is none.
     """
     saved = {
         codec.parent: every(codec.parent / CHECKPOINTS)[-1:]
@@ -78,10 +80,10 @@ def newest(runs: Path) -> Path:
 
 
 def read(trained: Trained, text: str) -> Tensor:
-    """The ids of a text, (1, src), as the model was trained to read them.
+    """Encode a text, (1, src), as the model was trained to read it.
 
     Raises:
-        ValueError: the model does not translate, or the text is empty, too
+        ValueError: The model does not translate, or the text is empty, too
             long, or has a token that the model never saw.
     """
     codec, longest = trained.src_codec, trained.config.max_len
@@ -101,25 +103,30 @@ def read(trained: Trained, text: str) -> Tensor:
     return torch.tensor([ids])
 
 
-def looked(
-    trained: Trained, src: Tensor, said: list[int]
+def attended(
+    trained: Trained, src: Tensor, ids: list[int]
 ) -> Float[Tensor, "tgt src"]:
-    """How much each token of the answer took from each of the source.
+    """Compute how much each token of the answer attended to the source.
 
     The mean over the heads of the last layer. Row i is what the decoder
-    looked at as it chose token i.
+    attended to as it chose token i.
+
+    Args:
+        trained: A model that translates.
+        src: What it read.
+        ids: What it wrote.
     """
-    read = torch.tensor([[trained.tgt_codec.bos, *said[:-1]]])
+    tgt = torch.tensor([[trained.tgt_codec.bos, *ids[:-1]]])
     model = trained.model.eval()
     with torch.no_grad():
-        maps = model.maps(src, read)
+        maps = model.maps(src, tgt)
     return maps.cross[-1][0].mean(0)
 
 
-def _show(trained: Trained, src: Tensor, said: list[int], file: str) -> None:
+def _show(trained: Trained, src: Tensor, ids: list[int], file: str) -> None:
     source = _labels(trained.src_codec, src[0].tolist())
-    target = _labels(trained.tgt_codec, said)
-    rows = looked(trained, src, said).tolist()
+    target = _labels(trained.tgt_codec, ids)
+    rows = attended(trained, src, ids).tolist()
     if file:
         save(Path(file), source, target, rows)
         print(f"Where it looked: {file}")
@@ -128,13 +135,13 @@ def _show(trained: Trained, src: Tensor, said: list[int], file: str) -> None:
 
 
 def _labels(codec: Codec, ids: list[int]) -> list[str]:
-    """A word for each id; a sub-word that is a space alone shows as one."""
+    """Write a word for each id; a sub-word that is a space alone is a _."""
     marks = {codec.bos: "<bos>", codec.eos: "<eos>"}
     return [marks.get(i) or codec.decode([i]).strip() or "_" for i in ids]
 
 
 def _text_and_picture(options: Namespace) -> tuple[str, str | None]:
-    """The text; argparse takes it for a file if it follows --attention."""
+    """Find the text; argparse takes it for a file after --attention."""
     text, picture = options.text, options.attention
     if text is None and picture and not picture.endswith(KINDS):
         text, picture = picture, ""

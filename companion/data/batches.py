@@ -1,7 +1,7 @@
 """Sentences to padded tensors: which go together, and in what order.
 
-A batch is known by its number, counted from 0 through all epochs: number n is
-place ``n % len(batches)`` of epoch ``n // len(batches)``. It depends on the
+A batch is known by its number, counted from 0 through all epochs: number n has
+index ``n % len(batches)`` in epoch ``n // len(batches)``. It depends on the
 seed and that number alone, so a training run that stops needs to remember one
 number to go on.
 """
@@ -19,31 +19,57 @@ from companion.data.checks import check_sizes
 from companion.data.codecs import Codec
 from companion.data.vocabulary import Vocabulary
 
+__all__ = [
+    "PairBatches",
+    "WindowBatches",
+    "collate",
+    "cut",
+    "drop_long",
+    "encode_pairs",
+    "every_window",
+]
+
 Pair = tuple[Sequence[int], Sequence[int]]
 
 
 def encode_pairs(
     pairs: Sequence[tuple[str, str]], src: Codec, tgt: Codec
 ) -> list[tuple[list[int], list[int]]]:
-    """The ids of some pairs of texts, each from bos to eos.
+    """Encode pairs of texts, each from bos to eos.
+
+    Args:
+        pairs: Texts, source and target.
+        src: The codec of the sources.
+        tgt: The codec of the targets.
+
+    Returns:
+        The ids of each pair.
 
     Raises:
-        ValueError: there is no pair, or a text holds what its codec never saw.
+        ValueError: There is no pair, or a text holds what its codec never saw.
     """
     if len(pairs) == 0:
         raise ValueError("pairs: expected at least one, got none")
-    return [(_ends(src, said), _ends(tgt, meant)) for said, meant in pairs]
+    return [
+        (_with_ends(src, source), _with_ends(tgt, target))
+        for source, target in pairs
+    ]
 
 
-def _ends(codec: Codec, text: str) -> list[int]:
+def _with_ends(codec: Codec, text: str) -> list[int]:
     return [codec.bos, *codec.encode(text), codec.eos]
 
 
 def collate(rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
-    """Rows of ids as one tensor, filled up with pad.
+    """Make one tensor of rows of ids, filled up with pad.
 
     Raises:
-        ValueError: there is no row.
+        ValueError: There is no row.
+
+    Example:
+        >>> collate([[1, 5, 2], [1, 2]])
+        tensor([[1, 5, 2],
+                [1, 2, 0]])
     """
     if len(rows) == 0:
         raise ValueError("rows: expected at least one, got none")
@@ -55,10 +81,13 @@ def collate(rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
 
 
 def drop_long(pairs: Sequence[Pair], max_len: int) -> tuple[list[Pair], int]:
-    """The pairs with at most ``max_len`` ids a side, and how many are gone.
+    """Keep the pairs with at most ``max_len`` ids a side.
+
+    Returns:
+        These pairs, and how many others there were.
 
     Raises:
-        ValueError: none is left.
+        ValueError: None is left.
     """
     kept = [pair for pair in pairs if max(map(len, pair)) <= max_len]
     if not kept:
@@ -69,17 +98,26 @@ def drop_long(pairs: Sequence[Pair], max_len: int) -> tuple[list[Pair], int]:
 
 
 def cut(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Places of sentences, batch by batch, short ones first.
+    """Cut sentences into batches of about the same length, short ones first.
 
-    Padded to its longest sentence, no batch has over ``max_tokens`` ids.
+    Args:
+        lengths: The number of ids of each sentence.
+        max_tokens: The most ids of a batch, padded to its longest sentence.
+
+    Returns:
+        The indices of the sentences in each batch.
 
     Raises:
-        ValueError: a sentence is longer than that, or there is none.
+        ValueError: A sentence is longer than ``max_tokens``, or there is none.
+
+    Example:
+        >>> cut([5, 2, 3, 2], max_tokens=6)
+        [[1, 3], [2], [0]]
     """
     check_sizes(max_tokens=max_tokens)
     _check_lengths(lengths, max_tokens)
-    places = sorted(range(len(lengths)), key=lambda i: lengths[i])
-    return _cut_sorted(places, lengths, max_tokens)
+    indices = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    return _cut_sorted(indices, lengths, max_tokens)
 
 
 def _check_lengths(lengths: Sequence[int], max_tokens: int) -> None:
@@ -95,14 +133,14 @@ def _check_lengths(lengths: Sequence[int], max_tokens: int) -> None:
 
 
 def _cut_sorted(
-    places: Sequence[int], lengths: Sequence[int], max_tokens: int
+    indices: Sequence[int], lengths: Sequence[int], max_tokens: int
 ) -> list[list[int]]:
     batches: list[list[int]] = [[]]
-    for place in places:
+    for index in indices:
         # Lengths go up, so the last one is the longest.
-        if (len(batches[-1]) + 1) * lengths[place] > max_tokens:
+        if (len(batches[-1]) + 1) * lengths[index] > max_tokens:
             batches.append([])
-        batches[-1].append(place)
+        batches[-1].append(index)
     return batches
 
 
@@ -114,22 +152,22 @@ class _Numbered(ABC):
         self._epoch: tuple[int, list] | None = None
 
     def at(self, number: int) -> tuple[Tensor, ...]:
-        """The batch of that number, counted from 0 through all epochs.
+        """Make the batch of that number, counted from 0 through all epochs.
 
         Raises:
             ValueError: ``number`` is below 0.
         """
         if number < 0:
             raise ValueError(f"number: expected at least 0, got {number}")
-        epoch, place = divmod(number, len(self))
+        epoch, index = divmod(number, len(self))
         if self._epoch is None or self._epoch[0] != epoch:
             # Only random() is promised to stay the same in every Python.
             rng = Random(f"{self._seed} {epoch}")
             self._epoch = epoch, self._order(rng)
-        return self._made(self._epoch[1][place])
+        return self._made(self._epoch[1][index])
 
     def stream(self, start: int = 0) -> Iterator[tuple[Tensor, ...]]:
-        """Every batch from that number on, without end."""
+        """Make every batch from that number on, without end."""
         return map(self.at, count(start))
 
     @abstractmethod
@@ -146,13 +184,22 @@ class PairBatches(_Numbered):
     """Batches of sentence pairs of about the same length.
 
     An epoch has each pair once. Pairs are sorted by the longer of their sides,
-    those of equal length at random, and cut so that no side of a batch has
-    over ``max_tokens`` ids with its padding; then the batches are shuffled.
-    The lengths are the same in each epoch, hence so is the number of batches.
+    those of equal length at random, and cut; then the batches are shuffled. The
+    lengths are the same in each epoch, hence so is the number of batches.
+
+    Args:
+        pairs: Ids from bos to eos, source and target.
+        max_tokens: The most ids that a side of a batch has with its padding.
+        seed: Decides the order.
 
     Raises:
-        ValueError: there is no pair, or one is longer than ``max_tokens``: to
+        ValueError: There is no pair, or one is longer than ``max_tokens``: to
             leave it out is for the caller to decide, with ``drop_long``.
+
+    Example:
+        >>> batches = PairBatches([([1, 5, 2], [1, 2])], max_tokens=8, seed=0)
+        >>> batches.at(0)
+        (tensor([[1, 5, 2]]), tensor([[1, 2]]))
     """
 
     def __init__(self, pairs: Sequence[Pair], *, max_tokens: int, seed: int):
@@ -167,27 +214,33 @@ class PairBatches(_Numbered):
 
     def _order(self, rng: Random) -> list[list[int]]:
         noise = [rng.random() for _ in self._pairs]
-        places = sorted(
+        indices = sorted(
             range(len(noise)), key=lambda i: (self._lengths[i], noise[i])
         )
-        batches = _cut_sorted(places, self._lengths, self._max_tokens)
+        batches = _cut_sorted(indices, self._lengths, self._max_tokens)
         return sorted(batches, key=lambda batch: noise[batch[0]])
 
-    def _made(self, places: list[int]) -> tuple[Tensor, Tensor]:
-        src, tgt = zip(*(self._pairs[i] for i in places), strict=True)
+    def _made(self, indices: list[int]) -> tuple[Tensor, Tensor]:
+        src, tgt = zip(*(self._pairs[i] for i in indices), strict=True)
         return collate(src), collate(tgt)
 
 
 class WindowBatches(_Numbered):
     """Batches of windows of a long text, for a language model.
 
-    A window has ``length + 1`` ids: a model reads all but the last and says
+    A window has ``length + 1`` ids: a model reads all but the last and predicts
     all but the first. Windows follow each other by ``length``, so an id is a
     target once an epoch; where the first begins differs from epoch to epoch.
 
+    Args:
+        ids: The text.
+        length: Targets in a window.
+        size: Windows in a batch.
+        seed: Decides the order.
+
     Raises:
-        TypeError: a size is not an int.
-        ValueError: a size is below 1, or the text is too short for a batch.
+        TypeError: A size is not an int.
+        ValueError: A size is below 1, or the text is too short for a batch.
     """
 
     def __init__(
@@ -223,14 +276,23 @@ class WindowBatches(_Numbered):
 def every_window(
     ids: Int[Tensor, " text"], *, length: int, size: int
 ) -> list[tuple[Int[Tensor, "batch seq"]]]:
-    """Batches in which each id but the first is a target exactly once.
+    """Cut a text into batches in which each id but the first is a target once.
 
     For measuring a loss: nothing is drawn at random and nothing left out; the
     last window, shorter than the others, is a batch of its own.
 
+    Args:
+        ids: The text.
+        length: Targets in a window.
+        size: Windows in a batch.
+
     Raises:
-        TypeError: a size is not an int.
-        ValueError: a size is below 1, or there are fewer than two ids.
+        TypeError: A size is not an int.
+        ValueError: A size is below 1, or there are fewer than two ids.
+
+    Example:
+        >>> every_window(torch.arange(4), length=2, size=1)
+        [(tensor([[0, 1, 2]]),), (tensor([[2, 3]]),)]
     """
     check_sizes(length=length, size=size)
     if len(ids) < 2:

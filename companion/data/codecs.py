@@ -19,9 +19,19 @@ __all__ = ["Characters", "Codec", "Subwords", "Words", "load"]
 class Characters:
     """A character is a token: Chinese without word borders, and Shakespeare.
 
+    Args:
+        tokens: All that it knows, in the order of their ids.
+
     Raises:
-        ValueError: a token is there twice, is a special one, or is none that a
+        ValueError: A token is there twice, is a special one, or is none that a
             text could be split into.
+
+    Example:
+        >>> codec = Characters.train(["我爱小猫"])
+        >>> codec.encode("小猫")
+        [5, 6]
+        >>> codec.decode([1, 5, 6, 2])
+        '小猫'
     """
 
     kind: ClassVar[str] = "characters"
@@ -38,10 +48,10 @@ class Characters:
 
     @classmethod
     def train(cls, texts: Iterable[str]) -> "Characters":
-        """Every token of some texts, in the order they first occur.
+        """Take every token of some texts, in the order they first occur.
 
         Raises:
-            ValueError: there is no text, or none has a token.
+            ValueError: There is no text, or none has a token.
         """
         found = dict.fromkeys(t for text in texts for t in cls.split(text))
         if not found:
@@ -50,42 +60,42 @@ class Characters:
 
     @classmethod
     def split(cls, text: str) -> list[str]:
-        """The tokens of a text."""
+        """Split a text into tokens."""
         return list(text)
 
     def __len__(self) -> int:
         return len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without bos and eos.
+        """Turn a text into ids, without bos and eos.
 
         Raises:
-            ValueError: a token was never seen; the message names the nearest.
+            ValueError: A token was never seen; the message names the nearest.
         """
         return self.vocabulary.encode(self.split(text))
 
     def tokens(self, text: str) -> list[str]:
-        """The tokens of a text, if all are known.
+        """Split a text into tokens, all of which must be known.
 
         Raises:
-            ValueError: a token was never seen; the message names the nearest.
+            ValueError: A token was never seen; the message names the nearest.
         """
         return [self.vocabulary.tokens[i] for i in self.encode(text)]
 
     def decode(self, ids: Iterable[SupportsIndex]) -> str:
-        """The text of some ids, up to eos, without pad and bos.
+        """Turn ids into a text, up to eos, without pad and bos.
 
         Raises:
-            TypeError: an id is no integer.
-            ValueError: an id has no token.
+            TypeError: An id is no integer.
+            ValueError: An id has no token.
         """
         return self.joint.join(self.vocabulary.decode(ids))
 
     def save(self, path: str | Path) -> None:
-        """Writes its tokens as JSON; ``load`` reads them."""
+        """Write its tokens as JSON; ``load`` reads them."""
         tokens = self.vocabulary.tokens[len(Vocabulary.specials) :]
-        said = {"kind": self.kind, "tokens": tokens}
-        write_atomically(path, json.dumps(said, ensure_ascii=False).encode())
+        stored = {"kind": self.kind, "tokens": tokens}
+        write_atomically(path, json.dumps(stored, ensure_ascii=False).encode())
 
 
 class Words(Characters):
@@ -96,7 +106,7 @@ class Words(Characters):
 
     @classmethod
     def split(cls, text: str) -> list[str]:
-        """The tokens of a text; an empty text has none."""
+        """Split a text at spaces; an empty text has no token."""
         return text.split(" ") if text else []
 
 
@@ -105,20 +115,20 @@ Codec = Characters | Words | Subwords
 
 
 def load(path: str | Path) -> Codec:
-    """The codec that ``save`` wrote, whichever it is.
+    """Read the codec that ``save`` wrote, whichever it is.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it holds something else, or was cut short.
+        FileNotFoundError: There is no such file.
+        ValueError: It holds something else, or was cut short.
     """
     data = Path(path).read_bytes()
     try:
         # No file of sentencepiece begins like that: 0x0A comes first.
         if not data.startswith(b"{"):
             return Subwords(data)
-        said = json.loads(data)
+        stored = json.loads(data)
         kinds = {codec.kind: codec for codec in (Characters, Words)}
-        return kinds[said["kind"]](said["tokens"])
+        return kinds[stored["kind"]](stored["tokens"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: expected a codec as save writes it, got {len(data)} "

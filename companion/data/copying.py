@@ -6,6 +6,8 @@ from torch import Tensor
 
 from companion.data.vocabulary import Vocabulary
 
+__all__ = ["copying_batches"]
+
 FIRST = len(Vocabulary.specials)
 
 
@@ -18,13 +20,25 @@ def copying_batches(
     seed: int,
     backwards: bool = False,
 ) -> list[tuple[Int[Tensor, "batch src"], Int[Tensor, "batch tgt"]]]:
-    """Random sources and their targets: bos, then the same, or it backwards.
+    """Draw random sources; a target is bos and the same, or it backwards.
 
-    ``steps`` batches of ``size`` sequences, drawn from ``symbols`` ids that
-    are no special ones. Both vocabularies have ``symbols + 3`` ids.
+    Both vocabularies have ``symbols + 3`` ids.
+
+    Args:
+        length: Ids in a source.
+        symbols: How many ids they are drawn from, none of them special.
+        size: Sequences in a batch.
+        steps: How many batches.
+        seed: Decides what is drawn.
+        backwards: Whether the target is reversed.
 
     Raises:
-        ValueError: a number is below 1.
+        ValueError: A number is below 1.
+
+    Example:
+        >>> sizes = {"length": 3, "symbols": 5, "size": 1, "steps": 1}
+        >>> copying_batches(**sizes, seed=0)
+        [(tensor([[7, 7, 6]]), tensor([[1, 7, 7, 6]]))]
     """
     sizes = {"length": length, "symbols": symbols, "size": size, "steps": steps}
     for name, number in sizes.items():
@@ -36,6 +50,6 @@ def copying_batches(
     for _ in range(steps):
         src = torch.randint(symbols, (size, length), generator=generator)
         src = src + FIRST
-        said = src.flip(1) if backwards else src
-        made.append((src, torch.cat([bos, said], dim=1)))
+        copied = src.flip(1) if backwards else src
+        made.append((src, torch.cat([bos, copied], dim=1)))
     return made

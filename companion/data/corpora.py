@@ -11,6 +11,19 @@ from typing import NamedTuple
 from companion.data.files import locate
 from companion.data.groups import Pair, split
 
+__all__ = [
+    "SCRIPTS",
+    "Splits",
+    "Text",
+    "attribution",
+    "multi30k",
+    "read_pair",
+    "read_table",
+    "script_of",
+    "shakespeare",
+    "tatoeba",
+]
+
 HELD_OUT = 3
 """Per cent of Tatoeba to choose by, and as much to test on."""
 
@@ -33,11 +46,15 @@ class Text(NamedTuple):
 
 
 def script_of(text: str) -> str:
-    """Which Chinese script: "simplified", "traditional", "either" or "mixed".
+    """Tell the Chinese script: simplified, traditional, either or mixed.
 
     The national character sets decide. A Chinese character that GB 2312 (1980,
     mainland) lacks is traditional; one that it has and Big5 (1984, Taiwan)
     lacks is simplified; what both have, both scripts write.
+
+    Example:
+        >>> script_of("誰"), script_of("谁"), script_of("我")
+        ('traditional', 'simplified', 'either')
     """
     chinese = [c for c in text if "\u3400" <= c <= "\u9fff"]
     in_gb = [c for c in chinese if _is_in(c, "gb2312")]
@@ -61,16 +78,21 @@ def _is_in(character: str, charset: str) -> bool:
 def tatoeba(
     src: str = "zh", tgt: str = "en", *, script: str | None = None
 ) -> Splits:
-    """Chinese and English sentences of the Tatoeba project.
+    """Load Chinese and English sentences of the Tatoeba project.
 
     No sentence of one part is in another, in either language, capitals and
-    punctuation aside. ``script`` keeps the lines that can be written in that
-    script; without it all are there, about half in each. It does not change in
-    which part a line is.
+    punctuation aside.
+
+    Args:
+        src: "zh" or "en".
+        tgt: The other one.
+        script: Keeps the lines that can be written in that script; without it
+            all are there, about half in each. It does not change in which part
+            a line is.
 
     Raises:
-        ValueError: a language or the script is another.
-        FileNotFoundError, ConnectionError, OSError: as ``files.locate``.
+        ValueError: A language or the script is another.
+        OSError: The file cannot be had, as in ``files.locate``.
     """
     _check_languages(src, tgt, ("zh", "en"))
     if script not in (None, *SCRIPTS):
@@ -89,12 +111,12 @@ def tatoeba(
 
 
 def attribution(pairs: Sequence[Pair]) -> list[str]:
-    """Whose the sentences of some Tatoeba pairs (zh, en) are.
+    """Look up whose the sentences of some Tatoeba pairs (zh, en) are.
 
     The licence, CC BY 2.0 FR, asks for it wherever they are shown.
 
     Raises:
-        ValueError: a pair is not in the corpus.
+        ValueError: A pair is not in the corpus.
     """
     lines = read_table(locate("tatoeba-cmn-eng/cmn.txt"))
     owners = {(zh, en): owner for en, zh, owner in lines}
@@ -111,16 +133,21 @@ def multi30k(
     tokenised: bool = False,
     test: str = "test_2016_flickr",
 ) -> Splits:
-    """German and English descriptions of pictures (Elliott et al. 2016).
+    """Load German and English descriptions of pictures (Elliott et al. 2016).
 
-    ``tokenised`` takes the lower-cased, tokenised files that published BLEU is
-    computed on; they have the test of 2016 only. For non-commercial research
-    and education; never shipped.
+    For non-commercial research and education; never shipped.
+
+    Args:
+        src: "de" or "en".
+        tgt: The other one.
+        tokenised: Takes the lower-cased, tokenised files that published BLEU is
+            computed on; they have the test of 2016 only.
+        test: Which of the tests.
 
     Raises:
-        ValueError: a language is another, there is no such test, or the files
+        ValueError: A language is another, there is no such test, or the files
             of a part have not the same number of lines.
-        FileNotFoundError, ConnectionError, OSError: as ``files.locate``.
+        OSError: A file cannot be had, as in ``files.locate``.
     """
     _check_languages(src, tgt, ("de", "en"))
     tests = ["test_2016_flickr"]
@@ -140,10 +167,10 @@ def multi30k(
 
 
 def shakespeare() -> Text:
-    """A million characters of Shakespeare; the first nine tenths to train on.
+    """Load a million characters of Shakespeare, nine tenths to train on.
 
     Raises:
-        FileNotFoundError, ConnectionError, OSError: as ``files.locate``.
+        OSError: The file cannot be had, as in ``files.locate``.
     """
     text = _read(locate("tinyshakespeare/input.txt"))
     border = len(text) * 9 // 10
@@ -151,12 +178,12 @@ def shakespeare() -> Text:
 
 
 def read_table(path: str | Path) -> list[tuple[str, str, str]]:
-    """The lines of a file as manythings.org writes them.
+    """Read the lines of a file as manythings.org writes them.
 
     A line is English, a tab, Chinese, a tab, and whose they are.
 
     Raises:
-        ValueError: there is no line, or one has not three such columns.
+        ValueError: There is no line, or one has not three such columns.
     """
     found: list[tuple[str, str, str]] = []
     for number, line in enumerate(_lines(path), 1):
@@ -171,18 +198,18 @@ def read_table(path: str | Path) -> list[tuple[str, str, str]]:
 
 
 def read_pair(src: str | Path, tgt: str | Path) -> list[Pair]:
-    """The lines of two files side by side.
+    """Read the lines of two files side by side.
 
     Raises:
-        ValueError: a file has no line, or one has fewer than the other.
+        ValueError: A file has no line, or one has fewer than the other.
     """
-    said, meant = _lines(src), _lines(tgt)
-    if len(said) != len(meant):
+    sources, targets = _lines(src), _lines(tgt)
+    if len(sources) != len(targets):
         raise ValueError(
-            f"{src}, {tgt}: expected as many lines in both, got {len(said)} "
-            f"and {len(meant)}"
+            f"{src}, {tgt}: expected as many lines in both, got {len(sources)} "
+            f"and {len(targets)}"
         )
-    return list(zip(said, meant, strict=True))
+    return list(zip(sources, targets, strict=True))
 
 
 def _lines(path: str | Path) -> list[str]:

@@ -13,6 +13,8 @@ from urllib.request import Request, urlopen
 
 from companion.extras import lazy
 
+__all__ = ["checksum", "fetch"]
+
 filelock = lazy("filelock", "train")
 
 ATTEMPTS = 3
@@ -22,24 +24,33 @@ PATIENCE = 30
 
 
 def checksum(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Compute the SHA-256 of a file, in hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fetch(url: str, path: str | Path, *, sha256: str, size: int) -> Path:
-    """Downloads a file of ``size`` bytes to ``path``, if it is not there yet.
+    """Download a file, if it is not there yet.
 
     What has come lies beside it as ``….part``: whoever is interrupted goes on
     from there the next time, where the server allows it. Under its own name
     the file is there when it is whole and its checksum is right, not before.
     Of two processes at once, one downloads and the other waits.
 
+    Args:
+        url: Where it lies.
+        path: Where it goes.
+        sha256: Its checksum, in hexadecimal.
+        size: Its length in bytes.
+
+    Returns:
+        The path.
+
     Raises:
-        ConnectionError: there is no network or no such file, or the connection
+        ConnectionError: There is no network or no such file, or the connection
             broke again and again; the message says what to do.
-        ValueError: the checksum is wrong; what came is deleted.
-        OSError: the disk is full; what came is kept.
+        ValueError: The checksum is wrong; what came is deleted.
+        OSError: The disk is full; what came is kept.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +76,7 @@ def _check(url: str, part: Path, sha256: str) -> None:
 
 
 def _complete(url: str, part: Path, size: int) -> None:
-    """Makes ``part`` as long as it should be, in a few attempts."""
+    """Make ``part`` as long as it should be, in a few attempts."""
     reason = ""
     for _ in range(ATTEMPTS):
         try:
@@ -83,7 +94,7 @@ def _complete(url: str, part: Path, size: int) -> None:
 
 
 def _continue(url: str, part: Path, size: int) -> None:
-    """Asks for what is missing and appends it."""
+    """Ask for what is missing and append it."""
     if _length(part) > size:  # Of another version: nothing to go on from.
         part.unlink()
     have = _length(part)

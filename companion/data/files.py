@@ -11,26 +11,28 @@ from companion.data.download import checksum, fetch
 from companion.data.pinned import FILES, INSIDE, NOTICES
 from companion.extras import lazy
 
+__all__ = ["locate"]
+
 platformdirs = lazy("platformdirs", "train")
 
 
 def locate(name: str) -> Path:
-    """The file of that name, such as ``tatoeba-cmn-eng/cmn.txt``.
+    """Find the file of that name, such as ``tatoeba-cmn-eng/cmn.txt``.
 
     It lies in the folder that the environment's ``COMPANION_DATA`` names. If
     that is not set, it lies in the cache folder of the platform, downloaded
     the first time. Either way its checksum is right.
 
     Raises:
-        FileNotFoundError: the folder that ``COMPANION_DATA`` names lacks it.
-        ValueError: its checksum is wrong.
-        ConnectionError, OSError: as ``download.fetch``.
+        FileNotFoundError: The folder that ``COMPANION_DATA`` names lacks it.
+        ValueError: Its checksum is wrong.
+        OSError: It cannot be downloaded; ConnectionError, if no network is.
     """
     folder = os.environ.get("COMPANION_DATA")
     if folder:
         return _local(Path(folder) / name, (FILES | INSIDE)[name].sha256)
     cache = platformdirs.user_cache_path("companion")
-    _tell(cache / Path(name).parts[0])
+    _show_notice(cache / Path(name).parts[0])
     if name in INSIDE:
         return _unpacked(cache, name)
     file = FILES[name]
@@ -52,8 +54,8 @@ def _compare(path: Path, got: str, wanted: str) -> None:
         raise ValueError(f"{path}: expected SHA-256 {wanted}, got {got}")
 
 
-def _tell(folder: Path) -> None:
-    """Says once what the licence of a corpus asks for, and leaves it there."""
+def _show_notice(folder: Path) -> None:
+    """Show once what the licence of a corpus asks for, and leave it there."""
     path = folder / "NOTICE.txt"
     if not path.exists():
         print(NOTICES[folder.name], file=sys.stderr)

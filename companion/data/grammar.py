@@ -7,6 +7,19 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
+__all__ = [
+    "Text",
+    "belongings",
+    "counted",
+    "deeds",
+    "doubts",
+    "likes",
+    "occasions",
+    "things",
+    "whereabouts",
+    "with_article",
+]
+
 Text = tuple[str, str]
 
 
@@ -105,7 +118,7 @@ VERBS = [
 
 
 def things(noun: str) -> Iterator[tuple[str, str, str]]:
-    """The noun alone and with each adjective: Chinese, English one and many."""
+    """Yield the noun alone and with each adjective: zh, en one and many."""
     it = NOUNS[noun]
     yield noun, it.one, it.many
     for zh in it.adjectives:
@@ -114,12 +127,12 @@ def things(noun: str) -> Iterator[tuple[str, str, str]]:
 
 
 def with_article(thing: str) -> str:
-    """A or an, and the thing."""
+    """Put a or an before the thing."""
     return f"{'an' if thing[0] in 'aeiou' else 'a'} {thing}"
 
 
 def counted(noun: str) -> Iterator[Text]:
-    """One, two and three of it: 一只小猫, a little cat."""
+    """Count one, two and three of it: 一只小猫, a little cat."""
     measure = NOUNS[noun].measure
     for zh, one, many in things(noun):
         yield f"一{measure}{zh}", with_article(one)
@@ -128,7 +141,7 @@ def counted(noun: str) -> Iterator[Text]:
 
 
 def likes() -> Iterator[Text]:
-    """我爱小猫, I love little cats; and whether somebody likes them."""
+    """Say who likes what, or does not: 我爱小猫, I love little cats."""
     for who, noun in product(PEOPLE, NOUNS):
         s = "s" if who.do == "does" else ""
         for zh, _, many in things(noun):
@@ -143,7 +156,7 @@ def likes() -> Iterator[Text]:
 
 
 def occasions() -> Iterator[tuple[Person, Verb, str, Text, Text]]:
-    """Who did what to which noun; when and where, in both languages."""
+    """Yield who did what to which noun; when and where, in both languages."""
     for who, verb, when in product(PEOPLE, VERBS, TIMES.items()):
         for noun in verb.objects.split():
             places = verb.places or NOUNS[noun].seen
@@ -153,7 +166,7 @@ def occasions() -> Iterator[tuple[Person, Verb, str, Text, Text]]:
 
 
 def deeds() -> Iterator[Text]:
-    """我今天在公园看到一只小猫, I saw a little cat in the park today."""
+    """Say who did what: 我今天在公园看到一只小猫, I saw a little cat."""
     for who, verb, noun, (time, when), (place, where) in occasions():
         for zh, en in counted(noun):
             chinese = f"{who.zh}{time}{place}{verb.past}{zh}"
@@ -161,7 +174,7 @@ def deeds() -> Iterator[Text]:
 
 
 def doubts() -> Iterator[Text]:
-    """What was not done (没, then the place), and whether it was (吗)."""
+    """Say what was not done (没, then the place), and ask if it was (吗)."""
     for who, verb, noun, (time, when), (place, where) in occasions():
         start, base = f"{who.zh}{time}", verb.past.removesuffix("了")
         rest = f"{verb.do} any {NOUNS[noun].many} {where} {when}"
@@ -171,7 +184,7 @@ def doubts() -> Iterator[Text]:
 
 
 def belongings() -> Iterator[Text]:
-    """他有两本新书, he has two new books; 这是我的猫, this is my cat."""
+    """Say who has what: 他有两本新书, he has two new books; 这是我的猫."""
     for who, noun in product(PEOPLE, "猫狗鸟马车书画"):
         for zh, en in counted(noun):
             yield f"{who.zh}有{zh}", f"{who.en} {who.have} {en}"
@@ -189,7 +202,7 @@ def belongings() -> Iterator[Text]:
 
 
 def whereabouts() -> Iterator[Text]:
-    """花园里有两只小鸟, there are two little birds in the garden."""
+    """Say where things are: 花园里有两只小鸟, there are two birds."""
     for noun, it in NOUNS.items():
         for place in it.seen.replace("公园", "公园里").split():
             where = PLACES[place]

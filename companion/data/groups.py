@@ -9,14 +9,21 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from zlib import crc32
 
+__all__ = ["groups", "plain", "split"]
+
 Pair = tuple[str, str]
 
 
 def groups(keys: Iterable[Sequence[Hashable]]) -> list[list[int]]:
-    """The places that hang together, because a chain of equal keys joins them.
+    """Group the indices that a chain of equal keys joins (union-find).
 
-    Each place has some keys; two places with a key in common are in one group,
-    and so is what either of them has a key in common with (union-find).
+    Args:
+        keys: Those of each index. Two with a key in common are in one group,
+            and so is what either of them has a key in common with.
+
+    Example:
+        >>> groups([["a", "b"], ["c"], ["b", "d"], ["d"]])
+        [[0, 2, 3], [1]]
     """
     leader: dict[Hashable, Hashable] = {}
 
@@ -31,28 +38,37 @@ def groups(keys: Iterable[Sequence[Hashable]]) -> list[list[int]]:
         for other in others:
             leader[find(other)] = find(first)
     found = defaultdict(list)
-    for place, (first, *_) in enumerate(keys):
-        found[find(first)].append(place)
+    for index, (first, *_) in enumerate(keys):
+        found[find(first)].append(index)
     return list(found.values())
 
 
 def plain(text: str) -> str:
-    """The text without what nobody hears: punctuation, spaces, capitals."""
+    """Leave out what nobody hears: punctuation, spaces, capitals.
+
+    Example:
+        >>> plain("Hi, Tom!")
+        'hitom'
+    """
     return "".join(filter(str.isalnum, text)).casefold() or text
 
 
 def split(
     pairs: Sequence[Pair], *, percent: int
 ) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """A part to train on, one to choose by, and one to test on.
+    """Split pairs into a part to train on, to choose by, and to test on.
 
-    About ``percent`` of the groups are in each of the last two. A checksum of
-    the group decides, so the parts are the same each time and everywhere.
+    A checksum of the group decides, so the parts are the same each time and
+    everywhere.
+
+    Args:
+        pairs: Texts, source and target.
+        percent: How many of the groups are in each of the last two parts.
     """
     keys = [(("src", plain(s)), ("tgt", plain(t))) for s, t in pairs]
     parts = [], [], []
     for group in groups(keys):
-        name = min(" ".join(pairs[place]) for place in group)
+        name = min(" ".join(pairs[index]) for index in group)
         number = crc32(name.encode()) % 100
         part = 2 if number < percent else 1 if number < 2 * percent else 0
         parts[part].extend(group)

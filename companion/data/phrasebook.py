@@ -26,6 +26,8 @@ from companion.data.grammar import (
 )
 from companion.data.vocabulary import Vocabulary
 
+__all__ = ["Pair", "batch", "pairs", "phrasebook_batches", "split", "thinned"]
+
 
 class Pair(NamedTuple):
     """A sentence: Chinese characters, English words."""
@@ -41,14 +43,19 @@ HELD_OUT = "我爱小猫"
 
 
 def thinned(texts: Iterable[Text], one_in: int) -> Iterator[Pair]:
-    """About one in so many, chosen by a checksum: the same ones each time."""
+    """Keep about one in so many, by a checksum: the same ones each time."""
     for zh, en in texts:
         if crc32(zh.encode()) % one_in == 0 or zh == ALWAYS:
             yield Pair(tuple(zh), tuple(en.split()))
 
 
 def pairs() -> list[Pair]:
-    """The whole corpus, the same each time; no Chinese sentence is in twice."""
+    """Write the whole corpus; no Chinese sentence is in it twice.
+
+    Example:
+        >>> print(len(pairs()), *pairs()[0].zh, *pairs()[0].en)
+        7202 我 爱 猫 I love cats
+    """
     return [
         pair
         for family, one_in in FAMILIES.items()
@@ -59,7 +66,7 @@ def pairs() -> list[Pair]:
 def split(
     corpus: Sequence[Pair] | None = None,
 ) -> tuple[list[Pair], list[Pair]]:
-    """A part to train on, and about a tenth to test on.
+    """Split the corpus into a part to train on, and a tenth to test on.
 
     Each test sentence is a combination that training does not have, in either
     language, of words that training has. 我爱小猫 is one of them. What is held
@@ -78,23 +85,32 @@ def split(
 def batch(
     sentences: Sequence[Sequence[str]], vocabulary: Vocabulary
 ) -> Int[Tensor, "batch seq"]:
-    """The ids of some sentences, each from bos to eos, then pad to the end.
+    """Encode some sentences, each from bos to eos, then pad to the end.
+
+    Args:
+        sentences: Each a sequence of tokens.
+        vocabulary: Gives their ids.
 
     Raises:
-        TypeError: a string stands where a sequence of tokens belongs.
-        ValueError: there is no sentence, one is empty, or a token is unknown.
+        TypeError: A string stands where a sequence of tokens belongs.
+        ValueError: There is no sentence, one is empty, or a token is unknown.
+
+    Example:
+        >>> batch([["a", "b"], ["b"]], Vocabulary(["a", "b"]))
+        tensor([[1, 3, 4, 2],
+                [1, 4, 2, 0]])
     """
     if len(sentences) == 0:
         raise ValueError("sentences: expected at least one, got none")
     rows = []
-    for place, tokens in enumerate(sentences):
+    for index, tokens in enumerate(sentences):
         if isinstance(tokens, str):
             raise TypeError(
                 f"sentences: expected sequences of tokens, got the string "
-                f"{tokens!r} at {place}"
+                f"{tokens!r} at {index}"
             )
         if len(tokens) == 0:
-            raise ValueError(f"sentences: the one at {place} has no tokens")
+            raise ValueError(f"sentences: the one at {index} has no tokens")
         ids = vocabulary.bos, *vocabulary.encode(tokens), vocabulary.eos
         rows.append(torch.tensor(ids))
     return pad_sequence(rows, batch_first=True, padding_value=vocabulary.pad)
@@ -109,18 +125,26 @@ def phrasebook_batches(
     steps: int,
     seed: int,
 ) -> list[tuple[Int[Tensor, "batch src"], Int[Tensor, "batch tgt"]]]:
-    """``steps`` batches of ``size`` pairs drawn at random, Chinese to English.
+    """Draw batches of pairs at random, Chinese to English.
+
+    Args:
+        corpus: What is drawn from.
+        zh: The vocabulary of the sources.
+        en: That of the targets.
+        size: Pairs in a batch.
+        steps: How many batches.
+        seed: Decides what is drawn.
 
     Raises:
-        ValueError: the corpus is empty, or a token is unknown.
+        ValueError: The corpus is empty, or a token is unknown.
     """
     if len(corpus) == 0:
         raise ValueError("corpus: expected at least one pair, got none")
     generator = torch.Generator().manual_seed(seed)
     made = []
     for _ in range(steps):
-        places = torch.randint(len(corpus), (size,), generator=generator)
-        drawn = [corpus[i] for i in places.tolist()]
+        indices = torch.randint(len(corpus), (size,), generator=generator)
+        drawn = [corpus[i] for i in indices.tolist()]
         src = batch([pair.zh for pair in drawn], zh)
         made.append((src, batch([pair.en for pair in drawn], en)))
     return made

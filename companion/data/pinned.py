@@ -5,6 +5,8 @@ Each is pinned to a commit and known by its checksum. None of them is shipped.
 
 from typing import NamedTuple
 
+__all__ = ["FILES", "INSIDE", "NOTICES", "File"]
+
 GITHUB = "https://raw.githubusercontent.com"
 MULTI30K = (
     f"{GITHUB}/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a"
@@ -13,12 +15,85 @@ MULTI30K = (
 
 
 class File(NamedTuple):
-    """What a file is known by, and where it is downloaded."""
+    """What a file is known by, and where it is downloaded.
+
+    Attributes:
+        sha256: Its checksum.
+        size: Its length in bytes.
+        url: Where it lies.
+    """
 
     sha256: str
     size: int
     url: str
 
+
+_MULTI30K_FILES = {
+    "raw/test_2016_flickr.de.gz": (
+        22890,
+        "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
+    ),
+    "raw/test_2016_flickr.en.gz": (
+        21077,
+        "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+    ),
+    "raw/test_2017_flickr.de.gz": (
+        21471,
+        "a2c89666db00c495cd8513b9d708d5a3acc205d7de312ef2bf5fb7ebc1540aee",
+    ),
+    "raw/test_2017_flickr.en.gz": (
+        19138,
+        "76a444ee25172e72695cddb13ae4a3bda59430617be88e0bb46b60504f054074",
+    ),
+    "raw/test_2017_mscoco.de.gz": (
+        10230,
+        "799e4854c25d601cb6cb6be29eabe5667734c61ace2f495e03e429031a0bc338",
+    ),
+    "raw/test_2017_mscoco.en.gz": (
+        8844,
+        "aab300bfb4427697987e02cd0aacd44bfe8aa50456231b6474c08038bbed2b58",
+    ),
+    "raw/train.de.gz": (
+        637044,
+        "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+    ),
+    "raw/train.en.gz": (
+        568929,
+        "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+    ),
+    "raw/val.de.gz": (
+        24681,
+        "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+    ),
+    "raw/val.en.gz": (
+        21650,
+        "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+    ),
+    "tok/test_2016_flickr.lc.norm.tok.de": (
+        71917,
+        "c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4",
+    ),
+    "tok/test_2016_flickr.lc.norm.tok.en": (
+        63307,
+        "5b7f32627cf99eced828311b955dae9800bb52bc8b91cf8b6526829e605b29d2",
+    ),
+    "tok/train.lc.norm.tok.de": (
+        2150008,
+        "cb5a23529b65ec2061f1dc446192a9c37382b63cc75f81a0be59d34894b3a505",
+    ),
+    "tok/train.lc.norm.tok.en": (
+        1837696,
+        "08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119",
+    ),
+    "tok/val.lc.norm.tok.de": (
+        77273,
+        "97232bd273eceb7207f689527386a97e4be2616b18ada47576bdaf96c8ae1f00",
+    ),
+    "tok/val.lc.norm.tok.en": (
+        64608,
+        "46573ce391ae227f1c72f873392436a20ef18e0a6d518098cfbd70b77c8572ec",
+    ),
+}
 
 FILES = {
     # manythings.org replaces its file every few weeks; this copy stays.
@@ -35,86 +110,10 @@ FILES = {
         "/6f9487a6fe5b420b7ca9afb0d7c078e37c1d1b4e"
         "/data/tinyshakespeare/input.txt",
     ),
-    "multi30k/raw/test_2016_flickr.de.gz": File(
-        "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
-        22890,
-        f"{MULTI30K}/raw/test_2016_flickr.de.gz",
-    ),
-    "multi30k/raw/test_2016_flickr.en.gz": File(
-        "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
-        21077,
-        f"{MULTI30K}/raw/test_2016_flickr.en.gz",
-    ),
-    "multi30k/raw/test_2017_flickr.de.gz": File(
-        "a2c89666db00c495cd8513b9d708d5a3acc205d7de312ef2bf5fb7ebc1540aee",
-        21471,
-        f"{MULTI30K}/raw/test_2017_flickr.de.gz",
-    ),
-    "multi30k/raw/test_2017_flickr.en.gz": File(
-        "76a444ee25172e72695cddb13ae4a3bda59430617be88e0bb46b60504f054074",
-        19138,
-        f"{MULTI30K}/raw/test_2017_flickr.en.gz",
-    ),
-    "multi30k/raw/test_2017_mscoco.de.gz": File(
-        "799e4854c25d601cb6cb6be29eabe5667734c61ace2f495e03e429031a0bc338",
-        10230,
-        f"{MULTI30K}/raw/test_2017_mscoco.de.gz",
-    ),
-    "multi30k/raw/test_2017_mscoco.en.gz": File(
-        "aab300bfb4427697987e02cd0aacd44bfe8aa50456231b6474c08038bbed2b58",
-        8844,
-        f"{MULTI30K}/raw/test_2017_mscoco.en.gz",
-    ),
-    "multi30k/raw/train.de.gz": File(
-        "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
-        637044,
-        f"{MULTI30K}/raw/train.de.gz",
-    ),
-    "multi30k/raw/train.en.gz": File(
-        "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
-        568929,
-        f"{MULTI30K}/raw/train.en.gz",
-    ),
-    "multi30k/raw/val.de.gz": File(
-        "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
-        24681,
-        f"{MULTI30K}/raw/val.de.gz",
-    ),
-    "multi30k/raw/val.en.gz": File(
-        "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
-        21650,
-        f"{MULTI30K}/raw/val.en.gz",
-    ),
-    "multi30k/tok/test_2016_flickr.lc.norm.tok.de": File(
-        "c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4",
-        71917,
-        f"{MULTI30K}/tok/test_2016_flickr.lc.norm.tok.de",
-    ),
-    "multi30k/tok/test_2016_flickr.lc.norm.tok.en": File(
-        "5b7f32627cf99eced828311b955dae9800bb52bc8b91cf8b6526829e605b29d2",
-        63307,
-        f"{MULTI30K}/tok/test_2016_flickr.lc.norm.tok.en",
-    ),
-    "multi30k/tok/train.lc.norm.tok.de": File(
-        "cb5a23529b65ec2061f1dc446192a9c37382b63cc75f81a0be59d34894b3a505",
-        2150008,
-        f"{MULTI30K}/tok/train.lc.norm.tok.de",
-    ),
-    "multi30k/tok/train.lc.norm.tok.en": File(
-        "08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119",
-        1837696,
-        f"{MULTI30K}/tok/train.lc.norm.tok.en",
-    ),
-    "multi30k/tok/val.lc.norm.tok.de": File(
-        "97232bd273eceb7207f689527386a97e4be2616b18ada47576bdaf96c8ae1f00",
-        77273,
-        f"{MULTI30K}/tok/val.lc.norm.tok.de",
-    ),
-    "multi30k/tok/val.lc.norm.tok.en": File(
-        "46573ce391ae227f1c72f873392436a20ef18e0a6d518098cfbd70b77c8572ec",
-        64608,
-        f"{MULTI30K}/tok/val.lc.norm.tok.en",
-    ),
+    **{
+        f"multi30k/{path}": File(sha256, size, f"{MULTI30K}/{path}")
+        for path, (size, sha256) in _MULTI30K_FILES.items()
+    },
 }
 
 INSIDE = {
@@ -142,4 +141,4 @@ NOTICES = {
         "Andrej Karpathy, https://github.com/karpathy/char-rnn (MIT)."
     ),
 }
-"""What whoever uses a corpus should know; said once, when it is downloaded."""
+"""What whoever uses a corpus should know; shown once, when it is downloaded."""

@@ -9,6 +9,8 @@ from companion.data.atomic import write_atomically
 from companion.data.vocabulary import Vocabulary
 from companion.extras import lazy
 
+__all__ = ["Subwords"]
+
 sentencepiece = lazy("sentencepiece", "train")
 
 SPACE = "\u2581"
@@ -38,8 +40,11 @@ class Subwords:
     tokens, so decoding gives back the very text; it needs no other library,
     and the same texts give the same file, which is no pickle.
 
+    Args:
+        model: What ``save`` writes.
+
     Raises:
-        ValueError: ``model`` is not what ``save`` writes.
+        ValueError: ``model`` is something else.
     """
 
     pad, bos, eos = Vocabulary.pad, Vocabulary.bos, Vocabulary.eos
@@ -65,14 +70,17 @@ class Subwords:
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> "Subwords":
-        """Learns ``vocab_size`` tokens, 4 special ones and 256 bytes included.
+        """Learn sub-words from texts; use those of the training part only.
 
-        Give it the training part only: what it learns from a test part, the
-        model is told of it. The rarest characters, 5 in 10,000 of the text,
-        get no token of their own.
+        The rarest characters, 5 in 10,000 of the text, get no token of their
+        own.
+
+        Args:
+            texts: What to learn from.
+            vocab_size: Tokens, 4 special ones and 256 bytes included.
 
         Raises:
-            ValueError: there is no text, or it has too many characters or too
+            ValueError: There is no text, or it has too many characters or too
                 few sub-words for ``vocab_size``.
         """
         texts = [_checked(text) for text in texts]
@@ -95,22 +103,22 @@ class Subwords:
         return len(self._pieces)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without bos and eos.
+        """Turn a text into ids, without bos and eos.
 
         Raises:
-            ValueError: the text holds sentencepiece's sign for a space.
+            ValueError: The text holds sentencepiece's sign for a space.
         """
         return self._pieces.encode(_checked(text))
 
     def tokens(self, text: str) -> list[str]:
-        """The sub-words of a text, as sentencepiece writes them."""
+        """Split a text into sub-words, as sentencepiece writes them."""
         return [self._pieces.id_to_piece(i) for i in self.encode(text)]
 
     def decode(self, ids: Iterable[SupportsIndex]) -> str:
-        """The text of some ids, up to eos, without pad and bos.
+        """Turn ids into a text, up to eos, without pad and bos.
 
         Raises:
-            ValueError: an id has no token.
+            ValueError: An id has no token.
         """
         kept = []
         for i in map(int, ids):
@@ -122,12 +130,12 @@ class Subwords:
         return self._pieces.decode(kept)
 
     def save(self, path: str | Path) -> None:
-        """Writes sentencepiece's own file; ``codecs.load`` reads it."""
+        """Write sentencepiece's own file; ``codecs.load`` reads it."""
         write_atomically(path, self._pieces.serialized_model_proto())
 
 
 def _checked(text: str) -> str:
-    """The text, unless decoding would turn a sign in it into a space."""
+    """Refuse a text if decoding would turn a sign in it into a space."""
     if SPACE in text:
         raise ValueError(
             f"text: expected none of sentencepiece's sign for a space, "

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import SupportsIndex
 
+__all__ = ["Vocabulary"]
+
 
 class Vocabulary:
     """A numbered list of tokens, in the order given.
@@ -12,8 +14,18 @@ class Vocabulary:
     The first three ids mean no word: ``pad`` fills short sentences up, ``bos``
     begins a sentence, ``eos`` ends it.
 
+    Args:
+        tokens: Their ids begin at 3.
+
     Raises:
-        ValueError: a token is there twice, or is written like a special one.
+        ValueError: A token is there twice, or is written like a special one.
+
+    Example:
+        >>> vocabulary = Vocabulary(["little", "cats"])
+        >>> vocabulary.encode(["cats"])
+        [4]
+        >>> vocabulary.decode([1, 3, 4, 2, 0])
+        ['little', 'cats']
     """
 
     pad, bos, eos = 0, 1, 2
@@ -28,26 +40,26 @@ class Vocabulary:
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sequence[str]]) -> "Vocabulary":
-        """The tokens of some sentences, in the order they first occur."""
+        """Take the tokens of some sentences, in the order they first occur."""
         return cls(list(dict.fromkeys(t for s in sentences for t in s)))
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def encode(self, tokens: Sequence[str]) -> list[int]:
-        """An id per token. A string is read one character at a time.
+        """Look up an id per token. A string is read character by character.
 
         Raises:
-            ValueError: a token is unknown; the message names the nearest one.
+            ValueError: A token is unknown; the message names the nearest one.
         """
         return [self._id(token) for token in tokens]
 
     def decode(self, ids: Iterable[SupportsIndex]) -> list[str]:
-        """The tokens up to ``eos``, without ``pad`` and ``bos``.
+        """Look up the tokens up to ``eos``, without ``pad`` and ``bos``.
 
         Raises:
-            TypeError: an id is no integer.
-            ValueError: an id has no token.
+            TypeError: An id is no integer.
+            ValueError: An id has no token.
         """
         tokens = []
         for i in map(self._integer, ids):

@@ -15,7 +15,7 @@ from benchmarks.recipes_score import exact_match
 from companion.commands import alignment, curve, main
 from companion.commands import train as train_command
 from companion.commands.alignment import as_text, columns
-from companion.commands.translate import looked, newest, read
+from companion.commands.translate import attended, newest, read
 from companion.training import TrainConfig, load_trained, read_log, trainer
 from companion.training.checkpoint import every
 from companion.training.config import (
@@ -275,7 +275,7 @@ def test_what_it_looked_at_is_what_the_decoder_saw(run):
     trained = load_trained(run)
     src = read(trained, "我爱小猫")
     said = [trained.tgt_codec.encode("I love little cats")[0], 5, 7]
-    rows = looked(trained, src, said)
+    rows = attended(trained, src, said)
     whole = trained.model.maps(
         src, torch.tensor([[trained.tgt_codec.bos, *said[:2]]])
     )
