@@ -18,7 +18,8 @@ def answers(name, right, *wrong):
     task = question(name).task
     given = [task.value, *(mistake.value for mistake in task.mistakes)]
     near = max(task.tolerance / 2, 1e-9)
-    assert given == pytest.approx([right, *wrong], abs=near, rel=0)
+    computed = [float(number) for number in (right, *wrong)]
+    assert given == pytest.approx(computed, abs=near, rel=0)
 
 
 def parameters(module):

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from interview.proving import answers, shown
+from torch.testing import assert_close
 
 from companion import attention, costs
 
@@ -25,22 +26,16 @@ def test_one_new_word_of_7_changes_the_weights_of_all_7():
 def test_a_worked_example_of_one_row():
     scores = torch.tensor([1.2, 0.5, 1.8, 0.3])
     weights = attention.softmax(scores)
-    answers(
-        "attention-a-row-by-hand",
-        weights[2].item(),
-        (scores[2] / scores.sum()).item(),
-        attention.softmax(scores / 2)[2].item(),
+    wrong = (
+        (scores[2] / scores.sum()),
+        attention.softmax(scores / 2)[2],
         1,
-        scores[2].exp().item(),
+        scores[2].exp(),
     )
+    answers("attention-a-row-by-hand", weights[2], *wrong)
     column = torch.tensor([0.1, 0.2, 0.3, 0.4])
-    answers(
-        "attention-an-output-by-hand",
-        (weights @ column).item(),
-        column.mean().item(),
-        column[2].item(),
-        (weights[2] * column[2]).item(),
-    )
+    wrong = (column.mean(), column[2], (weights[2] * column[2]))
+    answers("attention-an-output-by-hand", (weights @ column), *wrong)
 
 
 def test_the_variance_of_a_score_before_scaling():
@@ -133,12 +128,10 @@ def test_a_mask_after_the_softmax_leaves_rows_that_do_not_sum_to_one():
     late = scores.softmax(-1) * mask
     assert (late.sum(-1) < 0.99).all()
     right = attention.masked_softmax(scores, mask)
-    torch.testing.assert_close(right.sum(-1), torch.ones(SEQ))
+    assert_close(right.sum(-1), torch.ones(SEQ))
     # The scale may come anywhere before the softmax.
     late, early = (scores.masked_fill(~mask, -torch.inf), scores / 3)
-    torch.testing.assert_close(
-        (late / 3).softmax(-1), attention.masked_softmax(early, mask)
-    )
+    assert_close((late / 3).softmax(-1), attention.masked_softmax(early, mask))
     # A key of zeros is not hidden.
     q, k = torch.randn(SEQ, D_MODEL), torch.randn(D_IN, D_MODEL)
     k[3:] = 0
@@ -169,7 +162,7 @@ def test_tied_queries_and_keys_give_symmetric_scores_peaked_on_the_diagonal():
     for _ in range(100):
         x, w = torch.randn(SEQ, D_MODEL), torch.randn(D_MODEL, D_IN)
         tied = (x @ w) @ (x @ w).T
-        torch.testing.assert_close(tied, tied.T)
+        assert_close(tied, tied.T)
         assert tied.argmax().item() % (SEQ + 1) == 0
         untied = (x @ w) @ (x @ torch.randn(D_MODEL, D_IN)).T
         on_diagonal += untied.argmax().item() % (SEQ + 1) == 0
@@ -192,7 +185,7 @@ def test_a_float_mask_of_zeros_and_ones_hides_nothing_in_pytorch():
         )
     assert leaks == {torch.float32: True, torch.bool: False}
     added = q @ k.mT / math.sqrt(D_MODEL) + triangle
-    torch.testing.assert_close(
+    assert_close(
         F.scaled_dot_product_attention(q, k, v, triangle), added.softmax(-1) @ v
     )
 
@@ -202,7 +195,7 @@ def test_a_linear_kernel_saves_the_square_and_cannot_point():
         return F.elu(x) + 1
 
     q, k, v = torch.randn(3, 100, 64, dtype=torch.float64).unbind()
-    torch.testing.assert_close((phi(q) @ phi(k).T) @ v, phi(q) @ (phi(k).T @ v))
+    assert_close((phi(q) @ phi(k).T) @ v, phi(q) @ (phi(k).T @ v))
     assert costs.macs("attention", 4096, 64) == 64 * (2 * 4096 * 64**2)
     for longer in (3, 10):
         own = longer * k[0]
@@ -221,7 +214,7 @@ def test_a_lead_of_five_over_three_and_over_ninety_nine():
 
     wrong = weight(5.0, 3).item(), 1, 5 / (5 + 99), 1 / 100
     name = "attention-a-lead-over-ninety-nine"
-    answers(name, weight(5.0, 99).item(), *wrong)
+    answers(name, weight(5.0, 99), *wrong)
     assert round(math.exp(5), 1) == 148.4
     assert weight(8.5, 99).item() == pytest.approx(0.98, abs=5e-4)
     assert round(math.log(33), 1) == 3.5
@@ -231,7 +224,7 @@ def test_the_slope_of_a_weight_of_nine_tenths():
     jacobian = attention.softmax_jacobian(torch.tensor([0.9, 0.1]))
     even = attention.softmax_jacobian(torch.tensor([0.5, 0.5]))
     own, other = jacobian[0].tolist()
-    wrong = 0.9, 0.9**2, even[0, 0].item(), other
+    wrong = 0.9, 0.9**2, even[0, 0], other
     answers("attention-slope-of-a-weight", own, *wrong)
     norm = torch.linalg.matrix_norm(jacobian, ord=2).item()
     assert norm == pytest.approx(0.18)
@@ -247,9 +240,9 @@ def test_with_keys_as_values_what_is_not_in_the_key_is_never_handed_over():
     changed = x.clone()
     changed[2] += 9 * unseen
     q, k = x @ w_q, x @ w_k
-    torch.testing.assert_close(changed @ w_k, k, atol=1e-4, rtol=0)
+    assert_close(changed @ w_k, k, atol=1e-4, rtol=0)
     attend = attention.scaled_dot_product_attention
-    torch.testing.assert_close(
+    assert_close(
         attend(q, changed @ w_k, changed @ w_k),
         attend(q, k, k),
         atol=1e-4,
@@ -271,9 +264,7 @@ def test_a_softmax_or_attention_that_is_broken_has_the_symptom_told():
 
     loud = shown("attention-a-loud-pad")
     scores = torch.randn(1, 5)
-    torch.testing.assert_close(
-        loud(scores, mask), attention.masked_softmax(scores, mask)
-    )
+    assert_close(loud(scores, mask), attention.masked_softmax(scores, mask))
     scores[0, 3] = 1e4
     assert loud(scores, mask)[0, :3].isnan().all()
     scores = torch.zeros(1, 5).half()
@@ -282,6 +273,6 @@ def test_a_softmax_or_attention_that_is_broken_has_the_symptom_told():
 
     scores = torch.tensor([math.log(9), 0.0], requires_grad=True)
     weights = shown("attention-right-weights-wrong-slopes")(scores, -1)
-    torch.testing.assert_close(weights, torch.tensor([0.9, 0.1]))
+    assert_close(weights, torch.tensor([0.9, 0.1]))
     (found,) = torch.autograd.grad(weights[0], scores)
-    torch.testing.assert_close(found, torch.tensor([0.9, 0.0]))
+    assert_close(found, torch.tensor([0.9, 0.0]))

@@ -10,6 +10,7 @@ from interview.proving import (
     solved,
 )
 from torch import nn
+from torch.testing import assert_close
 
 from companion import blocks, multihead
 
@@ -18,13 +19,12 @@ def test_the_third_of_four_numbers_after_layer_norm():
     x = torch.tensor([1.0, 3.0, 5.0, 7.0], dtype=torch.float64)
     normal = F.layer_norm(x, (4,), eps=1e-12)
     deviation = x - x.mean()
-    answers(
-        "blocks-a-layer-norm-by-hand",
-        normal[2].item(),
-        (deviation / x.std())[2].item(),
-        (deviation / x.var(unbiased=False))[2].item(),
-        deviation[2].item(),
+    wrong = (
+        (deviation / x.std())[2],
+        (deviation / x.var(unbiased=False))[2],
+        deviation[2],
     )
+    answers("blocks-a-layer-norm-by-hand", normal[2], *wrong)
 
 
 def test_the_feed_forward_network_of_the_paper():
@@ -33,13 +33,8 @@ def test_the_feed_forward_network_of_the_paper():
     with torch.device("meta"):
         attention = parameters(multihead.MultiHeadAttention(512, 8))
     assert attention == parameters(network.up_proj)
-    answers(
-        "blocks-weights-of-the-ffn",
-        parameters(network),
-        2 * matrix,
-        matrix,
-        attention,
-    )
+    wrong = 2 * matrix, matrix, attention
+    answers("blocks-weights-of-the-ffn", parameters(network), *wrong)
 
 
 def test_a_gate_of_two_thirds_of_the_width_keeps_the_weights():
@@ -109,14 +104,12 @@ def test_what_is_linear_in_an_encoder_layer_and_what_is_not():
     x, u, w = torch.randn(3, 1, SEQ, 14)
     attention = multihead.MultiHeadAttention(14, 2, bias=False)
     mix = attention(x, value=u) + 2 * attention(x, value=w)
-    torch.testing.assert_close(attention(x, value=u + 2 * w), mix)
+    assert_close(attention(x, value=u + 2 * w), mix)
     assert not torch.allclose(attention(2 * x), 2 * attention(x), atol=0.01)
     norm = layer.attention_residual.norm
-    torch.testing.assert_close(norm(2 * x), norm(x), atol=1e-3, rtol=0)
+    assert_close(norm(2 * x), norm(x), atol=1e-3, rtol=0)
     up, down = torch.randn(14, 11), torch.randn(11, 14)
-    torch.testing.assert_close(
-        x @ up @ down, x @ (up @ down), atol=1e-3, rtol=1e-3
-    )
+    assert_close(x @ up @ down, x @ (up @ down), atol=1e-3, rtol=1e-3)
 
 
 def test_a_norm_that_is_never_called_keeps_its_gain_at_one():
@@ -147,7 +140,7 @@ def test_a_square_of_a_thousand_does_not_fit_half_precision():
     x = (1000 + torch.randn(SEQ, 14)).half()
     right = F.rms_norm(x.double(), (14,), eps=1e-6)
     close = {"atol": 1e-2, "rtol": 1e-2}
-    torch.testing.assert_close(mine(x, gain, 1e-6).double(), right, **close)
+    assert_close(mine(x, gain, 1e-6).double(), right, **close)
     assert torch.finfo(torch.float16).max == 65_504
     for size, fits in ((255, True), (256, False)):
         alike = torch.full((14,), float(size)).half()
@@ -156,7 +149,7 @@ def test_a_square_of_a_thousand_does_not_fit_half_precision():
         assert bool(narrow.all()) is fits
         assert bool(mean_square.isfinite()) is fits
     threes = torch.full((4,), 3.0)
-    torch.testing.assert_close(mine(threes, torch.ones(4), 0.0), threes / 3)
+    assert_close(mine(threes, torch.ones(4), 0.0), threes / 3)
     assert F.normalize(threes, dim=-1).tolist() == [0.5] * 4
 
 
@@ -168,11 +161,9 @@ def test_a_difference_of_squares_loses_the_variance_far_from_zero():
     x = (64 * torch.randn(101, 14)).round() / 64
     right = F.layer_norm(x, (14,), eps=eps)
     near = {"atol": 1e-4, "rtol": 1e-4}
-    torch.testing.assert_close(broken(x, gain, bias, eps), right, **near)
+    assert_close(broken(x, gain, bias, eps), right, **near)
     far = x + 10_000
-    torch.testing.assert_close(
-        repaired(far, gain, bias, eps), right, atol=0.01, rtol=0.01
-    )
+    assert_close(repaired(far, gain, bias, eps), right, atol=0.01, rtol=0.01)
     lost = broken(far, gain, bias, eps).isnan().any(-1)
     assert 0 < lost.sum() < len(lost)
     square = torch.tensor(1e8)
@@ -193,7 +184,7 @@ def test_the_weights_of_a_post_ln_layer_fit_a_pre_ln_layer_and_mean_nothing():
     for _ in range(12):
         y, z = broken(y, weights, 2), repaired(z, weights, 2)
     ones = torch.ones(BATCH, SEQ)
-    torch.testing.assert_close(z.std(-1, correction=0), ones, atol=1e-3, rtol=0)
+    assert_close(z.std(-1, correction=0), ones, atol=1e-3, rtol=0)
     assert y.std() > 2 * broken(x, weights, 2).std()
     silent = weights | {
         n: torch.zeros_like(weights[n]) for n in ("w_o", "w_2", "b_2")

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from interview.proving import answers, mistake, parameters
 from torch import nn
+from torch.testing import assert_close
 
 from companion.attention import scaled_dot_product_attention
 from companion.blocks import Dropout, EncoderLayer, FeedForward
@@ -107,7 +108,7 @@ def test_the_same_sentences_have_half_the_loss_at_twice_the_length():
     half = broken(*longer, 0.0, 0) / broken(logits, target, 0.0, 0)
     assert half.item() == pytest.approx(0.5)
     ours = [label_smoothing(*x, 0.0, 0) for x in ((logits, target), longer)]
-    torch.testing.assert_close(*ours)
+    assert_close(*ours)
 
 
 def test_under_the_first_sentences_mask_only_other_lengths_suffer():
@@ -128,7 +129,7 @@ def test_under_the_first_sentences_mask_only_other_lengths_suffer():
         assert found == right
     healthy = Stack().eval()
     together = healthy(x, real[:, None, None])
-    torch.testing.assert_close(together[1:2], healthy(x[1:2]))
+    assert_close(together[1:2], healthy(x[1:2]))
 
 
 def test_dropout_moves_the_logits_and_a_draw_does_not():
@@ -157,7 +158,7 @@ def test_a_cache_without_places_agrees_on_the_first_step_only():
     apart = (broken - whole).abs().amax((0, 2))
     assert apart[0] < 1e-4
     assert (apart[1:] > 1e-2).all()
-    torch.testing.assert_close(healthy, whole, atol=1e-4, rtol=1e-4)
+    assert_close(healthy, whole, atol=1e-4, rtol=1e-4)
 
 
 def test_where_half_precision_ends():
@@ -311,4 +312,4 @@ def test_the_loss_of_a_model_that_knows_nothing_yet():
 def test_a_gradient_clipped_before_it_is_unscaled_moves_by_a_thousandth():
     clip, gradient = mistake("clip_gradients", "clipped before unscaled"), 50.0
     (clipped,) = clip([torch.full((7,), gradient) * 1024], 1024.0, 1.0)[:1]
-    answers("clinic-how-far-a-step-goes", clipped.norm().item(), 1, 1024)
+    answers("clinic-how-far-a-step-goes", clipped.norm(), 1, 1024)

@@ -11,6 +11,7 @@ from interview.proving import (
     parameters,
     repair,
 )
+from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion import decoding, transformer
@@ -72,7 +73,7 @@ def test_a_cache_gives_the_logits_of_the_full_pass():
     src = torch.tensor([[BOS, 5, 7, 3, EOS], [BOS, 9, EOS, 0, 0]])
     tokens = torch.tensor([[BOS, 4, 6, 8], [BOS, 3, 3, 12]])
     cached = decoding.cached_decode(model, src, tokens)
-    torch.testing.assert_close(cached, model(src, tokens))
+    assert_close(cached, model(src, tokens))
 
 
 def test_teacher_forcing_repairs_each_error_and_free_running_keeps_it():
@@ -113,38 +114,23 @@ def test_a_length_penalty_lets_the_longer_hypothesis_win():
         return total / ((5 + n) / 6) ** alpha
 
     assert score(-2.3, 6) > score(-2.0, 3)
-    answers(
-        "decoding-a-length-penalty",
-        score(-2.3, 6),
-        -2.3,
-        -2.3 * (11 / 6) ** 0.6,
-        -2.3 / 6,
-    )
+    wrong = -2.3, -2.3 * (11 / 6) ** 0.6, -2.3 / 6
+    answers("decoding-a-length-penalty", score(-2.3, 6), *wrong)
 
 
 def test_top_p_keeps_the_token_that_crosses_the_line():
     p = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05])
     kept = decoding.sampling_filter(p.log(), None, 0.8, 1.0).softmax(-1)
-    answers(
-        "decoding-top-p",
-        kept[0].item(),
-        (p[0] / p[:2].sum()).item(),
-        p[0].item(),
-        (p[0] / 0.8).item(),
-    )
+    wrong = (p[0] / p[:2].sum()), p[0], (p[0] / 0.8)
+    answers("decoding-top-p", kept[0], *wrong)
 
 
 def test_a_low_temperature_widens_the_gap():
     logits = torch.tensor([2.0, 0.0])
     cold = decoding.sampling_filter(logits, None, None, 0.5).softmax(-1)
     plain = logits.softmax(-1)[0].item()
-    answers(
-        "decoding-temperature",
-        cold[0].item(),
-        (0.5 * logits).softmax(-1)[0].item(),
-        plain,
-        plain / 2,
-    )
+    wrong = (0.5 * logits).softmax(-1)[0], plain, plain / 2
+    answers("decoding-temperature", cold[0], *wrong)
 
 
 def positions_passed(model, src, n, cache):
@@ -169,12 +155,11 @@ def test_without_a_cache_the_positions_add_up_to_a_triangle():
         whole = positions_passed(model, src, n, cache=False)
         assert whole == n * (n + 1) // 2
     with_cache = positions_passed(model, src, 64, cache=True)
+    wrong = 64 * 64 / with_cache, 1.0, 64 * 65 / 2
     answers(
         "decoding-work-without-a-cache",
         positions_passed(model, src, 64, cache=False) / with_cache,
-        64 * 64 / with_cache,
-        1.0,
-        64 * 65 / 2,
+        *wrong,
     )
 
 
@@ -182,25 +167,15 @@ def test_a_cache_takes_two_vectors_a_layer_and_token():
     config = transformer.TransformerConfig.base()
     vectors = 2 * config.num_layers * 1000
     size = vectors * config.d_model * 4 / 1e6
-    answers(
-        "decoding-size-of-a-cache",
-        size,
-        size / 2,
-        size / config.num_layers,
-        size * config.num_heads,
-    )
+    wrong = size / 2, size / config.num_layers, size * config.num_heads
+    answers("decoding-size-of-a-cache", size, *wrong)
 
 
 def test_the_brevity_penalty_is_an_exponential():
     reference = [str(i) for i in range(10)]
     score = decoding.bleu([reference[:8]], [reference])
-    answers(
-        "decoding-brevity",
-        score,
-        100 * 8 / 10,
-        100.0,
-        100 * math.exp(1 - 8 / 10),
-    )
+    wrong = 100 * 8 / 10, 100.0, 100 * math.exp(1 - 8 / 10)
+    answers("decoding-brevity", score, *wrong)
 
 
 def test_a_wider_search_finds_the_empty_sentence():
@@ -231,10 +206,10 @@ def test_a_step_of_one_token_stands_at_its_own_position():
     full = model(src, tokens)
     # Every token at position 0: the first logits are right, and no others.
     alone = torch.cat([model(src, tokens[:, i : i + 1]) for i in range(4)], 1)
-    torch.testing.assert_close(alone[:, :1], full[:, :1])
+    assert_close(alone[:, :1], full[:, :1])
     assert (alone[:, 1:] - full[:, 1:]).abs().amax(-1).min() > 1e-3
     cached = decoding.cached_decode(model, src, tokens)
-    torch.testing.assert_close(cached, full)
+    assert_close(cached, full)
 
 
 def test_a_step_reads_every_weight_for_one_position():
@@ -253,7 +228,7 @@ def test_accept_or_resample_leaves_the_target_distribution():
     rejected = 1 - accepted.sum()
     rest = (p - q).clamp(min=0)
     assert rest.sum().item() == pytest.approx(rejected.item())
-    torch.testing.assert_close(accepted + rejected * rest / rest.sum(), p)
+    assert_close(accepted + rejected * rest / rest.sum(), p)
     assert (accepted + rejected * p - p).abs().max() > 0.05
     assert (accepted / accepted.sum() - p).abs().max() > 0.05
 
@@ -262,13 +237,8 @@ def test_one_wrong_word_of_six():
     meant = ["I", "love", "little", "cats", "and", "birds"]
     said = [*meant[:-1], "dogs"]
     shares = [5 / 6, 4 / 5, 3 / 4, 2 / 3]
-    answers(
-        "decoding-bleu-by-hand",
-        decoding.bleu([said], [meant]),
-        100 * sum(shares) / 4,
-        100 * shares[0],
-        100 * math.prod(shares),
-    )
+    wrong = 100 * sum(shares) / 4, 100 * shares[0], 100 * math.prod(shares)
+    answers("decoding-bleu-by-hand", decoding.bleu([said], [meant]), *wrong)
     middle = [*meant[:3], "dogs", *meant[4:]]
     assert decoding.bleu([middle], [meant]) == 0
 
@@ -284,13 +254,12 @@ def test_from_some_batch_on_the_cache_outweighs_the_model():
     def sentences(a_token):
         return weights // (512 * a_token) + 1
 
-    answers(
-        "decoding-cache-against-weights",
-        sentences(a_token),
+    wrong = (
         sentences(a_token // 2),
         sentences(a_token // config.num_layers),
         sentences(a_token * config.num_heads),
     )
+    answers("decoding-cache-against-weights", sentences(a_token), *wrong)
 
 
 def test_a_step_without_the_sources_mask_is_right_alone():
@@ -301,7 +270,7 @@ def test_a_step_without_the_sources_mask_is_right_alone():
     src = torch.tensor([[BOS, 5, 7, 3, EOS], [BOS, 9, EOS, 0, 0]])
     tgt = torch.tensor([[BOS, 4, 6, 8], [BOS, 3, 3, 7]])
     alone = broken(model, src[1:, :3], tgt[1:])
-    torch.testing.assert_close(alone, model(src[1:, :3], tgt[1:]))
+    assert_close(alone, model(src[1:, :3], tgt[1:]))
     with torch.no_grad():
         gap = (broken(model, src, tgt) - model(src, tgt)).abs().amax((1, 2))
     assert gap[0] < 1e-4 < 1e-2 < gap[1]

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from interview.proving import answers, moved, repair
+from torch.testing import assert_close
 
 from companion import blocks, masks
 
@@ -44,7 +45,7 @@ def test_a_window_of_four_over_ten_tokens():
     windows = [past & (i - j < width) for width in (4, 3)]
     window, narrower = (w.sum().item() for w in windows)
     assert windows[0][9].sum() == 4
-    answers("masks-sliding-window", window, 10 * 4, past.sum().item(), narrower)
+    answers("masks-sliding-window", window, 10 * 4, past.sum(), narrower)
     three_layers = windows[0].float().matrix_power(3) > 0
     assert torch.equal(three_layers, past & (i - j <= 3 * 3))
     assert (past | (j < 3)).sum() == 58
@@ -70,13 +71,8 @@ def test_three_texts_packed_into_a_row_of_six():
     text = torch.tensor([1, 1, 1, 2, 2, 3])
     past, same = masks.causal_mask(6), text[:, None] == text
     packed = past & same
-    answers(
-        "masks-entries-of-a-packed-row",
-        packed.sum().item(),
-        past.sum().item(),
-        same.sum().item(),
-        past.numel(),
-    )
+    wrong = past.sum(), same.sum(), past.numel()
+    answers("masks-entries-of-a-packed-row", packed.sum(), *wrong)
     assert (past & ~same).sum() == 11
     # Packed or alone, a text gives the same, and a neighbour moves nothing.
     layers = [blocks.EncoderLayer(14, 2, 11) for _ in range(2)]
@@ -88,7 +84,7 @@ def test_three_texts_packed_into_a_row_of_six():
         return x
 
     alone = read(x[:, middle], masks.causal_mask(2))
-    torch.testing.assert_close(read(x, packed)[:, middle], alone)
+    assert_close(read(x, packed)[:, middle], alone)
     assert not moved(lambda x: read(x, packed), x, position=0)[3]
     assert moved(lambda x: read(x, past), x, position=0)[3]
 

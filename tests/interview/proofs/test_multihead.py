@@ -9,6 +9,7 @@ from interview.proving import (
     parameters,
     repair,
 )
+from torch.testing import assert_close
 
 from companion import masks, multihead, variants
 
@@ -20,13 +21,8 @@ def test_four_matrices_whatever_the_number_of_heads():
     ]
     assert len(set(heads)) == 1
     matrix = 512 * 512
-    answers(
-        "multihead-parameters",
-        heads[0],
-        3 * matrix,
-        8 * heads[0],
-        heads[0] + 3 * matrix,
-    )
+    wrong = 3 * matrix, 8 * heads[0], heads[0] + 3 * matrix
+    answers("multihead-parameters", heads[0], *wrong)
 
 
 def test_a_head_divides_by_the_root_of_its_own_width():
@@ -50,13 +46,8 @@ def test_the_maps_of_two_sentences_and_eight_heads():
         layer = multihead.MultiHeadAttention(512, 8)
         x = torch.empty(2, 100, 512)
         maps, out = layer.weights(x), layer(x)
-    answers(
-        "multihead-numbers-in-the-maps",
-        maps.numel(),
-        maps[:, 0].numel(),
-        out.numel(),
-        maps[0].numel(),
-    )
+    wrong = maps[:, 0].numel(), out.numel(), maps[0].numel()
+    answers("multihead-numbers-in-the-maps", maps.numel(), *wrong)
 
 
 def test_an_even_average_of_two_words_out_of_eleven():
@@ -67,13 +58,8 @@ def test_an_even_average_of_two_words_out_of_eleven():
         for pair in seen.unique(dim=0)
         for wanted in [words[(seen == pair).all(1), 0]]
     )
-    answers(
-        "multihead-an-even-average",
-        right.item() / len(words),
-        1 / 2,
-        1 / 11,
-        1,
-    )
+    wrong = 1 / 2, 1 / 11, 1
+    answers("multihead-an-even-average", right / len(words), *wrong)
 
 
 def test_a_repeated_mask_hides_the_padding_of_another_sentence():
@@ -90,14 +76,14 @@ def test_a_repeated_mask_hides_the_padding_of_another_sentence():
         return out.unflatten(0, (-1, heads))
 
     each = mask[:, 0].repeat_interleave(heads, dim=0)
-    torch.testing.assert_close(folded(q, k, v, each), right)
+    assert_close(folded(q, k, v, each), right)
     dealt = mask[:, 0].repeat(heads, 1, 1)
     wrong = folded(q, k, v, dealt)
     # Head 1 of sentence 0 has the mask of sentence 1, and the reverse.
     same = (wrong - right).abs().amax((2, 3)) < 1e-5
     assert same.tolist() == [[True, False, True]] * 2
     alone = folded(q[1:], k[1:], v[1:], mask[1:, 0].repeat(heads, 1, 1))
-    torch.testing.assert_close(alone, right[1:])
+    assert_close(alone, right[1:])
 
 
 def test_a_join_without_the_transpose_leaks_and_keeps_every_shape():
@@ -110,7 +96,7 @@ def test_a_join_without_the_transpose_leaks_and_keeps_every_shape():
     assert not torch.allclose(
         broken(x[:, order]), broken(x)[:, order], atol=0.1
     )
-    torch.testing.assert_close(repaired(x[:, order]), repaired(x)[:, order])
+    assert_close(repaired(x[:, order]), repaired(x)[:, order])
 
 
 @pytest.mark.parametrize("groups", [1, 2, 6])
@@ -121,5 +107,5 @@ def test_key_heads_dealt_out_in_turns_are_right_for_one_group_and_for_all(
     q = torch.randn(BATCH, 6, SEQ, 7)
     k, v = torch.randn(2, BATCH, groups, 11, 7)
     right = variants.grouped_query_attention(q, k, v)
-    torch.testing.assert_close(repaired(q, k, v), right)
+    assert_close(repaired(q, k, v), right)
     assert torch.allclose(broken(q, k, v), right, atol=1e-5) == (groups != 2)

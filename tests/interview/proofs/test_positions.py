@@ -10,6 +10,7 @@ from interview.proving import (
     parameters,
     repair,
 )
+from torch.testing import assert_close
 
 from companion import positions, transformer
 
@@ -21,31 +22,21 @@ def base():
 
 def test_the_third_number_at_position_100_of_width_4():
     row = positions.sinusoidal(101, 4)[100]
-    answers(
-        "positions-an-entry-by-hand",
-        row[2].item(),
-        math.sin(100 * 10_000 ** (-2 * 2 / 4)),
-        row[3].item(),
-        row[0].item(),
-    )
+    wrong = math.sin(100 * 10_000 ** (-2 * 2 / 4)), row[3], row[0]
+    answers("positions-an-entry-by-hand", row[2], *wrong)
 
 
 def test_the_norm_of_a_position_of_width_512():
     norms = positions.sinusoidal(997, 512).double().norm(dim=-1)
-    torch.testing.assert_close(norms, norms[:1].expand_as(norms))
+    assert_close(norms, norms[:1].expand_as(norms))
     norm = norms[0].item()
     answers("positions-norm-of-a-position", norm, 512**0.5, norm**2, 1)
 
 
 def test_six_back_in_the_first_of_eight_alibi_heads():
     bias = positions.alibi_bias(8, 7)[0]
-    answers(
-        "positions-alibi-bias",
-        bias[6, 0].item(),
-        -bias[6, 0].item(),
-        -6,
-        -6 / 8,
-    )
+    wrong = -bias[6, 0], -6, -6 / 8
+    answers("positions-alibi-bias", bias[6, 0], *wrong)
 
 
 def test_a_larger_base_slows_the_slowest_pair_and_not_the_fastest():
@@ -53,7 +44,7 @@ def test_a_larger_base_slows_the_slowest_pair_and_not_the_fastest():
     evens = torch.arange(0, d, 2, dtype=torch.float64)
     base, larger = 10_000, 10_000 * stretch ** (d / (d - 2))
     slower = larger ** (-evens / d) / base ** (-evens / d)
-    torch.testing.assert_close(slower[[0, -1]], slower.new_tensor([1, 1 / 4]))
+    assert_close(slower[[0, -1]], slower.new_tensor([1, 1 / 4]))
     assert (slower.diff() < 0).all()
 
 
@@ -63,24 +54,17 @@ BATCH, SEQ = 2, 5
 
 def test_the_longest_wavelength_at_the_papers_width():
     lengths = 2 * math.pi / positions.frequencies(512).double()
-    answers(
-        "positions-longest-wavelength",
-        lengths[-1].item(),
-        2 * math.pi * 10_000,
-        10_000,
-        lengths[0].item(),
-    )
+    wrong = 2 * math.pi * 10_000, 10_000, lengths[0]
+    answers("positions-longest-wavelength", lengths[-1], *wrong)
     ratio = (lengths[1:] / lengths[:-1]).mean()
     assert ratio == pytest.approx(1.037, abs=5e-4)
 
 
 def test_t5_learns_a_number_for_each_head_and_bucket():
     heads, buckets, width = 8, 32, 64
+    wrong = heads * buckets * width, buckets
     answers(
-        "positions-weights-of-t5",
-        parameters(positions.T5Bias(heads)),
-        heads * buckets * width,
-        buckets,
+        "positions-weights-of-t5", parameters(positions.T5Bias(heads)), *wrong
     )
     assert parameters(positions.Shaw(width, clip=16)) == 4224
 
@@ -111,24 +95,24 @@ def test_positions_in_bfloat16_are_shared_from_256_on():
     x = torch.randn(1, 14).expand(1024, -1)
     late = positions.rotate(x, exact.bfloat16().float())
     turned = positions.rotate(x, exact)
-    torch.testing.assert_close(late[:257], turned[:257])
+    assert_close(late[:257], turned[:257])
     assert not torch.allclose(late[257:], turned[257:], atol=0.1)
     # Cosines and sines may be rounded: 600 and 601 stay apart.
     last = turned.bfloat16()
     assert (last[600] != last[601]).any()
-    torch.testing.assert_close(last.float(), turned, atol=0.02, rtol=0.02)
+    assert_close(last.float(), turned, atol=0.02, rtol=0.02)
 
 
 def test_rope_that_counts_rows_is_right_for_a_whole_text_only():
     broken, repaired = repair("positions-repair-rope-beside-a-cache")
     x, places = torch.randn(SEQ, 14), torch.arange(SEQ)
-    torch.testing.assert_close(broken(x, places), repaired(x, places))
+    assert_close(broken(x, places), repaired(x, places))
     alone = [
         [rope(x[i : i + 1], places[i : i + 1]) for i in range(SEQ)]
         for rope in (broken, repaired)
     ]
     by_broken, by_repaired = map(torch.cat, alone)
-    torch.testing.assert_close(by_repaired, repaired(x, places))
+    assert_close(by_repaired, repaired(x, places))
     # Each token by itself is turned as if it stood at position 0.
     assert torch.equal(by_broken, x)
 

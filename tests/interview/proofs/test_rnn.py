@@ -11,6 +11,7 @@ from interview.proving import (
     shown,
 )
 from torch import nn
+from torch.testing import assert_close
 
 from companion import rnn
 
@@ -29,7 +30,7 @@ def test_a_mean_forgets_the_order_and_a_concatenation_is_tied_to_one_length():
     ids[:, 0], ids[:, 1] = 4, 9
     swapped = ids[:, [1, 0, *range(2, SEQ)]]
     mean = rnn.MeanFNN(VOCAB, D_MODEL, num_classes=3)
-    torch.testing.assert_close(mean(ids), mean(swapped))
+    assert_close(mean(ids), mean(swapped))
 
     concat = rnn.ConcatFNN(VOCAB, D_MODEL, num_classes=3, length=SEQ)
     assert not torch.allclose(concat(ids), concat(swapped))
@@ -44,7 +45,7 @@ def test_one_set_of_weights_reads_any_length_and_feels_the_order():
     W, U, b = weights_of_an_rnn()
     x, h0 = torch.randn(1, 50, D_IN), torch.zeros(1, HIDDEN)
     long = rnn.unroll(x, h0, W, U, b)
-    torch.testing.assert_close(rnn.unroll(x[:, :5], h0, W, U, b), long[:, :5])
+    assert_close(rnn.unroll(x[:, :5], h0, W, U, b), long[:, :5])
     backwards = rnn.unroll(x.flip(1), h0, W, U, b)
     assert not torch.allclose(backwards[:, -1], long[:, -1])
     reach = rnn.gradient_to_inputs(x[0, :SEQ], h0[0], W, U, b)
@@ -54,26 +55,20 @@ def test_one_set_of_weights_reads_any_length_and_feels_the_order():
 def test_an_embedding_is_a_one_hot_times_a_matrix_and_only_used_rows_learn():
     ids = torch.tensor([2, 7, 7, 3])
     E = nn.Embedding(VOCAB, D_MODEL)
-    torch.testing.assert_close(E(ids), rnn.one_hot(ids, VOCAB) @ E.weight)
+    assert_close(E(ids), rnn.one_hot(ids, VOCAB) @ E.weight)
     E(ids).sum().backward()
     learning = E.weight.grad.norm(dim=1).nonzero().flatten()
     assert learning.tolist() == [2, 3, 7]
     bag = rnn.bag_of_words(ids, VOCAB)
-    torch.testing.assert_close(bag, rnn.bag_of_words(ids.flip(0), VOCAB))
+    assert_close(bag, rnn.bag_of_words(ids.flip(0), VOCAB))
 
 
 def test_two_steps_of_a_recurrence_by_hand():
     one = torch.ones(1, 1)
     x = torch.tensor([[[1.0], [0.0]]])
     h = rnn.unroll(x, 0 * one, one, 0.5 * one, torch.zeros(1)).flatten()
-    answers(
-        "rnn-two-steps-by-hand",
-        h[1].item(),
-        0.5 * math.tanh(1),
-        math.tanh(0.5),
-        math.tanh(1),
-        0,
-    )
+    wrong = 0.5 * math.tanh(1), math.tanh(0.5), math.tanh(1), 0
+    answers("rnn-two-steps-by-hand", h[1], *wrong)
 
 
 def test_the_gradient_through_time_is_a_product_of_one_matrix_per_step():
@@ -86,7 +81,7 @@ def test_the_gradient_through_time_is_a_product_of_one_matrix_per_step():
         norms.append((product @ step @ W).norm())
         product = product @ step @ U
     expected = torch.stack(norms).flip(0)
-    torch.testing.assert_close(rnn.gradient_to_inputs(x, h0, W, U, b), expected)
+    assert_close(rnn.gradient_to_inputs(x, h0, W, U, b), expected)
 
 
 def test_a_gain_below_one_bounds_the_gradient_by_its_power():
@@ -124,7 +119,7 @@ def test_an_open_forget_gate_carries_the_cell_over_forty_steps(forget, left):
         lstm.b[HIDDEN : 2 * HIDDEN] = math.log(forget / (1 - forget))
     state = torch.zeros(BATCH, HIDDEN), torch.ones(BATCH, HIDDEN)
     _, (_, c) = lstm(torch.randn(BATCH, 40, D_IN), state)
-    torch.testing.assert_close(c, torch.full_like(c, forget**40))
+    assert_close(c, torch.full_like(c, forget**40))
     assert c[0, 0].item() == pytest.approx(left, abs=0.005)
     # What a forget bias of 1 leaves; chapter 01 trains with it, and fails.
     bias = torch.sigmoid(torch.tensor(1.0)).item()
@@ -146,9 +141,7 @@ def test_clipping_shortens_a_long_gradient_and_leaves_a_short_one_alone():
         direction = F.normalize(torch.randn(HIDDEN), dim=0)
         weight.grad = length * direction
         nn.utils.clip_grad_norm_([weight], max_norm=1.0)
-        torch.testing.assert_close(
-            weight.grad, expected * direction, rtol=1e-4, atol=1e-12
-        )
+        assert_close(weight.grad, expected * direction, rtol=1e-4, atol=1e-12)
 
 
 def test_a_bidirectional_network_sees_the_token_it_should_predict():
@@ -170,7 +163,7 @@ def test_the_last_state_of_a_padded_sentence_has_read_the_padding():
     alone = rnn.unroll(x, h0, W, U, b)[:, -1]
     in_batch = rnn.unroll(padded, h0, W, U, b)
     assert not torch.allclose(in_batch[:, -1], alone)
-    torch.testing.assert_close(in_batch[:, 3 - 1], alone)
+    assert_close(in_batch[:, 3 - 1], alone)
 
 
 def test_reading_back_from_a_prepared_tensor_breaks_the_backward_pass():
@@ -192,7 +185,7 @@ def test_a_gru_writes_exactly_what_it_does_not_keep():
     )
     z = (z_x + z_h).sigmoid()
     n = (n_x + (r_x + r_h).sigmoid() * n_h).tanh()
-    torch.testing.assert_close(cell(x, h), (1 - z) * n + z * h)
+    assert_close(cell(x, h), (1 - z) * n + z * h)
 
     sizes = [parameters(kind(16, 32)) for kind in (nn.RNN, nn.GRU, nn.LSTM)]
     assert sizes == [1600, 4800, 6400]
@@ -256,10 +249,10 @@ def test_a_broken_recurrence_has_the_symptom_its_question_tells():
     right = rnn.unroll(x, h0, W, U, b)
     alike = shown("rnn-states-all-alike")(x, h0, W, U, b)
     assert (alike == alike[:, -1:]).all()
-    torch.testing.assert_close(alike[:, -1], right[:, -1])
+    assert_close(alike[:, -1], right[:, -1])
 
     deaf = shown("rnn-deaf-to-the-past")(x, h0, W, U, b)
-    torch.testing.assert_close(deaf, right)
+    assert_close(deaf, right)
     deaf[:, -1].sum().backward()
     arrives = x.grad.abs().sum((0, 2)) > 0
     assert arrives.tolist() == [False] * (SEQ - 1) + [True]

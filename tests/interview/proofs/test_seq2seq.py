@@ -10,6 +10,7 @@ from interview.proving import (
     parameters,
     shown,
 )
+from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from companion import attention, costs, rnn, seq2seq
@@ -43,11 +44,11 @@ def test_additive_and_dot_alignment_follow_their_formulas():
         for i in range(BATCH)
     ]
     expected = torch.tensor(scores).softmax(-1)
-    torch.testing.assert_close(align(s, h), expected)
+    assert_close(align(s, h), expected)
 
     s = torch.randn(BATCH, HIDDEN)
     expected = torch.einsum("bd,bjd->bj", s, h).softmax(-1)
-    torch.testing.assert_close(seq2seq.dot_alignment(s, h), expected)
+    assert_close(seq2seq.dot_alignment(s, h), expected)
 
 
 def test_path_lengths_between_the_ends_of_512_words():
@@ -86,7 +87,7 @@ def test_attention_needs_one_step_where_recurrence_needs_n():
         attention.scaled_dot_product_attention(q[[t]], k[: t + 1], v[: t + 1])
         for t in range(SEQ)
     ]
-    torch.testing.assert_close(together, torch.cat(one_by_one))
+    assert_close(together, torch.cat(one_by_one))
 
 
 def multiply_adds(layer, n, d):
@@ -115,14 +116,13 @@ def test_attention_does_n_over_d_times_the_work_of_a_recurrent_layer():
     assert recurrent == costs.macs("rnn", n, d)
     assert core == costs.macs("attention", n, d)
     assert with_projections == costs.macs("attention", n, d, projections=True)
-    answers(
-        "seq2seq-work-at-4096-words",
-        core / recurrent,
+    wrong = (
         recurrent / core,
         (core / recurrent) ** 2,
         with_projections / recurrent,
         core / 2 / recurrent,
     )
+    answers("seq2seq-work-at-4096-words", core / recurrent, *wrong)
 
 
 def test_self_attention_with_projections_outworks_a_recurrent_layer():
@@ -160,9 +160,7 @@ def test_teacher_forcing_and_translation_differ_only_in_who_wrote_the_prefix():
     # What comes later in the given prefix cannot help.
     other = own_prefix.clone()
     other[:, 3:] = 5
-    torch.testing.assert_close(
-        model(src, other)[:, :3], model(src, own_prefix)[:, :3]
-    )
+    assert_close(model(src, other)[:, :3], model(src, own_prefix)[:, :3])
 
 
 def test_a_dot_alignment_by_hand():
@@ -171,24 +169,18 @@ def test_a_dot_alignment_by_hand():
     weights = seq2seq.dot_alignment(s, h)[0]
     scores = (h[0] @ s[0]).tolist()
     scaled = seq2seq.dot_alignment(s / math.sqrt(2), h)[0, 2].item()
-    answers(
-        "seq2seq-alignment-by-hand",
-        weights[2].item(),
-        scores[2] / sum(scores),
-        scores[2],
-        1,
-        scaled,
-    )
+    wrong = scores[2] / sum(scores), scores[2], 1, scaled
+    answers("seq2seq-alignment-by-hand", weights[2], *wrong)
     assert [round(w, 4) for w in weights.tolist()] == [0.09, 0.2447, 0.6652]
 
 
 def test_a_softmax_along_the_target_axis_sums_to_one_over_the_wrong_axis():
     scores = torch.randn(BATCH, SEQ, D_IN)  # batch target source
     wrong = scores.softmax(dim=1)
-    torch.testing.assert_close(wrong.sum(1), torch.ones(BATCH, D_IN))
+    assert_close(wrong.sum(1), torch.ones(BATCH, D_IN))
     assert (wrong.sum(-1) - 1).abs().max() > 0.1
     right = (scores * 9).softmax(dim=-1)
-    torch.testing.assert_close(right.sum(-1), torch.ones(BATCH, SEQ))
+    assert_close(right.sum(-1), torch.ones(BATCH, SEQ))
 
 
 def test_an_alignment_is_zero_only_where_a_mask_says_so():
@@ -209,7 +201,7 @@ def test_hard_attention_is_the_limit_of_soft_and_teaches_its_scores_nothing():
     assert round(attention.softmax(scores)[2].item(), 2) == 0.67
     assert sharp[2] > 0.9999
     assert attention.softmax_jacobian(sharp).abs().max() < 1e-4
-    torch.testing.assert_close(
+    assert_close(
         attention.softmax(1000 * scores) @ states, states[scores.argmax()]
     )
 

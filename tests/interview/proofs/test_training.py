@@ -12,6 +12,7 @@ from interview.proving import (
     solved,
 )
 from torch import nn
+from torch.testing import assert_close
 
 from companion import training, transformer
 from companion.data.batches import cut
@@ -30,12 +31,8 @@ def test_a_healthy_model_starts_near_ln_v_and_learns_one_batch_by_heart():
 def test_the_mean_over_tokens_is_not_the_mean_of_means():
     tokens, means = torch.tensor([30.0, 10.0]), torch.tensor([2.0, 4.0])
     over_tokens = (tokens * means).sum() / tokens.sum()
-    answers(
-        "training-accumulated",
-        over_tokens.item(),
-        means.mean().item(),
-        means.sum().item(),
-    )
+    wrong = means.mean(), means.sum()
+    answers("training-accumulated", over_tokens, *wrong)
 
 
 def test_clipping_keeps_the_direction():
@@ -43,14 +40,9 @@ def test_clipping_keeps_the_direction():
     weight.grad = torch.tensor([30.0, 40.0])
     whole = weight.grad.clone()
     nn.utils.clip_grad_norm_([weight], 1.0)
-    torch.testing.assert_close(weight.grad, whole / 50)
-    answers(
-        "training-clipped",
-        weight.grad[1].item(),
-        whole.clamp(-1, 1)[1].item(),
-        (whole / whole.sum())[1].item(),
-        whole[1].item(),
-    )
+    assert_close(weight.grad, whole / 50)
+    wrong = (whole.clamp(-1, 1)[1], (whole / whole.sum())[1], whole[1])
+    answers("training-clipped", weight.grad[1], *wrong)
 
 
 def test_the_schedule_of_the_paper_rises_then_falls_with_the_root():
@@ -59,13 +51,12 @@ def test_the_schedule_of_the_paper_rises_then_falls_with_the_root():
 
     assert rate(2000) == pytest.approx(rate(4000) / 2)
     assert rate(16000) == pytest.approx(rate(4000) / 2)
-    answers(
-        "training-peak-of-the-schedule",
-        1e4 * rate(4000),
+    wrong = (
         1e4 * 4000**-0.5,
         1e4 * 4000**-0.5 / 512,
         1e4 * max(512**-0.5 * 1, rate(1)),
     )
+    answers("training-peak-of-the-schedule", 1e4 * rate(4000), *wrong)
 
 
 def test_adams_first_step_has_the_size_of_the_rate():
@@ -75,13 +66,8 @@ def test_adams_first_step_has_the_size_of_the_rate():
     adam.step()
     first = (1 - 0.9) * 50 / math.sqrt((1 - 0.98) * 50**2)
     corrected_below = (1 - 0.9) * 50 / math.sqrt(50**2)
-    answers(
-        "training-adams-first-step",
-        1000 * abs(weight.item()),
-        1000 * 0.001 * 50,
-        first,
-        corrected_below,
-    )
+    wrong = 1000 * 0.001 * 50, first, corrected_below
+    answers("training-adams-first-step", 1000 * abs(weight.item()), *wrong)
 
 
 def best_gap(smoothing):
@@ -103,13 +89,12 @@ def best_gap(smoothing):
 
 
 def test_a_smoothed_target_asks_for_a_finite_gap():
-    answers(
-        "training-smoothed-gap",
-        best_gap(0.1),
+    wrong = (
         math.log(0.9 / (0.1 / 8)),
         math.log(0.9 / 0.1),
         math.log(0.9 / (0.1 / 9)),
     )
+    answers("training-smoothed-gap", best_gap(0.1), *wrong)
 
 
 def test_the_best_smoothed_answer_costs_more_than_a_sure_one():
@@ -156,13 +141,8 @@ def test_bf16_has_the_range_of_fp32_and_fewer_digits_than_fp16():
 
 def test_nats_bits_and_perplexity_are_one_number():
     nats = 1.47
-    answers(
-        "training-bits-per-character",
-        nats / math.log(2),
-        math.exp(nats),
-        nats * math.log(2),
-        nats,
-    )
+    wrong = math.exp(nats), nats * math.log(2), nats
+    answers("training-bits-per-character", nats / math.log(2), *wrong)
 
 
 def test_dropout_after_the_sum_would_zero_the_stream():
@@ -190,13 +170,8 @@ def test_a_parameter_in_training_takes_sixteen_bytes():
     with torch.device("meta"):
         config = transformer.TransformerConfig.base()
         millions = parameters(transformer.Transformer(config)) / 1e6
-    answers(
-        "training-memory-of-adam",
-        16 * millions,
-        4 * millions,
-        8 * millions,
-        12 * millions,
-    )
+    wrong = 4 * millions, 8 * millions, 12 * millions
+    answers("training-memory-of-adam", 16 * millions, *wrong)
 
 
 def adams_first_step(beta2, corrected):
@@ -236,13 +211,12 @@ def test_the_best_smoothed_loss_is_the_entropy_of_its_target():
     best = torch.tensor([[0.01] * 9 + [0.91]]).log()
     loss = F.cross_entropy(best, torch.tensor([9]), label_smoothing=0.1)
     assert loss.item() == pytest.approx(entropy(0.91, *[0.01] * 9))
-    answers(
-        "training-floor-of-a-smoothed-loss",
-        loss.item(),
+    wrong = (
         0.0,
-        F.cross_entropy(best, torch.tensor([9])).item(),
+        F.cross_entropy(best, torch.tensor([9])),
         entropy(0.9, *[0.1 / 8] * 8),
     )
+    answers("training-floor-of-a-smoothed-loss", loss, *wrong)
     assert entropy(0.91) == pytest.approx(0.086, abs=5e-4)
     assert entropy(*[0.01] * 9) == pytest.approx(0.414, abs=5e-4)
 
@@ -261,12 +235,13 @@ def test_sorted_sentences_waste_less_on_padding():
     assert [len(batch) for batch in by_length] == [4, 4]
     sorted_ = positions(by_length)
     assert (real, as_they_come, sorted_) == (144, 244, 156)
-    answers(
-        "training-padding-in-a-batch",
-        100 * (1 - real / as_they_come),
+    wrong = (
         100 * (1 - real / sorted_),
         100 * (as_they_come - real) / real,
         100 * real / as_they_come,
+    )
+    answers(
+        "training-padding-in-a-batch", 100 * (1 - real / as_they_come), *wrong
     )
 
 
@@ -291,7 +266,7 @@ def test_a_loss_over_the_padded_length_falls_with_padding():
     for make, factor in ((shown, 0.5), (solved, 1.0)):
         loss = make("training-the-more-padding-the-better")
         before, after = loss(logits, target, 0.1, 0), loss(*longer, 0.1, 0)
-        torch.testing.assert_close(after, factor * before)
+        assert_close(after, factor * before)
 
 
 def test_a_ramp_too_steep_is_at_its_peak_within_a_few_dozen_steps():

@@ -13,6 +13,7 @@ from interview.proving import (
     solved,
 )
 from torch import nn
+from torch.testing import assert_close
 
 from companion import (
     blocks,
@@ -43,12 +44,11 @@ def test_a_decoder_layer_has_one_attention_and_one_norm_more():
     model = base()
     encoder, decoder = model.encoder.layers[0], model.decoder.layers[0]
     attention = parameters(decoder.cross_attention)
+    wrong = attention, 4 * 512 * 512, parameters(decoder.feed_forward)
     answers(
         "transformer-a-decoder-layer",
         parameters(decoder) - parameters(encoder),
-        attention,
-        4 * 512 * 512,
-        parameters(decoder.feed_forward),
+        *wrong,
     )
 
 
@@ -62,13 +62,11 @@ def test_a_uniform_guess_among_37000():
     assert tied.var() == pytest.approx(1, rel=0.05)
     assert loss(tied) == pytest.approx(math.log(37_000) + 1 / 2, abs=0.05)
     equal = torch.zeros(1, 37_000)
+    wrong = math.log2(37_000), math.log10(37_000), 1, loss(tied)
     answers(
         "transformer-loss-before-training",
-        F.cross_entropy(equal, torch.tensor([7])).item(),
-        math.log2(37_000),
-        math.log10(37_000),
-        1,
-        loss(tied),
+        F.cross_entropy(equal, torch.tensor([7])),
+        *wrong,
     )
     assert loss(equal) == pytest.approx(math.log(37_000))
 
@@ -88,12 +86,15 @@ def test_what_the_output_layer_costs_a_token():
     networks = sum(matrices(layer.feed_forward) for layer in layers)
     output = matrices(model.tgt_embedding)
     once = everything - fixed
-    answers(
-        "transformer-cost-of-the-output-layer",
-        100 * output / (output + once),
+    wrong = (
         100 * output / (output + everything),
         100 * output / (output + once - networks),
         100 * output / parameters(model),
+    )
+    answers(
+        "transformer-cost-of-the-output-layer",
+        100 * output / (output + once),
+        *wrong,
     )
     logits_of_a_batch = 25_000 * output / 512
     assert 4 * logits_of_a_batch == pytest.approx(3.7e9)
@@ -158,16 +159,13 @@ def test_a_picture_becomes_a_sentence_of_patches():
         embed.bias,
         stride=width,
     )
-    torch.testing.assert_close(
-        embed(patches), convolved.flatten(2).mT, atol=1e-4, rtol=1e-3
-    )
-    answers(
-        "transformer-patches-of-a-picture",
-        parameters(embed),
+    assert_close(embed(patches), convolved.flatten(2).mT, atol=1e-4, rtol=1e-3)
+    wrong = (
         embed.weight.numel(),
         parameters(nn.Linear(width * width, 768)),
         patches.shape[1] * 768,
     )
+    answers("transformer-patches-of-a-picture", parameters(embed), *wrong)
 
 
 def test_a_decoder_that_asks_the_target_twice_never_hears_the_source():

@@ -11,6 +11,7 @@ from interview.proving import (
     shown,
     solved,
 )
+from torch.testing import assert_close
 
 from companion import blocks, variants
 from companion.attention import scaled_dot_product_attention
@@ -106,7 +107,7 @@ def test_a_mask_token_is_looked_at_and_a_masked_position_is_not():
         assert ((asked - before)[:, FIRST_WORD:].abs().amax(-1) > 1e-6).all()
         table[PAD] += torch.randn(table.shape[1])
         unseen = model(hidden)[0, :SEQ, FIRST_WORD:]
-    torch.testing.assert_close(unseen, asked[:, FIRST_WORD:])
+    assert_close(unseen, asked[:, FIRST_WORD:])
 
 
 def test_t5_writes_the_spans_and_bart_writes_the_whole_text():
@@ -155,12 +156,8 @@ def test_the_numbers_of_the_variants_questions():
         count = parameters(variants.GPT(config))
     tables = (config.vocab_size + config.max_len) * config.d_model
     output = config.vocab_size * config.d_model
-    answers(
-        "variants-gpt2-parameters",
-        count / 1e6,
-        (count + output) / 1e6,
-        (count - tables) / 1e6,
-    )
+    wrong = (count + output) / 1e6, (count - tables) / 1e6
+    answers("variants-gpt2-parameters", count / 1e6, *wrong)
     size = variants.cache_numbers(80, 8, 128, 4096) * 2 / 2**30
     answers("variants-cache-with-groups", size, size * 64 / 8, size / 2)
     d = 4096
@@ -184,7 +181,7 @@ def test_one_group_is_multi_query_and_h_groups_are_multi_head():
             for h in range(6)
         ]
         found = variants.grouped_query_attention(q, k, v)
-        torch.testing.assert_close(found, torch.stack(shared, 1))
+        assert_close(found, torch.stack(shared, 1))
     attention = variants.GroupedQueryAttention(24, 6, num_kv_heads=2)
     past = Past(attention)
     past.look_back(torch.randn(1, 1, 24), torch.ones(1, 1, 1, 1).bool())
@@ -196,10 +193,10 @@ def test_rms_norm_keeps_the_mean_and_forgets_the_scale():
     torch.manual_seed(0)
     x, gain = torch.randn(5, 7), torch.ones(7)
     once = variants.rms_norm(x, gain, 1e-9)
-    torch.testing.assert_close(variants.rms_norm(3 * x, gain, 1e-9), once)
+    assert_close(variants.rms_norm(3 * x, gain, 1e-9), once)
     assert (variants.rms_norm(x + 1, gain, 1e-9) - once).abs().max() > 0.1
     centred = x - x.mean(-1, keepdim=True)
-    torch.testing.assert_close(
+    assert_close(
         variants.rms_norm(centred, gain, 1e-9),
         blocks.layer_norm(x, gain, torch.zeros(7), 1e-9),
     )
@@ -277,7 +274,7 @@ def test_key_heads_that_nobody_asks_get_no_gradient():
         silent = (slope == 0).all(-1).all(-1).all(0)
         assert silent.sum() == unheard
         first = variants.grouped_query_attention(q, k[:, :1], v[:, :1])
-        torch.testing.assert_close(result, first)
+        assert_close(result, first)
 
 
 def test_a_vector_of_length_one_is_root_d_times_too_small():
@@ -285,13 +282,13 @@ def test_a_vector_of_length_one_is_root_d_times_too_small():
     for width, factor in ((4096, 64), (64, 8)):
         x, gain = torch.randn(3, width), torch.ones(width)
         right = variants.rms_norm(x, gain, 1e-9)
-        torch.testing.assert_close(factor * broken(x, gain, 1e-9), right)
+        assert_close(factor * broken(x, gain, 1e-9), right)
     zeros = torch.zeros(1, 7, requires_grad=True)
     for make, steep in ((shown, 1e6), (solved, 1e3)):
         norm = make("variants-a-stream-too-small")
         result = norm(zeros, torch.ones(7), 1e-6)
         (slope,) = torch.autograd.grad(result.sum(), zeros)
-        torch.testing.assert_close(slope, torch.full((1, 7), steep))
+        assert_close(slope, torch.full((1, 7), steep))
     long = torch.full((1, 4096), 2000.0)
     assert long.norm() == pytest.approx(128_000)
     assert long.half().norm(dim=-1).isinf()
