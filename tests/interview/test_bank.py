@@ -177,151 +177,73 @@ def test_a_valid_bank_is_read(tmp_path):
     assert questions[2].task.mistakes[0].value == 5
 
 
+FAULTS = [
+    (
+        'id = "rnn-choice"',
+        'id = "choice"',
+        "id: text like rnn-.*'choice'",
+    ),
+    ('kind = "open"', 'kind = "opne"', "kind: one of open, .*, got 'opne'"),
+    ('asks = "concept"', 'asks = "do"', "asks: one of concept, .*'do'"),
+    ('level = "mid"\n', "", "level: one of junior.*, got nothing"),
+    ("minutes = 3", "minutes = 0", "minutes: .* from 1 up, got 0"),
+    ('topics = ["recurrence"]', 'topics = "a"', "topics: a list of .*'a'"),
+    ('"test_a_valid_', '"a_valid_', "proof: text like test_.*, got 'a_valid"),
+    ("zh = '文字'", "zh = ''", "prompt.zh: text .*, got ''"),
+    ("'text', zh", "'a `tick', zh", "prompt.en: text with every ` and .*`tick"),
+    (f"[{WORDS}]", "[{ en = 'text' }]", r"follow\[1\].zh: .*, got nothing"),
+    (f"[{WORDS}]", "[3]", r"follow\[1\]: a table, got 3"),
+    (", right = true", "", "options: one that is right, got 0"),
+    ("right = true", "right = 1", r"options\[1\].right: true or false, got 1"),
+    ("tolerance = 0.5", "tolerance = -1", "tolerance: .* from 0 up, got -1"),
+    ("value = 3", "value = true", "value: a number, got True"),
+    ("value = 5", "value = 4", "mistakes: numbers more than 1 apart, got '3 a"),
+    ("return x", "retrun x", "solution: Python that compiles, got"),
+    ("tolerance = 0.5\n", "", "tolerance: a number from 0 up, got nothing"),
+    ('component = "rnn"', 'component = "rnn"\nslip = 1', "slip: no such key"),
+]
+
+
 @pytest.mark.bad_input
-@pytest.mark.parametrize(
-    ("old", "new", "complaint"),
-    [
-        (
-            'kind = "open"',
-            'kind = "opne"',
-            r"rnn.toml:4, question 1 'rnn-open', key 'kind': "
-            r"expected one of open, choice, numeric, code, got 'opne'",
-        ),
-        (
-            'id = "rnn-choice"',
-            'id = "choice"',
-            r"question 2 'choice', key 'id': expected text like rnn-.*, "
-            r"got 'choice'",
-        ),
-        (
-            'id = "rnn-choice"',
-            'id = "rnn-open"',
-            r"question 2 'rnn-open', key 'id': expected a name of its own "
-            r"\(rnn.toml:3 has it\), got 'rnn-open'",
-        ),
-        (
-            'level = "mid"\n',
-            "",
-            r"'rnn-open', key 'level': expected one of junior.*, got nothing",
-        ),
-        (
-            "zh = '文字'",
-            "zh = ''",
-            r"'rnn-open', key 'prompt.zh': expected text .*, got ''",
-        ),
-        (
-            "en = 'text', zh",
-            "en = 'one `tick', zh",
-            r"key 'prompt.en': expected text with every ` and \$ closed, "
-            r"got 'one `tick'",
-        ),
-        (
-            "{ en = 'text', zh = '文字' }]",
-            "{ en = 'text' }]",
-            r"key 'follow\[1\].zh': expected text .*, got nothing",
-        ),
-        (
-            'asks = "concept"',
-            'asks = "cnocept"',
-            r"key 'asks': expected one of concept, derivation, .*'cnocept'",
-        ),
-        (
-            "minutes = 3",
-            "minutes = 0",
-            r"key 'minutes': expected .* from 1 up, got 0",
-        ),
-        (
-            'topics = ["recurrence"]',
-            'topics = "recurrence"',
-            r"key 'topics': expected a list of lines .*, got 'recurrence'",
-        ),
-        (
-            "test_a_valid_bank_is_read",
-            "somewhere",
-            r"key 'proof': expected text like .*, got 'somewhere'",
-        ),
-        (
-            ", right = true",
-            "",
-            r"'rnn-choice', key 'options': expected one that is right, got 0",
-        ),
-        (
-            "right = true",
-            "right = 1",
-            r"key 'options\[1\].right': expected true or false, got 1",
-        ),
-        (
-            "tolerance = 0.5",
-            "tolerance = -1",
-            r"key 'tolerance': expected a number from 0 up, got -1",
-        ),
-        (
-            "value = 3",
-            "value = true",
-            r"'rnn-numeric', key 'value': expected a number, got True",
-        ),
-        (
-            "value = 5",
-            "value = 4",
-            r"key 'mistakes': expected numbers more than 1 apart, "
-            r"got '3 and 4'",
-        ),
-        (
-            "return x",
-            "retrun x",
-            r"'rnn-code', key 'solution': expected Python that compiles, got",
-        ),
-        (
-            'component = "rnn"',
-            'component = "rnn"\nanwser = "a slip"',
-            r"'rnn-code', key 'anwser': expected no such key, got 'a slip'",
-        ),
-        (
-            'id = "rnn-open"',
-            'id = "rnn-open',
-            r"rnn.toml: expected valid TOML, got: .*line 3",
-        ),
-    ],
-)
-def test_a_fault_is_named_with_its_file_question_and_key(
+@pytest.mark.parametrize(("old", "new", "complaint"), FAULTS)
+def test_a_fault_is_named_with_its_line_question_and_key(
     tmp_path, old, new, complaint
 ):
-    assert old in VALID
-    with pytest.raises(ValueError, match=complaint):
-        bank(tmp_path, rnn=VALID.replace(old, new, 1))
-
-
-OPTION = f"""
-[[question.options]]
-text = {WORDS}
-why = {WORDS}
-"""
+    content = VALID.replace(old, new, 1)
+    assert content != VALID
+    with pytest.raises(ValueError, match="expected") as fault:
+        bank(tmp_path, rnn=content)
+    place = r"rnn\.toml:(\d+), question \d '[\w-]+', key '(\w+)"
+    key, _, expected = complaint.partition(": ")
+    assert re.search(f"key '{key}': expected {expected}", str(fault.value))
+    number, top = re.match(place, str(fault.value)).groups()
+    line = content.splitlines()[int(number) - 1]
+    missing = complaint == f"{top}: {expected}" and "nothing" in expected
+    assert line.startswith("[[question]]" if missing else top)
 
 
 @pytest.mark.bad_input
-@pytest.mark.parametrize(
-    ("content", "place"),
-    [
-        (VALID.replace("zh = '文字'", "zh = ''", 1), "prompt = "),
-        (VALID.replace("right = true", "right = 1"), "options = "),
-        (VALID.replace("value = 5", "value = true"), "mistakes = "),
-        (VALID.replace('level = "mid"\n', ""), "[[question]]"),
-        (
-            VALID.partition("options")[0]
-            + OPTION * 2
-            + OPTION.replace("'text'", "'a `tick'", 1).replace("why", "wyh"),
-            "[[question.options]]",
-        ),
-    ],
-)
-def test_a_fault_is_named_with_its_line(tmp_path, content, place):
-    with pytest.raises(ValueError, match=r"rnn\.toml:") as fault:
+def test_an_option_that_is_a_table_of_its_own_is_found_by_its_number(tmp_path):
+    option = f"\n[[question.options]]\ntext = {WORDS}\nwhy = {WORDS}\n"
+    wrong = option.replace("why", "wyh")
+    content = VALID.partition("options")[0] + option * 2 + wrong
+    line = content.count("\n") - 2
+    with pytest.raises(ValueError, match=rf"rnn\.toml:{line}, .*\[3\]\.why"):
         bank(tmp_path, rnn=content)
-    number = int(re.search(r"toml:(\d+)", str(fault.value))[1])
-    lines = content.splitlines()
-    assert lines[number - 1].startswith(place)
-    if place == "[[question.options]]":
-        assert number == len(lines) - lines[::-1].index(place)
+
+
+@pytest.mark.bad_input
+def test_an_id_belongs_to_one_question_of_the_bank(tmp_path):
+    twice = VALID.replace("rnn-choice", "rnn-open")
+    taken = r"a name of its own \(rnn.toml:3 has it\), got 'rnn-open'"
+    with pytest.raises(ValueError, match=taken):
+        bank(tmp_path, rnn=twice)
+
+
+@pytest.mark.bad_input
+def test_what_is_no_toml_is_refused_with_its_line(tmp_path):
+    with pytest.raises(ValueError, match=r"rnn.toml: expected valid .*line"):
+        bank(tmp_path, rnn=VALID.replace('"rnn-open"', '"rnn-open'))
 
 
 @pytest.mark.bad_input
