@@ -36,7 +36,7 @@ assert companion.__version__ == "{version}", "Restart the runtime."\
 
 
 def named(repo: str) -> str:
-    """The public home that ``repo`` names.
+    """Check that ``repo`` names a public home, and return it.
 
     Raises:
         ValueError: ``repo`` is not ``owner/name``.
@@ -47,14 +47,19 @@ def named(repo: str) -> str:
 
 
 def address(home: str, notebook: str) -> str:
-    """Where Colab opens the notebook of this name, such as ``01_rnn``."""
+    """Return where Colab opens the notebook of this name (``01_rnn``)."""
     return (
         "https://colab.research.google.com/github/"
         f"{home}/blob/{BRANCH}/{notebook}.ipynb"
     )
 
 
-def _git(root: Path, *arguments: str) -> str:
+def git(root: Path, *arguments: str) -> str:
+    """Run git in ``root`` and return what it prints.
+
+    Raises:
+        ValueError: git refuses; its own words are in the message.
+    """
     done = subprocess.run(
         ["git", "-C", root, *arguments], capture_output=True, text=True
     )
@@ -64,7 +69,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def public_home(root: Path, repo: str) -> str:
-    """``repo``, or else the owner/name of the remote origin.
+    """Return ``repo``, or else the owner/name of the remote origin.
 
     Raises:
         ValueError: ``repo`` is not ``owner/name``, or there is neither.
@@ -72,7 +77,7 @@ def public_home(root: Path, repo: str) -> str:
     if repo:
         return named(repo)
     origin = ["config", "--default", "", "--get", "remote.origin.url"]
-    remote = REMOTE.fullmatch(_git(root, *origin))
+    remote = REMOTE.fullmatch(git(root, *origin))
     if not remote:
         raise ValueError(
             "no public home: the remote origin is not on GitHub. Name one with "
@@ -82,13 +87,13 @@ def public_home(root: Path, repo: str) -> str:
 
 
 def working_commit(root: Path) -> str:
-    """The commit that the files are, all of them.
+    """Return the commit that the files are, all of them.
 
     Raises:
         ValueError: there is no commit, or a file is not as it was committed.
     """
-    commit = _git(root, "rev-parse", "--verify", "HEAD")
-    if changed := _git(root, "status", "--porcelain"):
+    commit = git(root, "rev-parse", "--verify", "HEAD")
+    if changed := git(root, "status", "--porcelain"):
         raise ValueError(
             "these files are not as they were committed, and the commit is "
             f"what is installed: commit them first\n{changed}"
@@ -97,7 +102,7 @@ def working_commit(root: Path) -> str:
 
 
 def course_version(root: Path) -> str:
-    """The version that the course in ``root`` gives itself."""
+    """Return the version that the course in ``root`` gives itself."""
     init = root / "companion" / "__init__.py"
     return VERSION.findall(init.read_text(encoding="utf-8"))[0]
 
@@ -105,7 +110,7 @@ def course_version(root: Path) -> str:
 def edition(
     notebook: nbformat.NotebookNode, install: str
 ) -> nbformat.NotebookNode:
-    """The notebook with the cell ``install`` at its head, for a GPU."""
+    """Copy a notebook, with ``install`` as its first cell and for a GPU."""
     published = copy.deepcopy(notebook)
     cell = nbformat.v4.new_code_cell(install, id="install")
     # What pip says depends on the machine.

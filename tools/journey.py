@@ -18,14 +18,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import colab
+import trial
 
 FOLDER = colab.ROOT / "_build" / "journey"
 DIFFERS = Path(__file__).with_suffix(".cfg")
 HOME = "somebody/course"
 RUNTIME = ("numpy", "matplotlib", "ipywidgets", "ipykernel", "pip")
 CELL_LIMIT_S = 600
-# What would lead a runtime to the packages of this one.
-LEAKS = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "JUPYTER_PATH")
 
 
 def runtime(folder: Path, python: str, torch: str) -> Path:
@@ -38,7 +37,7 @@ def runtime(folder: Path, python: str, torch: str) -> Path:
     subprocess.run(new, check=True)
     interpreter = folder / "bin" / "python"
     # Where pip is told to look, uv looks too.
-    told = {
+    sources = {
         f"UV_{word}": os.environ[f"PIP_{word}"]
         for word in ("FIND_LINKS", "EXTRA_INDEX_URL")
         if f"PIP_{word}" in os.environ
@@ -49,7 +48,7 @@ def runtime(folder: Path, python: str, torch: str) -> Path:
     subprocess.run(
         [*install, f"torch=={torch}.*", *RUNTIME, *with_],
         check=True,
-        env=os.environ | told,
+        env=os.environ | sources,
     )
     return interpreter
 
@@ -61,20 +60,16 @@ def stand_in(root: Path, folder: Path) -> str:
     git starts itself again and again to find it.
     """
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     files = folder.with_suffix(".zip")
-    who = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
-    for command in (
-        ["init", "--quiet", folder],
-        ["-C", root, "archive", "--output", files, "HEAD"],
-    ):
-        subprocess.run(["git", *command], check=True)
+    colab.git(root, "archive", "--output", str(files), "HEAD")
     shutil.unpack_archive(files, folder)
     files.unlink()
-    for command in (
-        ["add", "--all", "--force"],
-        [*who, "-c", "commit.gpgsign=false", "commit", "--quiet", "-m", "."],
-    ):
-        subprocess.run(["git", "-C", folder, *command], check=True)
+    colab.git(folder, "init", "--quiet")
+    colab.git(folder, "add", "--all", "--force")
+    who = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+    unsigned = ("-c", "commit.gpgsign=false")
+    colab.git(folder, *who, *unsigned, "commit", "--quiet", "-m", ".")
     return colab.working_commit(folder)
 
 
@@ -85,8 +80,7 @@ def surroundings(home: Path, kernels: Path, interpreter: Path) -> dict:
     path = kernels / "kernels" / "runtime" / "kernel.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(kernel), encoding="utf-8")
-    own = {key: os.environ[key] for key in os.environ if key not in LEAKS}
-    return own | {
+    return trial.own() | {
         "JUPYTER_PATH": str(kernels),
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": f"url.file://{home}.insteadOf",

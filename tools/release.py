@@ -18,6 +18,7 @@ from pathlib import Path
 
 import bundle
 import trial
+from colab import git, working_commit
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "_build" / "release"
@@ -29,25 +30,13 @@ AUDIT = (
 )
 
 
-def git(root: Path, *arguments: str) -> str:
-    """What git says about ``root``."""
-    return subprocess.run(
-        ["git", "-C", root, *arguments],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-
-
 def check_tree(root: Path, version: str) -> None:
-    """The working tree is a commit, and a tag on it names this version.
+    """Check that the files are a commit, and no other version's tag is on it.
 
     Raises:
-        ValueError: it is not, or another version is tagged.
+        ValueError: they are not, or it is.
     """
-    changed = git(root, "status", "--porcelain")
-    if changed:
-        raise ValueError(f"commit or remove these first:\n{changed}")
+    working_commit(root)
     tags = [t for t in git(root, "tag", "--points-at").split() if t[0] == "v"]
     if tags and f"v{version}" not in tags:
         raise ValueError(
@@ -57,7 +46,7 @@ def check_tree(root: Path, version: str) -> None:
 
 
 def entry(changelog: str, version: str) -> str:
-    """What the change log says about a version.
+    """Return the entry of a version in the change log.
 
     Raises:
         ValueError: it says nothing, or the newest entry is another's.
@@ -83,13 +72,13 @@ def build(source: Path, target: Path) -> Path:
 
 
 def carried(wheel: Path) -> set[str]:
-    """The files of the package in a wheel."""
+    """List the files of the package in a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return {n for n in archive.namelist() if n.startswith("companion/")}
 
 
 def audit(root: Path) -> str:
-    """What is known against the pinned packages, or that nobody can say."""
+    """Say what is known against the pinned packages, or that nobody can."""
     done = subprocess.run(
         [UV, *AUDIT, "--requirement", root / "requirements.txt"],
         capture_output=True,

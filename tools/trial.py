@@ -8,7 +8,7 @@ from pathlib import Path
 PINS = Path(__file__).parents[1] / "requirements.txt"
 PIP = ("-m", "pip", "--quiet")
 # What would lead a new environment back to this one.
-LEAKS = ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME")
+LEAKS = ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME", "JUPYTER_PATH")
 MINE = """\
 import torch
 
@@ -29,7 +29,7 @@ TRIALS = (
 
 
 def own() -> dict[str, str]:
-    """The environment variables, without those that lead back to here."""
+    """Return the environment without what leads back to this one."""
     return {key: os.environ[key] for key in os.environ if key not in LEAKS}
 
 
