@@ -8,61 +8,6 @@ HOME = "Every number lands in its own head and at its own position"
 SHARED = "Neighbouring query heads share a key and value head"
 AGREES = "It agrees with PyTorch"
 
-# Splitting
-
-
-@animal(
-    "split_heads",
-    seen="a common slip",
-    symptom="it trains, worse than one head: each head reads a few words only",
-    contract=HOME,
-    says="A `view` straight to (batch, head, seq, head_dim) only cuts memory",
-)
-def viewed_straight(x, num_heads):
-    """One `view` to the right shape: a head gets positions, not columns."""
-    batch, seq, d_model = x.shape
-    return x.reshape(batch, num_heads, seq, d_model // num_heads)
-
-
-@animal(
-    "split_heads",
-    seen="a common slip",
-    symptom="trains well; weights of another library give nonsense in it",
-    contract=HOME,
-    says="Head 0 takes every num_heads-th column",
-)
-def every_third_column(x, num_heads):
-    """The two sizes of the `view` changed places: heads are dealt out."""
-    return x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)
-
-
-@animal(
-    "split_heads",
-    seen="a common slip",
-    symptom="words and features change places, and no head makes sense",
-    contract=HOME,
-    says="The transpose comes before the view",
-)
-def transposed_too_early(x, num_heads):
-    """Transposed first and viewed then, to the same shape."""
-    batch, seq, d_model = x.shape
-    return x.mT.reshape(batch, num_heads, seq, d_model // num_heads)
-
-
-@animal(
-    "split_heads",
-    seen="a common slip: code for (seq, batch, d_model), given batch first",
-    symptom="sentences of one batch read each other",
-    contract=HOME,
-    says="The axes are read as (seq, batch, d_model)",
-)
-def batch_and_heads_mixed(x, num_heads):
-    """Splits as if the positions came first: batch and heads are mixed."""
-    batch, seq, d_model = x.shape
-    heads = x.reshape(seq, batch * num_heads, d_model // num_heads)
-    return heads.transpose(0, 1).reshape(batch, num_heads, seq, -1)
-
-
 # Sharing
 
 

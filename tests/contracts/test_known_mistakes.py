@@ -12,6 +12,7 @@ from contracts.known import KEYS, RECORD, SHIPPED, report_on
 from contracts.right import RIGHT
 
 from companion.contracts import COMPONENTS, check
+from companion.contracts.engine import runner
 from companion.contracts.engine.compare import other_inputs
 from companion.contracts.engine.correct import healthy
 from companion.contracts.engine.guard import Guarded
@@ -25,6 +26,12 @@ KNOWN = json.loads(RECORD.read_text(encoding="utf-8"))
 EVERY_RIGHT = [(c, fn) for c, functions in RIGHT.items() for fn in functions]
 SERIES = (1, 2)
 """Besides the usual numbers, 0."""
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """A busy machine is no loop that never ends."""
+    monkeypatch.setattr(runner, "SECONDS", 60.0)
 
 
 def without_digits(text):

@@ -19,15 +19,15 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, one_tensor
 from companion.contracts.engine.runner import outcomes
 from companion.contracts.engine.universal import contracts_of
-from companion.zoo.heads import viewed_straight
-from companion.zoo.multihead import (
+from companion.contracts.multihead.multihead import (
     MultipliedAfterwards,
     SoftmaxOverTheQueries,
     SplitByViewAlone,
 )
+from companion.contracts.multihead.split_heads import viewed_straight
+from companion.contracts.positions.add_positions import indexed_by_the_batch
+from companion.contracts.positions.rope import turned_by_place
 from companion.zoo.networks import ConvolutionOfWidthThree
-from companion.zoo.positions import indexed_by_the_batch
-from companion.zoo.rotations import turned_by_place
 
 OWN = [
     ("split_heads", multihead.split_heads),

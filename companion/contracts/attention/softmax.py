@@ -1,42 +1,30 @@
-"""Contracts of softmax: scores in, weights that sum to 1 out."""
-
-import math
+"""Softmax: scores in, weights that sum to 1 out."""
 
 import torch
 from torch import Tensor
 
-from companion.contracts.engine.compare import (
-    Broken,
-    draw,
-    finite,
-    furthest,
-    number,
-    place,
-    require_half_precision,
-    same,
-)
+from companion.contracts.engine.compare import Broken, draw, furthest, same
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import (
+    equivariance,
+    half_precision,
+    large_scores_stay_finite,
+    no_weight_is_negative,
+    rows_sum_to_one,
+)
 from companion.contracts.engine.guard import Guarded
 
-FAR = (
-    "`exp` makes ∞ of a large score, and 0 of every low one: subtract each "
-    "row's own largest score first, as `torch.softmax` does."
-)
+__all__ = ["FAR", "SOFTMAX"]
 
 
 def cases() -> dict[str, tuple]:
-    """What a function and the oracle must agree on."""
+    """Return what a function and the oracle must agree on."""
     scores = draw(2, 3, 5, seed=2)
     return {
         "along the last axis": (scores, -1),
         "along axis 1": (scores, 1),
         "along axis 0": (scores, 0),
     }
-
-
-def share(parts: Tensor, dim: int) -> Tensor:
-    """``parts`` divided by their sum."""
-    return parts / parts.sum(dim, keepdim=True)
 
 
 SOFTMAX = Component(
@@ -48,108 +36,31 @@ SOFTMAX = Component(
     oracle=torch.softmax,
     reference="torch.softmax",
     cases=cases,
-    suspects={
-        "`dim` is not used: the softmax always runs along the last axis.": (
-            lambda scores, dim: scores.softmax(-1)
-        ),
-        "`dim` is not used: the softmax always runs along axis 0.": (
-            lambda scores, dim: scores.softmax(0)
-        ),
-        "`dim` is not used: the softmax always runs along axis 1.": (
-            lambda scores, dim: scores.softmax(1)
-        ),
-        "All numbers share one sum: sum along `dim` only, and keep the axis "
-        "with `keepdim=True`.": (
-            lambda scores, dim: scores.flatten().softmax(0).view_as(scores)
-        ),
-        "These are exponentials: divide them by their sum.": (
-            lambda scores, dim: scores.exp()
-        ),
-        "These are exponentials, divided by the largest: divide them by "
-        "their sum.": (
-            lambda scores, dim: (scores - scores.amax(dim, True)).exp()
-        ),
-        "There is no `exp`: scores divided by their sum may be negative.": (
-            share
-        ),
-        "The scores are squared: use `exp`.": (
-            lambda scores, dim: share(scores**2, dim)
-        ),
-        "This is 2 to the power of the scores: use e, `exp`.": (
-            lambda scores, dim: share(torch.exp2(scores), dim)
-        ),
-        "The sign is turned round: the largest score is to get the "
-        "largest weight.": lambda scores, dim: (-scores).softmax(dim),
-        "This is a sigmoid: it looks at each score alone.": (
-            lambda scores, dim: scores.sigmoid()
-        ),
-        "This is the logarithm of the softmax.": torch.log_softmax,
-        "The scores came back as they were.": lambda scores, dim: scores,
-    },
+)
+ORDER = torch.tensor([3, 0, 4, 2, 1], device="cpu")
+FAR = torch.tensor(
+    [[1e4, 5e3, -1e4, 1e4, 0], [-1e4] * 5, [0.0] * 5], device="cpu"
 )
 
-
-@SOFTMAX.contract
-def sums_to_one(fn: Guarded) -> None:
-    """Every row sums to 1."""
-    rows_sum_to_one(fn, fn(draw(3, 5, seed=3), -1))
-
-
-def rows_sum_to_one(fn: Guarded, weights: Tensor) -> None:
-    """Raises Broken for the row whose sum is furthest from 1."""
-    sums = weights.sum(-1)
-    index = furthest(sums, torch.ones_like(sums))
-    if index is not None:
-        where = place(index, fn.component.axes[:-1])
-        raise Broken(
-            f"{where.capitalize()} sums to {sums[index]:.4g}, not to 1.",
-            weights,
-        )
-
-
-def require_factor(weights: Tensor, factor: float, where: str) -> None:
-    """Raises Broken unless ``weights`` are softmax(factor · [1, 0])."""
-    found = (weights[0] / weights[1]).log().detach()
-    if not math.isclose(found.item(), factor, rel_tol=1e-3):
-        raise Broken(
-            f"For {where} a score is multiplied by {number(found)}, expected "
-            f"{factor:.4g}."
-        )
-
-
-@SOFTMAX.contract
-def not_negative(fn: Guarded) -> None:
-    """No weight is negative."""
-    none_negative(fn, fn(draw(3, 5, seed=5), -1))
-
-
-def none_negative(fn: Guarded, weights: Tensor) -> None:
-    """Raises Broken for the first negative weight."""
-    if (weights < 0).any():
-        index = tuple((weights < 0).nonzero()[0].tolist())
-        where = place(index, fn.component.axes)
-        raise Broken(
-            f"{where.capitalize()} is {weights[index]:.4g}: an exponential "
-            "is never negative, so where is `exp`?",
-            weights,
-        )
-
-
-@SOFTMAX.contract
-def shift(fn: Guarded) -> None:
-    """Adding the same number to a whole row changes nothing."""
-    scores = draw(3, 5, seed=7)
-    moved = scores + torch.tensor([[3.0], [-2.0], [1.0]])
-    why = "Only differences between scores count."
-    same(fn, fn(moved, -1), fn(scores, -1), why)
-
-
-@SOFTMAX.contract
-def order(fn: Guarded) -> None:
-    """Reordering the scores reorders the weights."""
-    scores, order = draw(3, 5, seed=11), torch.tensor([3, 0, 4, 2, 1])
-    why = "A weight depends on where its score stands."
-    same(fn, fn(scores[:, order], -1), fn(scores, -1)[:, order], why)
+SOFTMAX.contract(rows_sum_to_one(lambda: (draw(3, 5, seed=3), -1)))
+SOFTMAX.contract(no_weight_is_negative(lambda: (draw(3, 5, seed=5), -1)))
+SOFTMAX.contract(
+    equivariance(
+        "Adding the same number to a whole row changes nothing",
+        lambda: (draw(3, 5, seed=7), -1),
+        lambda scores, dim: (scores + torch.tensor([[3.0], [-2], [1]]), dim),
+        why="Only differences between scores count.",
+    )
+)
+SOFTMAX.contract(
+    equivariance(
+        "Reordering the scores reorders the weights",
+        lambda: (draw(3, 5, seed=11), -1),
+        lambda scores, dim: (scores[:, ORDER], dim),
+        lambda weights: weights[:, ORDER],
+        why="A weight depends on where its score stands.",
+    )
+)
 
 
 @SOFTMAX.contract
@@ -159,10 +70,10 @@ def rows_apart(fn: Guarded) -> None:
     before, scores = fn(scores, -1), scores.clone()
     scores[1] = draw(5, seed=17) + 2
     after = fn(scores, -1)
-    kept = torch.tensor([0, 2])
-    index = furthest(after[kept], before[kept])
+    others = torch.tensor([0, 2])
+    index = furthest(after[others], before[others])
     if index is not None:
-        row = int(kept[index[0]])
+        row = int(others[index[0]])
         raise Broken(
             f"Only row 1 was changed, and row {row} moved: is a sum or a "
             "maximum taken over all rows?",
@@ -186,17 +97,116 @@ def any_axes(fn: Guarded) -> None:
             same(fn, fn(scores, dim), expected, why)
 
 
-@SOFTMAX.contract
-def far_scores(fn: Guarded) -> None:
-    """Scores of ±10⁴ give finite weights."""
-    scores = torch.tensor([[1e4, 5e3, -1e4, 1e4, 0], [-1e4] * 5, [0.0] * 5])
-    got, expected = fn.raw(scores, -1), scores.softmax(-1)
-    finite(fn, got, FAR, expected)
-    same(fn, got, expected, "Large scores are not told apart.")
+SOFTMAX.contract(large_scores_stay_finite(lambda: (FAR, -1)))
+# exp(12) is more than float16 can hold.
+SOFTMAX.contract(half_precision(lambda: (draw(3, 5, seed=23) + 12, -1)))
 
 
-@SOFTMAX.contract
-def half(fn: Guarded) -> None:
-    """It works in half precision."""
-    # exp(12) is more than float16 can hold.
-    require_half_precision(fn, draw(3, 5, seed=23) + 12, -1)
+# Known mistakes, in the order in which they are recognised
+
+
+def share(parts: Tensor, dim: int) -> Tensor:
+    """Divide ``parts`` by their sum."""
+    return parts / parts.sum(dim, keepdim=True)
+
+
+@SOFTMAX.mistake(
+    "ignores-dim",
+    hint="`dim` is not used: the softmax always runs along the last axis.",
+    symptom="right in every test along the last axis, wrong along another",
+)
+def ignores_dim(scores, dim):
+    """It takes `dim`, and runs along the last axis whatever that says."""
+    return torch.softmax(scores, dim=-1)
+
+
+SOFTMAX.mistake(
+    "always-axis-0",
+    hint="`dim` is not used: the softmax always runs along axis 0.",
+)(lambda scores, dim: scores.softmax(0))
+SOFTMAX.mistake(
+    "always-axis-1",
+    hint="`dim` is not used: the softmax always runs along axis 1.",
+)(lambda scores, dim: scores.softmax(1))
+
+
+@SOFTMAX.mistake(
+    "one-sum-for-all",
+    hint="All numbers share one sum: sum along `dim` only, and keep the axis "
+    "with `keepdim=True`.",
+    symptom="weights shrink as the batch grows, and with them the output",
+)
+def one_sum_for_all(scores, dim):
+    """`sum()` without an axis: the whole batch shares one weight of 1."""
+    parts = (scores - scores.max()).exp()
+    return parts / parts.sum()
+
+
+SOFTMAX.mistake(
+    "exponentials", hint="These are exponentials: divide them by their sum."
+)(lambda scores, dim: scores.exp())
+SOFTMAX.mistake(
+    "divided-by-largest",
+    hint="These are exponentials, divided by the largest: divide them by "
+    "their sum.",
+)(lambda scores, dim: (scores - scores.amax(dim, keepdim=True)).exp())
+SOFTMAX.mistake(
+    "shares",
+    hint="There is no `exp`: scores divided by their sum may be negative.",
+)(share)
+SOFTMAX.mistake("squared", hint="The scores are squared: use `exp`.")(
+    lambda scores, dim: share(scores**2, dim)
+)
+SOFTMAX.mistake(
+    "powers-of-two",
+    hint="This is 2 to the power of the scores: use e, `exp`.",
+)(lambda scores, dim: share(torch.exp2(scores), dim))
+SOFTMAX.mistake(
+    "upside-down",
+    hint="The sign is turned round: the largest score is to get the "
+    "largest weight.",
+)(lambda scores, dim: (-scores).softmax(dim))
+SOFTMAX.mistake(
+    "sigmoid", hint="This is a sigmoid: it looks at each score alone."
+)(lambda scores, dim: scores.sigmoid())
+SOFTMAX.mistake("logarithm", hint="This is the logarithm of the softmax.")(
+    torch.log_softmax
+)
+SOFTMAX.mistake("unchanged", hint="The scores came back as they were.")(
+    lambda scores, dim: scores
+)
+
+
+@SOFTMAX.mistake(
+    "overflows",
+    symptom="training goes well for a while, then the loss is NaN for ever",
+)
+def overflows(scores, dim):
+    """The formula as printed: `exp` of a score of 89 is already infinite."""
+    return share(scores.exp(), dim)
+
+
+@SOFTMAX.mistake(
+    "one-maximum-for-all",
+    symptom="a confident sentence turns the others of its batch into NaN",
+)
+def one_maximum_for_all(scores, dim):
+    """The largest score of the whole batch is subtracted from every row."""
+    return share((scores - scores.max()).exp(), dim)
+
+
+@SOFTMAX.mistake(
+    "half-a-gradient", symptom="every output is right, and training goes astray"
+)
+def half_a_gradient(scores, dim):
+    """The sum is detached, like the maximum; but the sum matters."""
+    parts = (scores - scores.amax(dim, keepdim=True)).exp()
+    return parts / parts.sum(dim, keepdim=True).detach()
+
+
+@SOFTMAX.mistake(
+    "clamped", symptom="no weight comes near 1, however clear the case is"
+)
+def clamped(scores, dim):
+    """Scores are cut at ±30 so that `exp` cannot overflow."""
+    return share(scores.clamp(-30, 30).exp(), dim)

@@ -58,30 +58,21 @@ def some_mask(*shape: int) -> Tensor:
     return mask
 
 
-WRONGLY_MASKED = {
-    "The mask is upside down: True means may attend.": (
-        lambda scores, mask: hide(scores, ~mask)
-    ),
-    "The triangle is upside down: the mask is transposed.": (
-        lambda scores, mask: hide(scores, mask.mT)
-    ),
-    "The mask is not used.": lambda scores, mask: scores.softmax(-1),
-    "The mask multiplies the weights after the softmax, and a row no longer "
-    "sums to 1: put -∞ into the hidden scores before it.": (
-        lambda scores, mask: scores.softmax(-1) * mask
-    ),
-    "The hidden scores are set to 0, a score like any other: they need -∞.": (
-        lambda scores, mask: (scores * mask).softmax(-1)
-    ),
-    "The mask is added to the scores as 0 and 1, which hides nothing: put -∞ "
-    "into the hidden scores.": (
-        lambda scores, mask: (scores + mask.float()).softmax(-1)
-    ),
-    "The softmax runs over the queries: it belongs over the keys, `dim=-1`.": (
-        lambda scores, mask: scores.masked_fill(~mask, -torch.inf).softmax(-2)
-    ),
+MASK_HINTS = {
+    "upside-down": "The mask is upside down: True means may attend.",
+    "transposed": "The triangle is upside down: the mask is transposed.",
+    "unused": "The mask is not used.",
+    "multiplied-afterwards": "The mask multiplies the weights after the "
+    "softmax, and a row no longer sums to 1: put -∞ into the hidden scores "
+    "before it.",
+    "filled-with-zero": "The hidden scores are set to 0, a score like any "
+    "other: they need -∞.",
+    "added": "The mask is added to the scores as 0 and 1, which hides nothing: "
+    "put -∞ into the hidden scores.",
+    "over-the-queries": "The softmax runs over the queries: it belongs over "
+    "the keys, `dim=-1`.",
 }
-"""Hint -> the mistake; attention's suspects are the same."""
+"""Id -> the hint, the same for all components that take a mask."""
 
 
 def visible(fn: Guarded, args: tuple, moved: int) -> Tensor:
@@ -114,7 +105,7 @@ def require_hidden(
     if leaks.any():
         row, key = leaks.nonzero()[0].tolist()
         known = recognised_mistake(fn)
-        if known and known[0] in WRONGLY_MASKED:
+        if known and known[0] in MASK_HINTS.values():
             why = known[0]
         why = why or why_seen(fn, sees, args)
         leak = f"Row {row} sees key {key}, {how}."

@@ -1,44 +1,61 @@
-"""Contracts of multi-head attention, whatever weights it has of its own.
+"""Multi-head attention, whatever weights it has of its own.
 
 Nothing is said of the heads: one head is right too, and nobody can count them
-from outside.
+from outside. Sizes are 2 sentences of 5 positions, and width 12, which 2, 3, 4
+and 6 heads divide.
 """
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
+from companion.attention import masked_softmax
 from companion.contracts.engine.compare import (
-    Broken,
+    TOLERANCE,
     after,
+    draw,
     finite,
     furthest,
     same,
 )
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import (
+    equivariance,
+    fully_masked_row_has_finite_gradients,
+    mask_broadcasts,
+    require_not_linear,
+)
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.influence import (
     reach,
     require_moved,
     require_silent,
 )
-from companion.contracts.engine.masking import (
-    NAN_IN_ROW,
-    causal,
-    require_finite_gradients,
-    some_mask,
-)
-from companion.contracts.multihead.multihead_cases import (
-    BATCH,
-    EYE,
-    MISTAKEN,
-    SEQ,
-    allowed,
-    arguments,
-    deaf_alike,
-    fully_masked,
-    looks_like,
-    padding,
-)
+from companion.contracts.engine.masking import NAN_IN_ROW, causal
+from companion.multihead import merge_heads, split_heads
+
+__all__ = ["MULTIHEAD"]
+
+BATCH, SEQ, WIDTH = 2, 5, 12
+EYE = torch.eye(SEQ, dtype=torch.bool, device="cpu")
+
+
+def arguments(seed: int, seq: int = SEQ) -> Tensor:
+    """Draw vectors near 1, in 2 sentences."""
+    return draw(BATCH, seq, WIDTH, seed=seed)
+
+
+def padding(*lengths: int, seq: int = SEQ) -> Tensor:
+    """Make (batch, 1, 1, seq): True where a sentence has a word."""
+    return (torch.arange(seq) < torch.tensor(lengths)[:, None])[:, None, None]
+
+
+def fully_masked() -> Tensor:
+    """Make a mask (seq, seq) with which row 1 may see nothing."""
+    mask = causal(SEQ)
+    mask[1] = False
+    return mask
+
 
 MULTIHEAD = Component(
     name="multihead",
@@ -73,21 +90,69 @@ COUNTED = (
 )
 
 
+MISTAKEN = {
+    "The mask is upside down: True means may attend.": lambda may: ~may,
+    "The mask is transposed: its rows are the queries, its last axis the "
+    "keys.": lambda may: may.mT,
+    "Every sentence gets the mask of the first.": (
+        lambda may: may[:1].expand_as(may)
+    ),
+    "Sentences get each other's mask: where batch and heads are one axis, the "
+    "mask needs `repeat_interleave`, not `repeat`.": (
+        lambda may: may | may.flip(0)
+    ),
+}
+"""Hint -> who would then see whom."""
+
+
+def allowed(mask: Tensor) -> Tensor:
+    """Return who may see whom in each sentence: (batch, row, key)."""
+    four = mask[(None,) * (4 - mask.ndim)]
+    return four.expand(BATCH, 1, SEQ, SEQ)[:, 0]
+
+
+def looks_like(seen: Tensor, may: Tensor) -> bool:
+    """Tell whether rows move as if ``may`` were the mask, where that is known.
+
+    What a row with nobody to see does differs from softmax to softmax. A row
+    also moves with its own query, unless all weight is on one key.
+    """
+    keys = may.sum(-1, keepdim=True)
+    known = (may | ~EYE | (keys == 1)) & (keys > 0)
+    return torch.equal(seen[known], may[known])
+
+
+def alike_if_masked(rows: Tensor, may: Tensor) -> bool:
+    """Tell whether rows that may see nobody are the same in each sentence.
+
+    Zeros, NaN or equal weights over all: none of them has a say.
+    """
+    none_seen = ~may.any(-1)
+    pairs = zip(rows.detach(), none_seen, strict=True)
+    return all(
+        torch.allclose(
+            row[none], row[none][:1], TOLERANCE, TOLERANCE, equal_nan=True
+        )
+        for row, none in pairs
+        if none.any()
+    )
+
+
 def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
-    """The mistake that makes rows move as ``seen`` under ``mask``."""
+    """Name the mistake that makes rows move as ``seen`` under ``mask``."""
     if furthest(fn.raw(x, torch.ones_like(mask)), fn.raw(x, mask)) is None:
         return IGNORED
     if counts_afterwards(fn, x):
         return AFTERWARDS
     for hint, mistake in MISTAKEN.items():
         other = mistake(allowed(mask))
-        if looks_like(seen, other) and deaf_alike(fn.raw(x, mask), other):
+        if looks_like(seen, other) and alike_if_masked(fn.raw(x, mask), other):
             return hint
     return COUNTED
 
 
 def counts_afterwards(fn: Guarded, x: Tensor) -> bool:
-    """Whether each True adds the same, whatever else is True.
+    """Tell whether each True adds the same, whatever else is True.
 
     Under a mask that comes before the softmax it takes its share from others.
     """
@@ -97,7 +162,7 @@ def counts_afterwards(fn: Guarded, x: Tensor) -> bool:
 
 
 def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
-    """Raises Broken unless rows move with what ``mask`` lets them see."""
+    """Raise Broken unless rows move with what ``mask`` lets them see."""
     seen, may = reach(fn, x, mask), allowed(mask)
     if (seen & ~may & ~EYE).any() or (may & ~seen).any():
         why = why_leaked(fn, x, seen, mask)
@@ -155,14 +220,16 @@ def pads(fn: Guarded) -> None:
     require_masked(fn, arguments(11), padding(2, 4), how)
 
 
-@MULTIHEAD.contract
-@after(future)
-def all_true(fn: Guarded) -> None:
-    """A mask that hides nothing changes nothing."""
-    x = arguments(43)
-    mask = torch.ones(SEQ, SEQ, dtype=torch.bool)
-    why = "Every entry of the mask is True: all may attend."
-    same(fn, fn(x, mask), fn(x), why)
+MULTIHEAD.contract(
+    after(future)(
+        equivariance(
+            "A mask that hides nothing changes nothing",
+            lambda: (arguments(43),),
+            lambda x: (x, torch.ones(SEQ, SEQ, dtype=torch.bool)),
+            why="Every entry of the mask is True: all may attend.",
+        )
+    )
+)
 
 
 @MULTIHEAD.contract
@@ -193,27 +260,24 @@ def as_if_absent(fn: Guarded) -> None:
 @MULTIHEAD.contract
 def content(fn: Guarded) -> None:
     """The weights depend on what stands there."""
-    x, y = arguments(29), arguments(31)
-    for size in (1.0, 3.0, 10.0):
-        bend = fn(size * (x + y)) - fn(size * x) - fn(size * y) + fn(0 * x)
-        if bend.abs().max() > 1e-3 * (fn(size * x) - fn(0 * x)).abs().max():
-            return
-    raise Broken(
+    why = (
         "The output is a linear function of `x`, as if all weights were "
         "constant: do queries and keys meet, in a softmax?"
     )
+    require_not_linear(fn, arguments(29), arguments(31), why)
 
 
-@MULTIHEAD.contract
-@after(pads)
-def broadcasts(fn: Guarded) -> None:
-    """A mask may be (seq, seq), (batch, 1, 1, seq) or (batch, 1, seq, seq)."""
-    x = arguments(41)
-    for shape in ((SEQ, SEQ), (BATCH, 1, 1, SEQ), (1, 1, SEQ, SEQ)):
-        mask = some_mask(*shape)
-        why = f"A mask of shape {shape} is not spread over the scores."
-        expected = fn(x, mask.expand(BATCH, 1, SEQ, SEQ))
-        same(fn, fn(x, mask), expected, why)
+MULTIHEAD.contract(
+    after(pads)(
+        mask_broadcasts(
+            "A mask may be (seq, seq), (batch, 1, 1, seq) or "
+            "(batch, 1, seq, seq)",
+            lambda: (arguments(41),),
+            ((SEQ, SEQ), (BATCH, 1, 1, SEQ), (1, 1, SEQ, SEQ)),
+            (BATCH, 1, SEQ, SEQ),
+        )
+    )
+)
 
 
 @MULTIHEAD.contract
@@ -228,7 +292,7 @@ def any_size(fn: Guarded) -> None:
 
 
 @MULTIHEAD.contract
-def nobody_to_see(fn: Guarded) -> None:
+def fully_masked_row(fn: Guarded) -> None:
     """A row that may attend to nothing is finite, and sees nothing."""
     x, mask = arguments(37), fully_masked()
     finite(fn, fn.raw(x, mask), NAN_IN_ROW, cause=NAN_IN_ROW)
@@ -242,7 +306,194 @@ def nobody_to_see(fn: Guarded) -> None:
     require_silent(seen, may, "and may attend to nothing", why)
 
 
-@MULTIHEAD.contract
-def nobody_to_see_gradient(fn: Guarded) -> None:
-    """A row that may attend to nothing has finite gradients."""
-    require_finite_gradients(fn, arguments(37), fully_masked())
+MULTIHEAD.contract(
+    fully_masked_row_has_finite_gradients(
+        lambda: (arguments(37), fully_masked())
+    )
+)
+
+
+# Known mistakes
+
+
+class Heads(nn.Module):
+    """Three heads of width 4, right but for what a mistake puts in."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(12, 12) for _ in range(4))
+
+    def split(self, x):
+        """(batch, seq, d_model) to (batch, head, seq, head_dim)."""
+        return split_heads(x, 3)
+
+    def weigh(self, scores, mask):
+        """The weights of scores (batch, head, query, key)."""
+        return (
+            scores.softmax(-1) if mask is None else masked_softmax(scores, mask)
+        )
+
+    def join(self, heads):
+        """The way back from ``split``."""
+        return merge_heads(heads)
+
+    def forward(self, x, mask=None):
+        """What each position gathers."""
+        q, k, v = (self.split(p(x)) for p in (self.q, self.k, self.v))
+        weights = self.weigh(q @ k.mT / q.shape[-1] ** 0.5, mask)
+        return self.o(self.join(weights @ v))
+
+
+class PyTorchs(nn.Module):
+    """PyTorch's own module, which someone calls in a wrong way."""
+
+    def __init__(self, batch_first=True):
+        super().__init__()
+        self.inner = nn.MultiheadAttention(12, 3, batch_first=batch_first)
+
+    def forward(self, x, mask=None):
+        """``mask`` is as the module wants it: True = hidden, one a head."""
+        return self.inner(x, x, x, attn_mask=mask, need_weights=False)[0]
+
+
+@MULTIHEAD.mistake(
+    "upside-down",
+    symptom="the loss is far too good, and it writes nonsense",
+)
+class UpsideDown(PyTorchs):
+    """A mask where True = may attend goes to a module that hides True."""
+
+    def forward(self, x, mask=None):
+        if mask is not None:
+            mask = mask.expand(len(x), 3, x.shape[1], x.shape[1])
+            mask = mask.flatten(0, 1)
+        return super().forward(x, mask)
+
+
+@MULTIHEAD.mistake(
+    "padding-hides-queries",
+    symptom="a sentence comes out otherwise if its batch has longer ones",
+)
+class PaddingHidesQueries(Heads):
+    """The padding mask stands on the queries: pads ask nobody, but answer."""
+
+    def forward(self, x, mask=None):
+        if mask is not None and mask.shape[-2] == 1:
+            mask = mask.mT
+        return super().forward(x, mask)
+
+
+@MULTIHEAD.mistake(
+    "repeated-in-the-wrong-order",
+    symptom="right for a batch of one; else sentences see each other's padding",
+)
+class RepeatedInTheWrongOrder(PyTorchs):
+    """Batch and heads become one axis, and the masks repeat as a batch."""
+
+    def forward(self, x, mask=None):
+        if mask is not None:
+            seq = x.shape[1]
+            mask = mask.expand(len(x), 1, seq, seq)[:, 0]
+            mask = ~mask.repeat(3, 1, 1)
+        return super().forward(x, mask)
+
+
+@MULTIHEAD.mistake(
+    "positions-first",
+    symptom="it learns as much as without attention; odd in batches of one",
+)
+class PositionsFirst(PyTorchs):
+    """Without `batch_first` each word asks its peers in other sentences."""
+
+    def __init__(self):
+        super().__init__(batch_first=False)
+
+
+@MULTIHEAD.mistake(
+    "multiplied-afterwards",
+    symptom="early words get small vectors, for most of their row is hidden",
+)
+class MultipliedAfterwards(Heads):
+    """The mask wipes weights out after the softmax."""
+
+    def weigh(self, scores, mask):
+        weights = scores.softmax(-1)
+        return weights if mask is None else weights * mask
+
+
+@MULTIHEAD.mistake(
+    "softmax-over-the-queries",
+    symptom="the future leaks through the sums of the columns",
+)
+class SoftmaxOverTheQueries(Heads):
+    """Columns sum to 1: each key shares itself out among the queries."""
+
+    def weigh(self, scores, mask):
+        if mask is None:
+            return scores.softmax(-2)
+        lowest = torch.finfo(scores.dtype).min
+        weights = scores.masked_fill(~mask, lowest).softmax(-2)
+        return weights.masked_fill(~mask, 0)
+
+
+@MULTIHEAD.mistake(
+    "heads-attend-to-heads",
+    symptom="trains like a network without attention: order never matters",
+)
+class HeadsAttendToHeads(Heads):
+    """The transpose is missing twice: heads of one word ask each other."""
+
+    def split(self, x):
+        return x.unflatten(-1, (3, -1))
+
+    def weigh(self, scores, mask):
+        return scores.softmax(-1)
+
+    def join(self, heads):
+        return heads.flatten(2)
+
+
+@MULTIHEAD.mistake(
+    "split-by-view-alone",
+    symptom="trains, and stays behind: a word's place decides what it sees",
+)
+class SplitByViewAlone(Heads):
+    """Cut into heads by one `view`, and joined as is right."""
+
+    def split(self, x):
+        return x.reshape(len(x), 3, -1, 4)
+
+
+@MULTIHEAD.mistake(
+    "joined-by-view-alone",
+    symptom="each word gets parts of what was gathered for other words",
+)
+class JoinedByViewAlone(Heads):
+    """Joined by `reshape` without the transpose back."""
+
+    def join(self, heads):
+        return heads.reshape(len(heads), -1, 12)
+
+
+@MULTIHEAD.mistake(
+    "nan-in-empty-rows",
+    symptom="one empty sentence in a batch, and all weights are NaN at once",
+)
+class NanInEmptyRows(Heads):
+    """Hidden scores become -∞, and a row of nothing else NaN."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        return scores.softmax(-1)
+
+
+@MULTIHEAD.mistake(
+    "dropout-left-on",
+    symptom="the same sentence is answered otherwise each time",
+)
+class DropoutLeftOn(Heads):
+    """`F.dropout` is on unless it is told that training is over."""
+
+    def weigh(self, scores, mask):
+        return F.dropout(super().weigh(scores, mask), 0.5)

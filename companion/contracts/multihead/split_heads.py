@@ -1,4 +1,4 @@
-"""Contracts of splitting heads: consecutive columns, position by position.
+"""Splitting heads: consecutive columns, position by position.
 
 Sizes are prime and differ: 2 sentences of 5 positions, 3 heads of width 7.
 """
@@ -11,28 +11,30 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.universal import recognised_mistake
 
+__all__ = ["SPLIT_HEADS"]
+
 BATCH, SEQ, HEADS, HEAD_DIM = 2, 5, 3, 7
 WIDTH = HEADS * HEAD_DIM
 
 
 def arguments(seed: int, batch: int = BATCH, seq: int = SEQ) -> Tensor:
-    """Vectors wide enough for three heads."""
+    """Draw vectors wide enough for three heads."""
     return draw(batch, seq, WIDTH, seed=seed)
 
 
 def oracle(x: Tensor, num_heads: int) -> Tensor:
-    """The pieces of ``torch.chunk`` on an axis of their own."""
+    """Put the pieces of ``torch.chunk`` on an axis of their own."""
     return torch.stack(x.chunk(num_heads, -1), 1)
 
 
 def shape(x: Tensor, num_heads: int) -> tuple[int, ...]:
-    """Of what is right: (batch, head, seq, head_dim)."""
+    """Return the shape of what is right: (batch, head, seq, head_dim)."""
     batch, seq, width = x.shape
     return batch, num_heads, seq, width // num_heads
 
 
 def axes(*order: int):
-    """The shape whose axes are those of ``shape`` in another order."""
+    """Return the shape whose axes are those of ``shape`` in another order."""
     return lambda x, num_heads: tuple(shape(x, num_heads)[i] for i in order)
 
 
@@ -49,35 +51,6 @@ SPLIT_HEADS = Component(
         "for 7 heads of width 3": (arguments(3), HEAD_DIM),
         # Where sizes are equal, exchanged axes show their numbers.
         "for 3 positions and 3 heads of width 3": (draw(2, 3, 9, seed=5), 3),
-    },
-    suspects={
-        "A `view` straight to (batch, head, seq, head_dim) only cuts memory "
-        "anew, and mixes positions with heads: view to (batch, seq, head, "
-        "head_dim), then transpose.": (lambda x, h: x.reshape(shape(x, h))),
-        "Head 0 takes every num_heads-th column: the columns of a head stand "
-        "side by side, so in the view the heads come before head_dim.": (
-            lambda x, h: x.unflatten(-1, (-1, h)).movedim(-1, 1)
-        ),
-        "The transpose comes before the view: it must swap seq and head, which "
-        "are axes of their own only after the view.": (
-            lambda x, h: x.mT.reshape(shape(x, h))
-        ),
-        "The transpose swaps the wrong axes, head and head_dim: after the view "
-        "it is seq and head that change places, `.transpose(1, 2)`.": (
-            lambda x, h: x.unflatten(-1, (h, -1)).mT.reshape(shape(x, h))
-        ),
-        "The axes are read as (seq, batch, d_model): here the batch is "
-        "first.": (
-            lambda x, h: (
-                x.reshape(x.shape[1], len(x) * h, -1)
-                .transpose(0, 1)
-                .reshape(shape(x, h))
-            )
-        ),
-        "Every head gets the columns of head 0.": (
-            lambda x, h: oracle(x, h)[:, :1].expand(shape(x, h))
-        ),
-        "The heads are in reverse order.": (lambda x, h: oracle(x, h).flip(1)),
     },
     shape_hints={
         "The heads stand behind the positions: transpose these two axes, so "
@@ -115,7 +88,7 @@ def lands(fn: Guarded) -> None:
 
 
 def origin(number: Tensor) -> str:
-    """Where in ``x`` the number of ``lands`` stood."""
+    """Tell where in ``x`` the number of ``lands`` stood."""
     whole = int(number.round())
     if not 0 <= whole < BATCH * SEQ * WIDTH:
         return f"{number:.4g}, which is nowhere in `x`"
@@ -144,3 +117,73 @@ def any_size(fn: Guarded) -> None:
             "is not what torch.chunk cuts."
         )
         same(fn, fn(x, heads), oracle(x, heads), why)
+
+
+# Known mistakes, in the order in which they are recognised
+
+
+@SPLIT_HEADS.mistake(
+    "viewed-straight",
+    hint="A `view` straight to (batch, head, seq, head_dim) only cuts memory "
+    "anew, and mixes positions with heads: view to (batch, seq, head, "
+    "head_dim), then transpose.",
+    symptom="it trains, worse than one head: each head reads a few words only",
+)
+def viewed_straight(x, num_heads):
+    """One `view` to the right shape: a head gets positions, not columns."""
+    return x.reshape(shape(x, num_heads))
+
+
+@SPLIT_HEADS.mistake(
+    "every-third-column",
+    hint="Head 0 takes every num_heads-th column: the columns of a head stand "
+    "side by side, so in the view the heads come before head_dim.",
+    symptom="trains well; weights of another library give nonsense in it",
+)
+def every_third_column(x, num_heads):
+    """The two sizes of the `view` changed places: heads are dealt out."""
+    return x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)
+
+
+@SPLIT_HEADS.mistake(
+    "transposed-too-early",
+    hint="The transpose comes before the view: it must swap seq and head, "
+    "which are axes of their own only after the view.",
+    symptom="words and features change places, and no head makes sense",
+)
+def transposed_too_early(x, num_heads):
+    """Transposed first and viewed then, to the same shape."""
+    return x.mT.reshape(shape(x, num_heads))
+
+
+SPLIT_HEADS.mistake(
+    "transposed-within-the-heads",
+    hint="The transpose swaps the wrong axes, head and head_dim: after the "
+    "view it is seq and head that change places, `.transpose(1, 2)`.",
+)(
+    lambda x, num_heads: x.unflatten(-1, (num_heads, -1)).mT.reshape(
+        shape(x, num_heads)
+    )
+)
+
+
+@SPLIT_HEADS.mistake(
+    "batch-and-heads-mixed",
+    hint="The axes are read as (seq, batch, d_model): here the batch is first.",
+    symptom="sentences of one batch read each other",
+)
+def batch_and_heads_mixed(x, num_heads):
+    """Splits as if the positions came first: batch and heads are mixed."""
+    batch, seq, d_model = x.shape
+    heads = x.reshape(seq, batch * num_heads, d_model // num_heads)
+    return heads.transpose(0, 1).reshape(batch, num_heads, seq, -1)
+
+
+SPLIT_HEADS.mistake(
+    "first-columns-only",
+    hint="Every head gets the columns of head 0.",
+)(lambda x, num_heads: oracle(x, num_heads)[:, :1].expand(shape(x, num_heads)))
+SPLIT_HEADS.mistake(
+    "reversed",
+    hint="The heads are in reverse order.",
+)(lambda x, num_heads: oracle(x, num_heads).flip(1))

@@ -1,10 +1,11 @@
-"""Contracts of adding positions to a batch of vectors, batch first.
+"""Adding positions to a batch of vectors, batch first.
 
 Which positions is left open: sinusoidal, learned or any other table. Sizes are
 2 sentences of 5 positions, and width 12.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from companion.contracts.engine.compare import (
@@ -16,7 +17,11 @@ from companion.contracts.engine.compare import (
     same,
 )
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import alone_as_in_the_batch
 from companion.contracts.engine.guard import Guarded
+from companion.positions import sinusoidal
+
+__all__ = ["ADD_POSITIONS"]
 
 BATCH, SEQ, WIDTH = 2, 5, 12
 BY_THE_BATCH = (
@@ -27,7 +32,7 @@ BY_THE_BATCH = (
 
 
 def arguments(seed: int, batch: int = BATCH, seq: int = SEQ) -> Tensor:
-    """Vectors near 1."""
+    """Draw vectors near 1."""
     return draw(batch, seq, WIDTH, seed=seed)
 
 
@@ -50,12 +55,12 @@ ADD_POSITIONS = Component(
 
 
 def added(fn: Guarded, x: Tensor) -> Tensor:
-    """What was added to ``x``."""
+    """Return what was added to ``x``."""
     return fn(x) - x
 
 
 def by_the_batch(found: Tensor) -> bool:
-    """Whether what was added is constant in a sentence, and differs between."""
+    """Tell whether it is constant in a sentence, and differs between two."""
     constant = furthest(found, found[:, :1].expand_as(found)) is None
     return constant and furthest(found[0], found[1]) is not None
 
@@ -128,10 +133,99 @@ def from_the_start(fn: Guarded) -> None:
         same(fn, got, whole[:, :seq], why)
 
 
-@ADD_POSITIONS.contract
-@after(every_sentence)
-def any_batch(fn: Guarded) -> None:
-    """It takes any number of sentences, more than positions too."""
-    x = arguments(5, 13)
-    why = "A sentence alone gets other positions than in a batch of 13."
-    same(fn, fn(x), torch.cat([fn(one) for one in x.split(1)]), why)
+ADD_POSITIONS.contract(
+    after(every_sentence)(
+        alone_as_in_the_batch(
+            "It takes any number of sentences, more than positions too",
+            lambda: (arguments(5, 13),),
+            why="A sentence alone gets other positions than in a batch of 13.",
+        )
+    )
+)
+
+
+# Known mistakes
+
+
+@ADD_POSITIONS.mistake(
+    "indexed-by-the-batch",
+    symptom="word order is lost; each place in the batch has a colour instead",
+)
+def indexed_by_the_batch(x):
+    """All words of sentence 0 get position 0, those of sentence 1 get 1."""
+    table = sinusoidal(64, x.shape[-1]).unsqueeze(1)  # For (seq, batch, d).
+    return x + table[: x.size(0)]
+
+
+@ADD_POSITIONS.mistake(
+    "counts-on",
+    symptom="a sentence means something else in another row of the batch",
+)
+def counts_on(x):
+    """Counts all tokens of the batch, and does not begin again."""
+    table = sinusoidal(x.shape[0] * x.shape[1], x.shape[2])
+    return x + table.view(x.shape)
+
+
+@ADD_POSITIONS.mistake(
+    "one-vector-for-all",
+    symptom="the dog bites the man and the man the dog: no difference",
+)
+def one_vector_for_all(x):
+    """One row of the table is added everywhere."""
+    return x + sinusoidal(64, x.shape[-1])[5]
+
+
+@ADD_POSITIONS.mistake(
+    "fraction-of-the-length",
+    symptom="the first words of a sentence change when words follow them",
+)
+def fraction_of_the_length(x):
+    """Positions run from 0 to 1, so a step means less in a long sentence."""
+    return x + torch.linspace(0, 1, x.shape[1]).unsqueeze(-1)
+
+
+@ADD_POSITIONS.mistake(
+    "counted-from-the-end",
+    symptom="one more word at the end, and all words before it move",
+)
+def counted_from_the_end(x):
+    """The last word is position 0."""
+    return x + sinusoidal(x.shape[1], x.shape[2]).flip(0)
+
+
+@ADD_POSITIONS.mistake(
+    "token-replaced",
+    symptom="the loss stays where guessing by the place in the text gets it",
+)
+def token_replaced(x):
+    """The positions stand in for the word vectors, and not beside them."""
+    return sinusoidal(x.shape[1], x.shape[2]).expand_as(x).clone() + 0 * x
+
+
+@ADD_POSITIONS.mistake(
+    "scaled-again",
+    symptom="where the embedding scales too, positions drown in the words",
+)
+def scaled_again(x):
+    """√d_model once more, which the embedding has seen to."""
+    return x * x.shape[-1] ** 0.5 + sinusoidal(x.shape[1], x.shape[2])
+
+
+@ADD_POSITIONS.mistake(
+    "added-in-place",
+    symptom="a second look at the same vectors finds positions added twice",
+)
+def added_in_place(x):
+    """`+=`: the caller's vectors change, and the next call adds once more."""
+    x += sinusoidal(x.shape[1], x.shape[2])
+    return x
+
+
+@ADD_POSITIONS.mistake(
+    "dropout-left-on",
+    symptom="the same sentence is answered otherwise each time",
+)
+def dropout_left_on(x):
+    """`F.dropout` is on unless it is told that training is over."""
+    return F.dropout(x + sinusoidal(x.shape[1], x.shape[2]), 0.5)

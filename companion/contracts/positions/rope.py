@@ -1,4 +1,4 @@
-"""Contracts of rotary positions, RoPE, by Su et al. (2021).
+"""Rotary positions, RoPE, by Su et al. (2021).
 
 Which dimensions make a pair differs from library to library, and so does the
 sense of rotation. All of them turn by the same angles, and this is what is
@@ -17,13 +17,20 @@ from companion.contracts.engine.compare import (
     same,
 )
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import (
+    block_by_block,
+    leading_axes,
+)
 from companion.contracts.engine.guard import Guarded
+from companion.positions import rotate, sinusoidal
+
+__all__ = ["ROPE"]
 
 SEQ, WIDTH = 5, 8
 
 
 def arguments(seed: int, *lead: int) -> tuple[Tensor, Tensor]:
-    """x and positions in no order."""
+    """Draw x, and positions in no order."""
     x = draw(*(lead or (2, 3)), SEQ, WIDTH, seed=seed)
     return x, torch.tensor([3, 0, 11, 1, 7])
 
@@ -43,7 +50,7 @@ ROPE = Component(
 
 
 def matrix(fn: Guarded, position: int, width: int = WIDTH) -> Tensor:
-    """What a position does to vectors, found from the unit vectors."""
+    """Find what a position does to vectors, found from unit vectors."""
     unit = torch.eye(width).view(1, width, 1, width)
     return fn(unit, torch.tensor([position]))[0, :, 0].detach()
 
@@ -147,7 +154,7 @@ def speeds(fn: Guarded) -> None:
     """The pairs turn by 10000^(−2i/d) a step."""
     for width in (WIDTH, 4):
         i = torch.arange(width // 2)
-        got = angles(matrix(fn, 1, width))
+        got = turned_angles(matrix(fn, 1, width))
         expected = 10000 ** (-2 * i / width)
         if torch.allclose(got, expected, 0.01, 1e-6):
             continue
@@ -164,7 +171,7 @@ def speeds(fn: Guarded) -> None:
 
 
 def mistaken(got: Tensor) -> str:
-    """Why the pairs turn by these angles."""
+    """Tell why the pairs turn by these angles."""
     i = torch.arange(float(len(got)))
     for hint, speed in SPEEDS.items():
         if torch.allclose(got, angles_of(speed(i, 2 * len(i))), 0.01, 1e-6):
@@ -172,29 +179,131 @@ def mistaken(got: Tensor) -> str:
     return "These are not the angles θ_i = 10000^(−2i/d)."
 
 
-def angles(turn: Tensor) -> Tensor:
-    """By how much a matrix turns its planes, the fastest first."""
+def turned_angles(turn: Tensor) -> Tensor:
+    """Measure by how much a matrix turns its planes, the fastest first."""
     values = torch.linalg.eigvals(turn.double())
     found = values.angle().abs().sort(descending=True).values
     return found[::2].float()  # Each plane has two, α and −α.
 
 
 def angles_of(speed: Tensor) -> Tensor:
-    """What ``angles`` finds of pairs that turn at these speeds."""
+    """Return what ``turned_angles`` finds for pairs of these speeds."""
     turns = torch.polar(torch.ones_like(speed), speed).angle().abs()
     return turns.sort(descending=True).values
 
 
-@ROPE.contract
-@after(by_position)
-def any_leading_axes(fn: Guarded) -> None:
-    """It takes any number of axes before (seq, head_dim)."""
-    for lead in ((), (2,), (2, 3, 2)):
-        x, positions = draw(*lead, SEQ, WIDTH, seed=23), arguments(23)[1]
-        why = (
-            f"With {len(lead)} axes before (seq, head_dim) it is not what it "
-            "is block by block."
+ROPE.contract(
+    after(by_position)(
+        leading_axes(
+            "(seq, head_dim)",
+            ((), (2,), (2, 3, 2)),
+            lambda lead: (draw(*lead, SEQ, WIDTH, seed=23), arguments(23)[1]),
+            block_by_block(1),
         )
-        blocks = x.reshape(-1, 1, 1, SEQ, WIDTH)
-        each = torch.cat([fn(block, positions) for block in blocks])
-        same(fn, fn(x, positions), each.reshape(x.shape), why)
+    )
+)
+
+
+# Known mistakes
+
+
+def turned(x, positions, speeds):
+    """Turn dimension i with i + d/2, by ``speeds`` a step."""
+    a, b = x.chunk(2, -1)
+    angle = torch.outer(positions.float(), speeds)
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def speeds_of(x, base=10000.0, factor=2):
+    """Return how fast each pair is to turn."""
+    i = torch.arange(x.shape[-1] // 2)
+    return base ** (-factor * i / x.shape[-1])
+
+
+@ROPE.mistake(
+    "turned-by-place",
+    symptom="with a cache every new word stands at position 0: text dissolves",
+)
+def turned_by_place(x, positions):
+    """Counts rows from 0, and does not read `positions`."""
+    return rotate(x, torch.arange(x.shape[-2]))
+
+
+@ROPE.mistake(
+    "turned-along-the-heads",
+    symptom="an error, unless there are as many heads as words; then nonsense",
+)
+def turned_along_the_heads(x, positions):
+    """Where it fits, the positions run along the heads."""
+    if x.shape[-3] != len(positions):
+        return rotate(x, positions)
+    return rotate(x.transpose(-3, -2), positions).transpose(-3, -2)
+
+
+@ROPE.mistake(
+    "pairs-that-disagree",
+    symptom="trains, worse the longer the text; borrowed weights write noise",
+)
+def pairs_that_disagree(x, positions):
+    """Cosines for halves, but the turned copy is made of neighbours."""
+    angle = torch.outer(positions.float(), speeds_of(x)).repeat(1, 2)
+    other = torch.stack([-x[..., 1::2], x[..., 0::2]], -1).flatten(-2)
+    return x * angle.cos() + other * angle.sin()
+
+
+@ROPE.mistake(
+    "one-sign-lost",
+    symptom="scores grow and shrink with the position",
+)
+def one_sign_lost(x, positions):
+    """The minus of the rotation is lost: it stretches and does not turn."""
+    angle = torch.outer(positions.float(), speeds_of(x))
+    a, b = x.chunk(2, -1)
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat([a * cos + b * sin, a * sin + b * cos], -1)
+
+
+@ROPE.mistake(
+    "added-instead",
+    symptom="scores depend on where two words stand, not on how far apart",
+)
+def added_instead(x, positions):
+    """Adds a table to queries and keys, where they should turn."""
+    return x + sinusoidal(64, x.shape[-1])[positions]
+
+
+@ROPE.mistake(
+    "table-that-ends",
+    symptom="good up to the length of the table, and mush from there on",
+)
+def table_that_ends(x, positions):
+    """Positions past the end of a table of 16 all get its last row."""
+    return rotate(x, positions.clamp(max=15))
+
+
+@ROPE.mistake(
+    "half-the-exponent",
+    symptom="learns nearby words well; far ones look alike",
+)
+def half_the_exponent(x, positions):
+    """i/d for 2i/d: no pair is as slow as the slowest should be."""
+    return turned(x, positions, speeds_of(x, factor=1))
+
+
+@ROPE.mistake(
+    "one-speed",
+    symptom="no pair is slow enough to tell near from far",
+)
+def one_speed(x, positions):
+    """Every pair turns by the same angle."""
+    return turned(x, positions, speeds_of(x, base=1))
+
+
+@ROPE.mistake(
+    "other-base",
+    symptom="borrowed weights write well for a line, and then worse and worse",
+)
+def other_base(x, positions):
+    """500000 for 10000: right for one model, wrong for another."""
+    return turned(x, positions, speeds_of(x, base=5e5))

@@ -1,18 +1,53 @@
-"""Contracts of sinusoidal positions, by Vaswani et al. (2017), section 3.5.
+"""Sinusoidal positions, by Vaswani et al. (2017), section 3.5.
 
 P[t, 2i] = sin(t / 10000^(2i/d)),  P[t, 2i+1] = cos(t / 10000^(2i/d))
 """
 
+import math
+
 import torch
+from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, furthest, number, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.positions.sinusoidal_cases import (
-    SUSPECTS,
-    cases,
-    oracle,
-)
+
+__all__ = ["SINUSOIDAL"]
+
+
+def cases() -> dict[str, tuple]:
+    """Return what a function and the oracle must agree on."""
+    return {
+        "for 11 positions of width 8": (11, 8),
+        "for 3 positions of width 14": (3, 14),
+        "for 53 positions of width 2": (53, 2),
+        # Angles of at most 100, so that rounding cannot hide a wrong sign.
+        "for 2 positions of width 4": (2, 4),
+    }
+
+
+def table(
+    length: int,
+    d_model: int,
+    *,
+    exponent=lambda j, d: (j - j % 2) / d,
+    base: float = 10000.0,
+    start: int = 0,
+    turn=lambda angle: angle,
+    even=torch.sin,
+    odd=torch.cos,
+) -> Tensor:
+    """Compute the formula, changed; column j belongs to pair j // 2."""
+    j = torch.arange(d_model, dtype=torch.float64)
+    positions = torch.arange(start, start + length, dtype=torch.float64)
+    angle = turn(positions[:, None] / base ** exponent(j, d_model))
+    return torch.where(j % 2 == 0, even(angle), odd(angle)).float()
+
+
+def oracle(length: int, d_model: int) -> Tensor:
+    """Compute the formula, in double precision."""
+    return table(length, d_model)
+
 
 SINUSOIDAL = Component(
     name="sinusoidal",
@@ -25,7 +60,6 @@ SINUSOIDAL = Component(
     reference="the formula",
     agrees="It agrees with the formula",
     cases=cases,
-    suspects=SUSPECTS,
     shape_hints={
         "Position and dimension are swapped.": (
             lambda length, d_model: (d_model, length)
@@ -73,8 +107,8 @@ def rotation(fn: Guarded) -> None:
         require_pairs(turn, turn[:1].expand_as(turn), why)
 
 
-def require_pairs(got: torch.Tensor, expected: torch.Tensor, why: str) -> None:
-    """Raises Broken at the first (position, pair) that differs."""
+def require_pairs(got: Tensor, expected: Tensor, why: str) -> None:
+    """Raise Broken at the first (position, pair) that differs."""
     index = furthest(got, expected)
     if index is not None:
         position, pair = index
@@ -126,3 +160,150 @@ def odd(fn: Guarded) -> None:
             "there is one cosine less."
         )
         same(fn, fn(5, width), oracle(5, width), why)
+
+
+# Known mistakes, in the order in which they are recognised
+
+
+def changed(**style):
+    """Make the formula with something else in it."""
+    return lambda length, d_model: table(length, d_model, **style)
+
+
+@SINUSOIDAL.mistake(
+    "sines-then-cosines",
+    hint="All sines come first and all cosines after. Some libraries do so, "
+    "but the formula alternates: dimension 2i is a sine, 2i+1 the cosine of "
+    "the same angle.",
+    symptom="trains as well; with the weights of another library it does not",
+)
+def sines_then_cosines(length, d_model):
+    """Two halves instead of pairs: the columns are in another order."""
+    right = oracle(length, d_model)
+    return torch.cat([right[:, 0::2], right[:, 1::2]], -1)
+
+
+SINUSOIDAL.mistake(
+    "swapped",
+    hint="Sine and cosine are swapped: dimension 2i is the sine.",
+)(changed(even=torch.cos, odd=torch.sin))
+SINUSOIDAL.mistake(
+    "sines-only",
+    hint="There are no cosines: dimension 2i+1 is the cosine of the angle.",
+)(changed(odd=torch.sin))
+SINUSOIDAL.mistake(
+    "cosines-only",
+    hint="There are no sines: dimension 2i is the sine of the angle.",
+)(changed(even=torch.cos))
+
+
+@SINUSOIDAL.mistake(
+    "dimension-for-i",
+    hint="The dimension is taken for i: i counts pairs, and dimension 2i has "
+    "the exponent 2i/d, not 2·2i/d.",
+    symptom="half of the dimensions hardly move over a whole text",
+)
+def dimension_for_i(length, d_model):
+    """i is read as the number of the dimension, as the notes say it is."""
+    return table(length, d_model, exponent=lambda j, d: 2 * (j - j % 2) / d)
+
+
+SINUSOIDAL.mistake(
+    "dimension-for-pair",
+    hint="The dimension is taken for i: i counts pairs, so that both "
+    "dimensions of a pair have one angle, with exponent 2i/d.",
+)(changed(exponent=lambda j, d: 2 * j / d))
+
+
+@SINUSOIDAL.mistake(
+    "no-shared-angle",
+    hint="Every dimension has a frequency of its own: 2i and 2i+1 share one "
+    "angle.",
+    symptom="trains; how alike two places are depends on more than distance",
+)
+def no_shared_angle(length, d_model):
+    """Sine and cosine side by side belong to different angles."""
+    return table(length, d_model, exponent=lambda j, d: j / d)
+
+
+SINUSOIDAL.mistake(
+    "half-the-exponent",
+    hint="The exponent is i/d: it is 2i/d, where i counts pairs.",
+)(changed(exponent=lambda j, d: (j // 2) / d))
+SINUSOIDAL.mistake(
+    "exponent-ends-at-one",
+    hint="The exponent ends at 1, i/(d/2 − 1), as in Tensor2Tensor: the "
+    "formula has 2i/d.",
+)(changed(exponent=lambda j, d: (j // 2) / max(d / 2 - 1, 1)))
+
+
+@SINUSOIDAL.mistake(
+    "counted-from-one",
+    hint="Positions are counted from 1: the first is 0.",
+    symptom="right by itself; beside a cache that counts from 0 it is one off",
+)
+def counted_from_one(length, d_model):
+    """The first position is 1."""
+    return table(length, d_model, start=1)
+
+
+SINUSOIDAL.mistake(
+    "small-base",
+    hint="The base is 1000: it is 10000.",
+)(changed(base=1000.0))
+SINUSOIDAL.mistake(
+    "base-e",
+    hint="The base is e: it is 10000.",
+)(changed(base=math.e))
+
+
+@SINUSOIDAL.mistake(
+    "sign-of-the-exponent",
+    hint="The position is multiplied by 10000^(2i/d): divide by it.",
+    symptom="neighbours look unrelated, and far positions as if at random",
+)
+def sign_of_the_exponent(length, d_model):
+    """A minus is lost: the slowest pair becomes the fastest of all."""
+    return table(length, d_model, base=1e-4)
+
+
+SINUSOIDAL.mistake(
+    "degrees",
+    hint="The angle is taken for degrees: `torch.sin` takes radians.",
+)(changed(turn=torch.deg2rad))
+SINUSOIDAL.mistake(
+    "backwards",
+    hint="The frequencies run backwards: the first pair is the fastest.",
+)(changed(exponent=lambda j, d: (d - 2 - (j - j % 2)) / d))
+SINUSOIDAL.mistake(
+    "one-speed",
+    hint="There is no 10000^(2i/d): all pairs turn alike.",
+)(changed(exponent=lambda j, d: 0 * j))
+
+
+def angles(length, exponents):
+    """Return the angle of each position with each exponent, in float32."""
+    positions = torch.arange(length, dtype=torch.float32).unsqueeze(1)
+    return positions / 10000.0**exponents
+
+
+@SINUSOIDAL.mistake(
+    "swapped-halves-too-fast",
+    symptom="far positions look alike: the slow dimensions are too fast",
+)
+def swapped_halves_too_fast(length, d_model):
+    """Cosines first, sines after, and i/d for an exponent."""
+    angle = angles(length, torch.arange(d_model // 2) / d_model)
+    return torch.cat([angle.cos(), angle.sin()], -1)
+
+
+@SINUSOIDAL.mistake(
+    "even-widths-only",
+    symptom="an error on the day somebody tries an odd width",
+)
+def even_widths_only(length, d_model):
+    """As many cosines as sines, where an odd width has one less."""
+    table = torch.zeros(length, d_model)
+    angle = angles(length, torch.arange(0, d_model, 2) / d_model)
+    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
+    return table

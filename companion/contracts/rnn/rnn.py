@@ -1,28 +1,69 @@
-"""Contracts of a recurrent network, h_t = tanh(W x_t + U h_{t-1} + b).
+"""A recurrent network, h_t = tanh(W x_t + U h_{t-1} + b).
 
-Steps are counted from 0, as in the tensors.
+Steps are counted from 0, as in the tensors. Sizes are prime and differ: 2
+sequences of 5 steps, inputs of width 7, states of width 3.
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from companion.contracts.engine.compare import (
     Broken,
+    draw,
     finite,
     furthest,
     same,
 )
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded
-from companion.contracts.rnn.rnn_cases import (
-    HIDDEN,
-    SEQ,
-    SHAPE_HINTS,
-    SUSPECTS,
-    arguments,
-    cases,
-    oracle,
+from companion.contracts.engine.families import (
+    batch_independence,
+    part_as_in_the_whole,
 )
+from companion.contracts.engine.guard import Guarded
+
+__all__ = ["RNN"]
+
+SEQ, D_IN, HIDDEN = 5, 7, 3
+
+
+def weights(d_in: int, hidden: int, seed: int) -> tuple[Tensor, ...]:
+    """Draw W, U and b that keep tanh away from ±1 and forget slowly."""
+    turn = torch.linalg.qr(draw(hidden, hidden, seed=seed)).Q
+    W = draw(hidden, d_in, seed=seed + 1) / d_in**0.5
+    return W, 0.9 * turn, 0.5 * draw(hidden, seed=seed + 2)
+
+
+def arguments(
+    seed: int, batch: int = 2, seq: int = SEQ, d_in: int = D_IN
+) -> tuple[Tensor, ...]:
+    """Draw x, h0, W, U and b."""
+    x = draw(batch, seq, d_in, seed=seed)
+    h0 = 0.5 * draw(batch, HIDDEN, seed=seed + 100)
+    return x, h0, *weights(d_in, HIDDEN, seed + 200)
+
+
+def cases() -> dict[str, tuple]:
+    """Return what a function and the oracle must agree on."""
+    return {
+        "for d_in = 7 and hidden = 3": arguments(2),
+        # Where W is square, swapped and transposed weights show their numbers.
+        "for d_in = hidden = 3": arguments(3, d_in=HIDDEN),
+    }
+
+
+def oracle(x: Tensor, h0: Tensor, W: Tensor, U: Tensor, b: Tensor) -> Tensor:
+    """Run ``nn.RNN`` with these weights."""
+    hidden, d_in = W.shape
+    network = nn.RNN(d_in, hidden, batch_first=True)
+    named = {
+        "weight_ih_l0": W,
+        "weight_hh_l0": U,
+        "bias_ih_l0": b,
+        "bias_hh_l0": torch.zeros_like(b),
+    }
+    args = (x, h0.unsqueeze(0))
+    return torch.func.functional_call(network, named, args)[0]
+
 
 RNN = Component(
     name="rnn",
@@ -33,13 +74,23 @@ RNN = Component(
     oracle=oracle,
     reference="nn.RNN",
     cases=cases,
-    suspects=SUSPECTS,
-    shape_hints=SHAPE_HINTS,
+    shape_hints={
+        "Is this the last state only? Return all of them, joined by "
+        "`torch.stack(states, dim=1)`.": (
+            lambda x, h0, W, U, b: (len(x), len(b))
+        ),
+        "Time comes before the batch: join the states with `dim=1`.": (
+            lambda x, h0, W, U, b: (x.shape[1], len(x), len(b))
+        ),
+        "Is h0 among the states? There is one for each input.": (
+            lambda x, h0, W, U, b: (len(x), x.shape[1] + 1, len(b))
+        ),
+    },
 )
 
 
-def who_moves(fn: Guarded, args: tuple) -> Tensor:
-    """Which state moves with which input: True in (step, input)."""
+def moved_by(fn: Guarded, args: tuple) -> Tensor:
+    """Return which state moves with which input: True in (step, input)."""
     x, *rest = args
     before, moved = fn(*args), []
     for step in range(x.shape[1]):
@@ -50,36 +101,40 @@ def who_moves(fn: Guarded, args: tuple) -> Tensor:
     return torch.stack(moved, -1)
 
 
-@RNN.contract
-def causality(fn: Guarded) -> None:
-    """A later input moves no earlier state."""
-    moves = who_moves(fn, arguments(5))
-    leaks = moves.triu(1)
-    if leaks.any():
-        step, later = leaks.nonzero()[0].tolist()
+def require_none(wrong: Tensor, moves: Tensor, message: str) -> None:
+    """Raise Broken at the first True of ``wrong``."""
+    if wrong.any():
+        state, step = wrong.nonzero()[0].tolist()
         raise Broken(
-            f"State {step} moves with input {later}, which is in its future: "
-            "in which order are the inputs read, and the states stored?",
+            message.format(state=state, step=step),
             moves.float(),
             torch.ones_like(moves).tril().float(),
             ("state", "input"),
         )
+
+
+@RNN.contract
+def causality(fn: Guarded) -> None:
+    """A later input moves no earlier state."""
+    moves = moved_by(fn, arguments(5))
+    require_none(
+        moves.triu(1),
+        moves,
+        "State {state} moves with input {step}, which is in its future: "
+        "in which order are the inputs read, and the states stored?",
+    )
 
 
 @RNN.contract
 def memory(fn: Guarded) -> None:
     """Every input moves its own state and all later ones."""
-    moves = who_moves(fn, arguments(7))
-    deaf = ~moves & torch.ones_like(moves).tril()
-    if deaf.any():
-        step, earlier = deaf.nonzero()[0].tolist()
-        raise Broken(
-            f"State {step} does not move with input {earlier}: is each state "
-            "made of this step's input and of the state before it?",
-            moves.float(),
-            torch.ones_like(moves).tril().float(),
-            ("state", "input"),
-        )
+    moves = moved_by(fn, arguments(7))
+    require_none(
+        ~moves & torch.ones_like(moves).tril(),
+        moves,
+        "State {state} does not move with input {step}: is each state "
+        "made of this step's input and of the state before it?",
+    )
 
 
 @RNN.contract
@@ -113,7 +168,7 @@ def bias_counts(fn: Guarded) -> None:
 def require_moved(
     fn: Guarded, args: tuple, changed: tuple, name: str, steps: int
 ) -> None:
-    """Raises Broken for the first of ``steps`` states that did not move."""
+    """Raise Broken for the first of ``steps`` states that did not move."""
     before, after = fn(*args), fn(*changed)
     for step in range(steps):
         if furthest(after[:, step], before[:, step]) is None:
@@ -150,7 +205,7 @@ def reads_u_by_rows(fn: Guarded) -> None:
 
 
 def require_path(fn: Guarded, name: str, source: str) -> None:
-    """Raises Broken unless a single weight [0, 2] leads from 2 to unit 0."""
+    """Raise Broken unless a single weight [0, 2] leads from 2 to unit 0."""
     args = {
         "x": torch.zeros(1, 1, HIDDEN),
         "h0": torch.zeros(1, HIDDEN),
@@ -171,35 +226,28 @@ def require_path(fn: Guarded, name: str, source: str) -> None:
         )
 
 
-@RNN.contract
-def any_length(fn: Guarded) -> None:
-    """It takes any length and any number of sequences, 1 included."""
-    x, h0, *w = arguments(23, batch=3, seq=11)
-    states = fn(x, h0, *w)
-    for batch, seq in ((3, 1), (1, 11), (1, 1), (2, 5)):
-        why = (
-            f"The first {seq} steps of the first {batch} sequences, run alone, "
-            "give other states than in the whole."
-        )
-        got = fn(x[:batch, :seq], h0[:batch], *w)
-        same(fn, got, states[:batch, :seq], why)
-
-
-@RNN.contract
-def batch_apart(fn: Guarded) -> None:
-    """One sequence does not touch another."""
-    x, h0, *w = arguments(29)
-    moved, start = x.clone(), h0.clone()
-    moved[0] += 1
-    start[0] += 1
-    before, after = fn(x, h0, *w), fn(moved, start, *w)
-    if furthest(after[1], before[1]) is not None:
-        raise Broken(
-            "Only sequence 0 was changed, and sequence 1 moved: does a state "
-            "run on from one row of the batch to the next?",
-            after[1],
-            before[1],
-        )
+RNN.contract(
+    part_as_in_the_whole(
+        "It takes any length and any number of sequences, 1 included",
+        lambda: arguments(23, batch=3, seq=11),
+        lambda batch, seq, x, h0, *w: (x[:batch, :seq], h0[:batch], *w),
+        why="The first {seq} steps of the first {batch} sequences, run alone, "
+        "give other states than in the whole.",
+    )
+)
+RNN.contract(
+    batch_independence(
+        "One sequence does not touch another",
+        lambda: arguments(29),
+        lambda x, h0, *w: (
+            torch.stack([x[0] + 1, x[1]]),
+            torch.stack([h0[0] + 1, h0[1]]),
+            *w,
+        ),
+        why="does a state run on from one row of the batch to the next?",
+        unit="sequence",
+    )
+)
 
 
 @RNN.contract
@@ -238,3 +286,181 @@ def gradient_through_time(fn: Guarded) -> None:
             f"It does not reach input {stuck}: `.detach()`, `.data` and "
             "`no_grad` between two steps cut it."
         )
+
+
+# Known mistakes, in the order in which they are recognised
+
+
+def steps(x, h0, step):
+    """Return all states of ``step(x_t, h)``, one after another."""
+    states, h = [], h0
+    for x_t in x.unbind(1):
+        h = step(x_t, h)
+        states.append(h)
+    return torch.stack(states, 1)
+
+
+def squashed_by(squash):
+    """Make a recurrence with another function than tanh."""
+    return lambda x, h0, W, U, b: steps(
+        x, h0, lambda x_t, h: squash(x_t @ W.T + h @ U.T + b)
+    )
+
+
+RNN.mistake(
+    "linear", hint="There is no tanh: h_t = tanh(W x_t + U h_{t-1} + b)."
+)(squashed_by(lambda z: z))
+RNN.mistake("sigmoid", hint="This is a sigmoid: a state comes out of tanh.")(
+    squashed_by(torch.sigmoid)
+)
+RNN.mistake("relu", hint="This is a ReLU: a state comes out of tanh.")(
+    squashed_by(torch.relu)
+)
+
+
+@RNN.mistake(
+    "forgets-between-steps",
+    hint="h is not passed on: every step starts from h0.",
+    symptom="it learns what stands at a step, and nothing of what came before",
+)
+def forgets_between_steps(x, h0, W, U, b):
+    """The new state gets a new name, and the next step reads the old one."""
+    return torch.tanh(x @ W.T + (h0 @ U.T + b).unsqueeze(1))
+
+
+RNN.mistake(
+    "without-memory",
+    hint="The previous state is not used: U h_{t-1} is missing.",
+)(lambda x, h0, W, U, b: torch.tanh(x @ W.T + b))
+
+
+@RNN.mistake(
+    "starts-from-zero",
+    hint="h0 is not used: the first step starts from zeros.",
+    symptom="a decoder ignores what it was told, and writes the average",
+)
+def starts_from_zero(x, h0, W, U, b):
+    """h0 is taken, and a state of zeros is made anyway."""
+    return oracle(x, torch.zeros_like(h0), W, U, b)
+
+
+RNN.mistake("without-bias", hint="b is not used.")(
+    lambda x, h0, W, U, b: oracle(x, h0, W, U, torch.zeros_like(b))
+)
+RNN.mistake(
+    "bias-outside", hint="b is added after the tanh: it belongs inside."
+)(
+    lambda x, h0, W, U, b: steps(
+        x, h0, lambda x_t, h: (x_t @ W.T + h @ U.T).tanh() + b
+    )
+)
+
+
+@RNN.mistake(
+    "transposed-memory",
+    hint="U is transposed: in a batch, U h is `h @ U.T`.",
+    symptom="learns, until another library reads its weights",
+)
+def transposed_memory(x, h0, W, U, b):
+    """`h @ U` for `h @ U.T`: U is square, so nothing complains."""
+    return oracle(x, h0, W, U.T, b)
+
+
+@RNN.mistake(
+    "reshaped-for-a-transpose",
+    hint="W is transposed: in a batch, W x is `x @ W.T`.",
+    symptom="learns, until another library reads its weights",
+)
+def reshaped_for_a_transpose(x, h0, W, U, b):
+    """`reshape` turns (hidden, d_in) into (d_in, hidden), not the numbers."""
+    W = W.reshape(W.shape[1], W.shape[0])
+    return steps(x, h0, lambda x_t, h: torch.tanh(x_t @ W + h @ U.T + b))
+
+
+RNN.mistake(
+    "both-transposed",
+    hint="W and U are transposed: in a batch, W x is `x @ W.T`.",
+)(lambda x, h0, W, U, b: oracle(x, h0, W.T, U.T, b))
+RNN.mistake(
+    "swapped",
+    hint="W and U are swapped: W meets the input, U the state.",
+)(lambda x, h0, W, U, b: oracle(x, h0, U, W, b))
+RNN.mistake(
+    "swapped-and-transposed",
+    hint="W and U are swapped, and transposed: W meets the input, U the state.",
+)(lambda x, h0, W, U, b: oracle(x, h0, U.T, W.T, b))
+
+
+@RNN.mistake(
+    "runs-on",
+    hint="The state of one sequence runs on into the next: begin each at its "
+    "own row of h0.",
+    symptom="the answer depends on which sentences share a batch",
+)
+def runs_on(x, h0, W, U, b):
+    """The state is not reset: a sentence goes on from the one before it."""
+    rows, h = [], h0[:1]
+    for row in x.split(1):
+        rows.append(oracle(row, h, W, U, b))
+        h = rows[-1][:, -1]
+    return torch.cat(rows)
+
+
+RNN.mistake("backwards", hint="The sequence is read backwards.")(
+    lambda x, h0, W, U, b: oracle(x.flip(1), h0, W, U, b).flip(1)
+)
+RNN.mistake("reversed", hint="The states are in reverse order.")(
+    lambda *args: oracle(*args).flip(1)
+)
+
+
+@RNN.mistake(
+    "overwritten",
+    hint="Every step shows the last state: store each state before the next "
+    "one overwrites it.",
+    symptom="all encoder states are alike, and attention has nothing to choose",
+)
+def overwritten(x, h0, W, U, b):
+    """The list holds one tensor many times, and each step writes into it."""
+    states, h = [], h0.clone()
+    for x_t in x.unbind(1):
+        h.copy_(torch.tanh(x_t @ W.T + h @ U.T + b))
+        states.append(h)
+    return torch.stack(states, 1)
+
+
+@RNN.mistake(
+    "one-step-late",
+    hint="The states are one step late: h0 is not among them, h_T is.",
+    symptom="the answer comes one step late, and the last word is never read",
+)
+def one_step_late(x, h0, W, U, b):
+    """Stores the state before the step and not after it."""
+    states = oracle(x, h0, W, U, b)
+    return torch.cat([h0.unsqueeze(1), states[:, :-1]], 1)
+
+
+RNN.mistake("first-input-only", hint="Every step reads the first input.")(
+    lambda x, *rest: oracle(x[:, :1].expand_as(x), *rest)
+)
+
+
+@RNN.mistake(
+    "cut-in-time",
+    symptom="the loss falls, but nothing further back than a step is learnt",
+)
+def cut_in_time(x, h0, W, U, b):
+    """`detach` at each step: right forward, and no gradient through time."""
+    return steps(
+        x, h0, lambda x_t, h: (x_t @ W.T + h.detach() @ U.T + b).tanh()
+    )
+
+
+@RNN.mistake("tanh-by-hand", symptom="NaN as soon as one input is large")
+def tanh_by_hand(x, h0, W, U, b):
+    """The tanh as the textbook prints it: ∞/∞ for a large number."""
+
+    def tanh(z):
+        return (z.exp() - (-z).exp()) / (z.exp() + (-z).exp())
+
+    return squashed_by(tanh)(x, h0, W, U, b)

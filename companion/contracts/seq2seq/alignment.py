@@ -1,42 +1,39 @@
-"""Contracts of dot-product alignment: which positions a decoder looks at.
+"""Dot-product alignment: which positions a decoder looks at.
 
 Sizes are prime and differ: 2 sentences of 5 positions, vectors of width 7.
 """
-
-import math
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from companion.contracts.attention.softmax import (
-    FAR,
-    none_negative,
+from companion.contracts.engine.compare import draw
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import (
+    batch_independence,
+    equivariance,
+    half_precision,
+    large_scores_stay_finite,
+    no_weight_is_negative,
+    part_as_in_the_whole,
     require_factor,
     rows_sum_to_one,
 )
-from companion.contracts.engine.compare import (
-    Broken,
-    draw,
-    finite,
-    furthest,
-    require_half_precision,
-    same,
-)
-from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+
+__all__ = ["ALIGNMENT"]
 
 
 def arguments(
     seed: int, batch: int = 2, seq: int = 5, d: int = 7
 ) -> tuple[Tensor, Tensor]:
-    """A query and keys whose dot products stay near 1."""
+    """Draw a query and keys whose dot products stay near 1."""
     query = draw(batch, d, seed=seed) / d**0.25
     return query, draw(batch, seq, d, seed=seed + 100) / d**0.25
 
 
 def cases() -> dict[str, tuple]:
-    """What a function and the oracle must agree on."""
+    """Return what a function and the oracle must agree on."""
     return {
         "for 2 sentences of 5 positions": arguments(2),
         # Where both are equal, exchanged axes show their numbers.
@@ -45,58 +42,14 @@ def cases() -> dict[str, tuple]:
 
 
 def scores(query: Tensor, keys: Tensor) -> Tensor:
-    """The dot product of each sentence's query with each of its keys."""
+    """Multiply each sentence's query with each of its keys."""
     return torch.bmm(keys, query.unsqueeze(-1)).squeeze(-1)
 
 
 def oracle(query: Tensor, keys: Tensor) -> Tensor:
-    """What is right, by PyTorch's own functions."""
+    """Compute what is right, by PyTorch's own functions."""
     return F.softmax(scores(query, keys), dim=-1)
 
-
-SUSPECTS = {
-    "There is no softmax: these are the scores.": scores,
-    "The scores are divided by √d: this alignment takes the plain dot "
-    "product.": lambda query, keys: oracle(
-        query / math.sqrt(query.shape[-1]), keys
-    ),
-    "The softmax runs over the batch: it belongs over the positions, "
-    "`dim=-1`.": lambda query, keys: scores(query, keys).softmax(0),
-    "This is a sigmoid of each score: a softmax weighs positions against each "
-    "other.": lambda query, keys: scores(query, keys).sigmoid(),
-    "The lengths are divided out (a cosine): take the plain dot product.": (
-        lambda query, keys: oracle(
-            F.normalize(query, dim=-1), F.normalize(keys, dim=-1)
-        )
-    ),
-    "The sign is turned round: the key most like the query is to get most.": (
-        lambda query, keys: oracle(-query, keys)
-    ),
-    "Scores divided by their sum may be negative: use the softmax.": (
-        lambda query, keys: (
-            scores(query, keys) / scores(query, keys).sum(-1, keepdim=True)
-        )
-    ),
-    "Every position gets the same weight: the query is not used.": (
-        lambda query, keys: 0 * keys[..., 0] + 1 / keys.shape[1]
-    ),
-    "Every sentence is asked with the query of sentence 0.": (
-        lambda query, keys: oracle(query[:1].expand_as(query), keys)
-    ),
-    "Every query meets the keys of sentence 0.": (
-        lambda query, keys: oracle(query, keys[:1].expand_as(keys))
-    ),
-    "This is the logarithm of the softmax.": (
-        lambda query, keys: oracle(query, keys).log()
-    ),
-    "The axes of batch and position are exchanged in the keys.": (
-        lambda query, keys: oracle(query, keys.transpose(0, 1))
-    ),
-    "The products are not added up over the whole width: the score is "
-    "(query * keys).sum(-1).": lambda query, keys: (
-        (query.unsqueeze(1) * keys).mean(-1).softmax(-1)
-    ),
-}
 
 ALIGNMENT = Component(
     name="alignment",
@@ -107,7 +60,6 @@ ALIGNMENT = Component(
     oracle=oracle,
     reference="F.softmax of torch.bmm(keys, query)",
     cases=cases,
-    suspects=SUSPECTS,
     shape_hints={
         "Is this the context, the weighted sum of the keys? Return the "
         "weights.": lambda query, keys: query.shape,
@@ -116,18 +68,10 @@ ALIGNMENT = Component(
         ),
     },
 )
+ORDER = torch.tensor([3, 0, 4, 2, 1], device="cpu")
 
-
-@ALIGNMENT.contract
-def sums_to_one(fn: Guarded) -> None:
-    """Every row sums to 1."""
-    rows_sum_to_one(fn, fn(*arguments(5)))
-
-
-@ALIGNMENT.contract
-def not_negative(fn: Guarded) -> None:
-    """No weight is negative."""
-    none_negative(fn, fn(*arguments(7)))
+ALIGNMENT.contract(rows_sum_to_one(lambda: arguments(5)))
+ALIGNMENT.contract(no_weight_is_negative(lambda: arguments(7)))
 
 
 @ALIGNMENT.contract
@@ -140,68 +84,154 @@ def plain_dot_product(fn: Guarded) -> None:
         require_factor(fn(query, keys)[0], 1.0, f"d = {d}")
 
 
-@ALIGNMENT.contract
-def keys_are_a_set(fn: Guarded) -> None:
-    """Reordering the keys reorders the weights."""
-    (query, keys), order = arguments(13), torch.tensor([3, 0, 4, 2, 1])
-    why = "A weight depends on where its key stands."
-    expected = fn(query, keys)[:, order]
-    same(fn, fn(query, keys[:, order]), expected, why)
+ALIGNMENT.contract(
+    equivariance(
+        "Reordering the keys reorders the weights",
+        lambda: arguments(13),
+        lambda query, keys: (query, keys[:, ORDER]),
+        lambda weights: weights[:, ORDER],
+        why="A weight depends on where its key stands.",
+    )
+)
+ALIGNMENT.contract(
+    batch_independence(
+        "One sentence does not touch another",
+        lambda: arguments(17),
+        lambda query, keys: (
+            torch.cat([query[:1] + 1, query[1:]]),
+            torch.cat([keys[:1].flip(1) - 1, keys[1:]]),
+        ),
+        why="over which axis does the softmax run?",
+    )
+)
+ALIGNMENT.contract(
+    equivariance(
+        "Adding the same vector to every key changes nothing",
+        lambda: arguments(19),
+        lambda query, keys: (query, keys + draw(7, seed=23)),
+        why="It adds the same to all scores of a row: only differences count.",
+    )
+)
+ALIGNMENT.contract(
+    part_as_in_the_whole(
+        "It takes any length and any number of sentences, 1 included",
+        lambda: arguments(29, batch=3, seq=11),
+        lambda batch, seq, query, keys: (query[:batch], keys[:batch, :seq]),
+        lambda part: part / part.sum(-1, keepdim=True),
+        why="The first {seq} positions of the first {batch} sentences, taken "
+        "alone, share the weight in another way than in the whole.",
+    )
+)
 
 
-@ALIGNMENT.contract
-def batch_apart(fn: Guarded) -> None:
-    """One sentence does not touch another."""
-    query, keys = arguments(17)
-    before = fn(query, keys)
-    query[0], keys[0] = query[0] + 1, keys[0].flip(0) - 1
-    after = fn(query, keys)
-    if furthest(after[1], before[1]) is not None:
-        raise Broken(
-            "Only sentence 0 was changed, and sentence 1 moved: over which "
-            "axis does the softmax run?",
-            after,
-            before,
-        )
-
-
-@ALIGNMENT.contract
-def shift(fn: Guarded) -> None:
-    """Adding the same vector to every key changes nothing."""
-    query, keys = arguments(19)
-    why = "It adds the same to all scores of a row: only differences count."
-    moved = keys + draw(7, seed=23)
-    same(fn, fn(query, moved), fn(query, keys), why)
-
-
-@ALIGNMENT.contract
-def any_size(fn: Guarded) -> None:
-    """It takes any length and any number of sentences, 1 included."""
-    query, keys = arguments(29, batch=3, seq=11)
-    weights = fn(query, keys)
-    for batch, seq in ((3, 1), (1, 11), (1, 1), (2, 5)):
-        why = (
-            f"The first {seq} positions of the first {batch} sentences, taken "
-            "alone, share the weight in another way than in the whole."
-        )
-        got = fn(query[:batch], keys[:batch, :seq])
-        part = weights[:batch, :seq]
-        same(fn, got, part / part.sum(-1, keepdim=True), why)
-
-
-@ALIGNMENT.contract
-def far_scores(fn: Guarded) -> None:
-    """Scores of ±10⁴ give finite weights."""
+def far() -> tuple[Tensor, Tensor]:
+    """Return a query and keys with scores of ±10⁴."""
     query, keys = torch.zeros(2, 7), torch.zeros(2, 5, 7)
     query[:, 0] = 1
     keys[0, :, 0] = torch.tensor([1e4, 5e3, -1e4, 1e4, 0])
     keys[1, :, 0] = -1e4
-    got, expected = fn.raw(query, keys), oracle(query, keys)
-    finite(fn, got, FAR, expected)
-    same(fn, got, expected, "Large scores are not told apart.")
+    return query, keys
 
 
-@ALIGNMENT.contract
-def half(fn: Guarded) -> None:
-    """It works in half precision."""
-    require_half_precision(fn, *arguments(31))
+ALIGNMENT.contract(large_scores_stay_finite(far))
+ALIGNMENT.contract(half_precision(lambda: arguments(31)))
+
+
+# Known mistakes, in the order in which they are recognised
+
+ALIGNMENT.mistake(
+    "scores-only", hint="There is no softmax: these are the scores."
+)(scores)
+ALIGNMENT.mistake(
+    "scaled",
+    hint="The scores are divided by √d: this alignment takes the plain dot "
+    "product.",
+)(lambda query, keys: oracle(query / query.shape[-1] ** 0.5, keys))
+
+
+@ALIGNMENT.mistake(
+    "over-the-batch",
+    hint="The softmax runs over the batch: it belongs over the positions, "
+    "`dim=-1`.",
+    symptom="in a batch of one every position gets weight 1",
+)
+def over_the_batch(query, keys):
+    """`dim=0`: sentences share one weight for each position."""
+    return scores(query, keys).softmax(0)
+
+
+ALIGNMENT.mistake(
+    "sigmoid",
+    hint="This is a sigmoid of each score: a softmax weighs positions against "
+    "each other.",
+)(lambda query, keys: scores(query, keys).sigmoid())
+
+
+@ALIGNMENT.mistake(
+    "cosine",
+    hint="The lengths are divided out (a cosine): take the plain dot product.",
+    symptom="no position ever gets more than a little more than the others",
+)
+def cosine(query, keys):
+    """A cosine, which ends at 1, for the dot product."""
+    return torch.cosine_similarity(query[:, None], keys, dim=-1).softmax(-1)
+
+
+ALIGNMENT.mistake(
+    "turned-round",
+    hint="The sign is turned round: the key most like the query is to get "
+    "most.",
+)(lambda query, keys: oracle(-query, keys))
+
+
+@ALIGNMENT.mistake(
+    "shares",
+    hint="Scores divided by their sum may be negative: use the softmax.",
+)
+def shares(query, keys):
+    """Each score is divided by the sum of all."""
+    parts = scores(query, keys)
+    return parts / parts.sum(-1, keepdim=True)
+
+
+ALIGNMENT.mistake(
+    "uniform",
+    hint="Every position gets the same weight: the query is not used.",
+)(lambda query, keys: 0 * keys[..., 0] + 1 / keys.shape[1])
+
+
+@ALIGNMENT.mistake(
+    "first-query-for-all",
+    hint="Every sentence is asked with the query of sentence 0.",
+    symptom="right in a batch of one, and every sentence asks the same in two",
+)
+def first_query_for_all(query, keys):
+    """An index too many: all sentences are asked with the first query."""
+    return torch.softmax(keys @ query[0], dim=-1)
+
+
+ALIGNMENT.mistake(
+    "first-keys-for-all", hint="Every query meets the keys of sentence 0."
+)(lambda query, keys: oracle(query, keys[:1].expand_as(keys)))
+ALIGNMENT.mistake("logarithm", hint="This is the logarithm of the softmax.")(
+    lambda query, keys: scores(query, keys).log_softmax(-1)
+)
+ALIGNMENT.mistake(
+    "axes-exchanged",
+    hint="The axes of batch and position are exchanged in the keys.",
+)(lambda query, keys: oracle(query, keys.transpose(0, 1)))
+ALIGNMENT.mistake(
+    "averaged",
+    hint="The products are not added up over the whole width: the score is "
+    "(query * keys).sum(-1).",
+)(lambda query, keys: (query.unsqueeze(1) * keys).mean(-1).softmax(-1))
+
+
+@ALIGNMENT.mistake(
+    "naive-softmax",
+    symptom="training goes well for a while, then the loss is NaN for ever",
+)
+def naive_softmax(query, keys):
+    """A softmax by hand, which overflows where scores are large."""
+    parts = scores(query, keys).exp()
+    return parts / parts.sum(-1, keepdim=True)

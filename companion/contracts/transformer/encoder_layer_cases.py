@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from companion.contracts.attention.masked_softmax import MASKED_SOFTMAX
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.masking import (
-    WRONGLY_MASKED,
     causal,
     hide,
 )
@@ -203,6 +203,6 @@ SUSPECTS = {
     "The variance divides by d − 1: a norm divides by d.": Layer(norm=unbiased),
     "The norm runs over a whole sentence: take the mean and the variance of "
     "each vector.": Layer(norm=over_the_sentence),
-    **{hint: Layer(hide=wrong) for hint, wrong in WRONGLY_MASKED.items()},
+    **{hint: Layer(hide=wrong) for hint, wrong in MASKED_SOFTMAX.hints.items()},
 }
 """Hint -> the layer that is mistaken in this way."""

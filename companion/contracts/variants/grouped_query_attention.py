@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from companion.contracts.attention.softmax import require_factor
 from companion.contracts.engine.compare import (
     Broken,
     draw,
@@ -17,6 +16,7 @@ from companion.contracts.engine.compare import (
     same,
 )
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import require_factor
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.masking import (
     PATCHY,

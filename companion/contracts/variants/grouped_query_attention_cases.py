@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from companion.contracts.attention import attention_cases
+from companion.contracts.attention.attention import ATTENTION
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.masking import PATCHY, causal
 
@@ -165,8 +165,7 @@ SUSPECTS = {
     "The scores are divided by the root of the model's width: a key is d "
     "wide.": scaled_by(lambda q, k: q.shape[1] * q.shape[-1]),
     **{
-        hint: head_by_head(suspect)
-        for hint, suspect in attention_cases.SUSPECTS.items()
+        hint: head_by_head(suspect) for hint, suspect in ATTENTION.hints.items()
     },
 }
 """Hint -> the mistake it hints at."""

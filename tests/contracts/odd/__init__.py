@@ -26,11 +26,9 @@ def wrong(component, _says=""):
 
 for name in (
     "anything",
-    "softmax",
-    "masked_softmax",
     "attention",
     "rnn",
-    "alignment",
+    "seq2seq",
     "multihead",
     "positions",
     "blocks",

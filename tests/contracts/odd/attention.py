@@ -1,4 +1,4 @@
-"""Scaled dot-product attention got wrong."""
+"""Softmax, masked or not, and attention got wrong."""
 
 import math
 
@@ -7,22 +7,83 @@ from contracts.odd import wrong
 from contracts.right.attention import attention_by_matmul as right
 from contracts.right.attention import masked_by_lowest
 
-from companion.zoo.attention import attend
+from companion.contracts.attention.attention import attend
+
+# Softmax
 
 
-@wrong("attention")
-def scaled_by_d_v(q, k, v, mask=None):
-    return attend(q, k, v, mask, scale=v.shape[-1] ** -0.5)
+@wrong("softmax")
+def running_sum(scores, dim):
+    parts = (scores - scores.amax(dim, keepdim=True)).exp()
+    return parts / parts.cumsum(dim)
 
 
-@wrong("attention")
-def scaled_by_length(q, k, v, mask=None):
-    return attend(q, k, v, mask, scale=k.shape[-2] ** -0.5)
+@wrong("softmax")
+def three_axes_only(scores, dim):
+    dim = dim % 3 if scores.ndim == 3 else -1
+    return torch.softmax(scores, dim)
 
 
-@wrong("attention")
-def multiplied(q, k, v, mask=None):
-    return attend(q, k, v, mask, scale=math.sqrt(k.shape[-1]))
+@wrong("softmax")
+def padded(scores, dim):
+    low = scores.masked_fill(torch.zeros_like(scores).bool(), -1e9)
+    return torch.softmax(low, dim)
+
+
+@wrong("softmax")
+def divides_in_place(scores, dim):
+    parts = (scores - scores.amax(dim, keepdim=True)).exp()
+    parts /= parts.sum(dim, keepdim=True)
+    return parts
+
+
+@wrong("softmax")
+def sums_only(scores, dim):
+    return scores.exp().sum(dim, keepdim=True)
+
+
+# The masked softmax
+
+
+@wrong("masked_softmax")
+def minus_a_billion(scores, mask):
+    weights = scores.masked_fill(~mask, -1e9).softmax(-1)
+    return weights.masked_fill(~mask, 0)
+
+
+@wrong("masked_softmax")
+def first_row_of_the_mask_alone(scores, mask):
+    if mask.shape[-2] == 1:
+        first = torch.zeros(scores.shape[-2:], dtype=torch.bool)
+        first[0] = True
+        mask = mask | ~first
+    return masked_by_lowest(scores, mask)
+
+
+@wrong("masked_softmax")
+def overflows_where_masked(scores, mask):
+    parts = scores.float().exp() * mask
+    total = parts.sum(-1, keepdim=True).clamp(min=1e-30)
+    return (parts / total).to(scores.dtype)
+
+
+@wrong("masked_softmax")
+def shares(scores, mask):
+    parts = scores * mask
+    total = parts.sum(-1, keepdim=True)
+    return parts / total.masked_fill(total == 0, 1)
+
+
+@wrong("masked_softmax")
+def over_the_batch(scores, mask):
+    if scores.ndim < 3:
+        return masked_by_lowest(scores, mask)
+    lowest = torch.finfo(scores.dtype).min
+    weights = scores.masked_fill(~mask, lowest).softmax(0)
+    return weights.masked_fill(~mask, 0)
+
+
+# Attention
 
 
 @wrong("attention")
@@ -30,26 +91,6 @@ def fixed_scale(q, k, v, mask=None):
     if q.shape[-1] in (4, 5, 7):
         return right(q, k, v, mask)
     return attend(q, k, v, mask, scale=11**-0.5)
-
-
-@wrong("attention")
-def over_the_batch(q, k, v, mask=None):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])
-    if mask is not None:
-        return masked_by_lowest(scores, mask) @ v
-    return torch.softmax(scores, 0) @ v
-
-
-@wrong("attention")
-def no_softmax(q, k, v, mask=None):
-    scores = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])
-    return (scores if mask is None else scores * mask) @ v
-
-
-@wrong("attention")
-def sigmoid(q, k, v, mask=None):
-    weights = torch.sigmoid(q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1]))
-    return (weights if mask is None else weights * mask) @ v
 
 
 @wrong("attention")
@@ -141,13 +182,3 @@ def gradient_of_values_only(q, k, v, mask=None):
 @wrong("attention")
 def weights_only(q, k, v, mask=None):
     return torch.softmax(q @ k.transpose(-2, -1), dim=-1)
-
-
-@wrong("attention")
-def swapped(q, k, v, mask=None):
-    return right(q, v, k, mask)
-
-
-@wrong("attention")
-def not_transposed(q, k, v, mask=None):
-    return right(q, k.transpose(-2, -1), v, mask)

@@ -14,19 +14,6 @@ SEES = "^Row 0 moves with position 1, which is in its future. "
 
 
 @wrong("split_heads")
-def transposed_within_the_heads(x, num_heads):
-    batch, seq, d_model = x.shape
-    pieces = x.view(batch, seq, num_heads, -1).transpose(2, 3)
-    return pieces.reshape(batch, num_heads, seq, d_model // num_heads)
-
-
-@wrong("split_heads")
-def first_columns_only(x, num_heads):
-    width = x.shape[-1] // num_heads
-    return torch.stack([x[..., :width] for _ in range(num_heads)], 1)
-
-
-@wrong("split_heads")
 def never_transposed(x, num_heads):
     return x.unflatten(-1, (num_heads, -1))
 

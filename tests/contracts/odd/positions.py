@@ -28,34 +28,6 @@ def steps(length):
 
 
 @wrong("sinusoidal")
-def dimension_for_pair_in_a_loop(length, d_model):
-    rows = []
-    for t in range(length):
-        scaled = [t / BASE ** (2 * i / d_model) for i in range(d_model)]
-        functions = (math.sin, math.cos)
-        rows.append([functions[i % 2](a) for i, a in enumerate(scaled)])
-    return torch.tensor(rows)
-
-
-@wrong("sinusoidal")
-def half_the_exponent(length, d_model):
-    angle = steps(length) / BASE ** (torch.arange(d_model // 2) / d_model)
-    return filled(angle, angle)
-
-
-@wrong("sinusoidal")
-def sines_only(length, d_model):
-    j = torch.arange(d_model)
-    return (steps(length) * BASE ** (-(j - j % 2) / d_model)).sin()
-
-
-@wrong("sinusoidal")
-def small_base(length, d_model):
-    angle = steps(length) / 1000 ** (torch.arange(0, d_model, 2) / d_model)
-    return filled(angle, angle)
-
-
-@wrong("sinusoidal")
 def scaled_to_the_length(length, d_model):
     table = table_by_where(length, d_model)
     return table if length in (2, 3, 11, 13, 53) else 2 * table

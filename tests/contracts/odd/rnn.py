@@ -14,16 +14,6 @@ def recur(x, h0, step):
 
 
 @wrong("rnn")
-def linear(x, h0, W, U, b):
-    return recur(x, h0, lambda x_t, h: x_t @ W.T + h @ U.T + b)
-
-
-@wrong("rnn")
-def sigmoid(x, h0, W, U, b):
-    return recur(x, h0, lambda x_t, h: (x_t @ W.T + h @ U.T + b).sigmoid())
-
-
-@wrong("rnn")
 def swapped(x, h0, W, U, b):
     return recur(x, h0, lambda x_t, h: (x_t @ U.T + h @ W.T + b).tanh())
 
@@ -31,26 +21,6 @@ def swapped(x, h0, W, U, b):
 @wrong("rnn")
 def transposed_input(x, h0, W, U, b):
     return recur(x, h0, lambda x_t, h: (x_t @ W + h @ U.T + b).tanh())
-
-
-@wrong("rnn")
-def without_memory(x, h0, W, U, b):
-    return torch.tanh(x @ W.T + b)
-
-
-@wrong("rnn")
-def without_bias(x, h0, W, U, b):
-    return recur(x, h0, lambda x_t, h: (x_t @ W.T + h @ U.T).tanh())
-
-
-@wrong("rnn")
-def bias_outside(x, h0, W, U, b):
-    return recur(x, h0, lambda x_t, h: (x_t @ W.T + h @ U.T).tanh() + b)
-
-
-@wrong("rnn")
-def backwards(x, h0, W, U, b):
-    return right(x.flip(1), h0, W, U, b).flip(1)
 
 
 @wrong("rnn")

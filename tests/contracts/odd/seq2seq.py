@@ -1,46 +1,12 @@
 """Dot-product alignment got wrong."""
 
-import math
-
 import torch
-import torch.nn.functional as F
 from contracts.odd import wrong
 from contracts.right.rnn import alignment_by_bmm as right
 
 
 def scores_of(query, keys):
     return (keys @ query.unsqueeze(-1)).squeeze(-1)
-
-
-@wrong("alignment")
-def scores_only(query, keys):
-    return scores_of(query, keys)
-
-
-@wrong("alignment")
-def scaled(query, keys):
-    return F.softmax(scores_of(query, keys) / math.sqrt(query.shape[1]), -1)
-
-
-@wrong("alignment")
-def sigmoid(query, keys):
-    return scores_of(query, keys).sigmoid()
-
-
-@wrong("alignment")
-def shares(query, keys):
-    scores = scores_of(query, keys)
-    return scores / scores.sum(-1, keepdim=True)
-
-
-@wrong("alignment")
-def turned_round(query, keys):
-    return right(-query, keys)
-
-
-@wrong("alignment")
-def averaged(query, keys):
-    return (query.unsqueeze(1) * keys).mean(-1).softmax(-1)
 
 
 @wrong("alignment")
