@@ -2,7 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from companion.interview.terminal.screen import LANGUAGES, Screen
+from companion.interview.model.words import LANGUAGES
+from companion.interview.terminal.screen import Screen
 
 __all__ = ["add_language", "screen_of"]
 

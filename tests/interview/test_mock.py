@@ -130,7 +130,7 @@ def test_a_report_on_nothing_says_nothing():
     ("wrong", "said"),
     [
         ({"level": "expert"}, "level: expected one of junior, mid.*'expert'"),
-        ({"chapters": ["mask"]}, "chapters: expected some of rnn.*'mask'"),
+        ({"chapters": ["mask"]}, "chapters: expected one of rnn.*'mask'"),
         ({"minutes": 1}, "minutes: expected 2 or more.*got 1"),
         ({"seed": -1}, "seed: expected a whole number from 0.*got -1"),
         ({"seed": 2**32}, "seed: .*4294967295, got 4294967296"),

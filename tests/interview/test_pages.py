@@ -295,7 +295,7 @@ def test_a_mock_interview_asks_what_python_picks():
             "language: expected one of both, en, zh, got 'fr'",
         ),
         ({"level": "boss"}, "level: expected one of junior, .*, got 'boss'"),
-        ({"chapters": ["gru"]}, "chapters: expected some of .*, got 'gru'"),
+        ({"chapters": ["gru"]}, "chapters: expected one of .*, got 'gru'"),
     ],
 )
 def test_a_wrong_wish_is_answered_with_the_known_ones(wrong, complaint):

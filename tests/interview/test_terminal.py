@@ -338,7 +338,7 @@ def test_an_unknown_option_is_told_with_exit_code_2(capsys, line):
 
 @pytest.mark.bad_input
 def test_an_unknown_language_of_a_screen_is_told():
-    with pytest.raises(ValueError, match="one of en, zh, both, got 'fr'"):
+    with pytest.raises(ValueError, match="one of both, en, zh, got 'fr'"):
         Screen("fr")
 
 

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from companion import CHAPTERS
-from companion.interview.model.question import Question, read_question
+from companion.interview.model.question import Question, read_question, require
 from companion.interview.model.toml import entries
 
 __all__ = ["BANK", "NOTES", "course", "load", "read"]
@@ -26,10 +26,7 @@ def load(chapter: str) -> list[Question]:
         >>> load("rnn")[0].id
         'rnn-mean-and-concat'
     """
-    if chapter not in CHAPTERS:
-        known = ", ".join(CHAPTERS)
-        raise ValueError(f"chapter: expected one of {known}, got {chapter!r}")
-    return list(read(BANK)[chapter])
+    return list(read(BANK)[require("chapter", chapter, CHAPTERS)])
 
 
 def course() -> list[Question]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from companion import CHAPTERS
-from companion.interview.model.question import LEVELS, Question
+from companion.interview.model.question import LEVELS, Question, require
 
 __all__ = ["GOOD", "LARGEST_SEED", "WEAK", "Draws", "Report", "pick", "report"]
 
@@ -198,15 +198,9 @@ def _means(
 
 
 def _check(level: str, chapters: Collection[str], seed: int) -> None:
-    if level not in LEVELS:
-        raise ValueError(
-            f"level: expected one of {', '.join(LEVELS)}, got {level!r}"
-        )
-    if unknown := [each for each in chapters if each not in CHAPTERS]:
-        raise ValueError(
-            f"chapters: expected some of {', '.join(CHAPTERS)}, "
-            f"got {unknown[0]!r}"
-        )
+    require("level", level, LEVELS)
+    for chapter in chapters:
+        require("chapters", chapter, CHAPTERS)
     if not 0 <= seed <= LARGEST_SEED:
         raise ValueError(
             f"seed: expected a whole number from 0 to {LARGEST_SEED}, "

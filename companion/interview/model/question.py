@@ -6,6 +6,7 @@ must hold.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
@@ -37,6 +38,7 @@ __all__ = [
     "Option",
     "Question",
     "read_question",
+    "require",
 ]
 
 ASKS = ("concept", "derivation", "number", "code", "debug", "systems")
@@ -44,6 +46,19 @@ LEVELS = ("junior", "mid", "senior")
 PROOF = r"test_\w+|\d\d_\w+#[\w-]+"
 
 Fault = tuple[str, str, object]
+
+
+def require(name: str, value: str, known: Iterable[str]) -> str:
+    """Return an argument that is one of the known words.
+
+    Raises:
+        ValueError: It is another one.
+    """
+    if value not in known:
+        raise ValueError(
+            f"{name}: expected one of {', '.join(known)}, got {value!r}"
+        )
+    return value
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from companion.interview.model.toml import Text
 
 __all__ = [
     "ASKS",
+    "LANGUAGES",
     "LEVEL",
     "VERDICTS",
     "WORDS",
@@ -14,6 +15,7 @@ __all__ = [
     "written",
 ]
 
+LANGUAGES = {"both": ("en", "zh"), "en": ("en",), "zh": ("zh",)}
 LEVEL = {
     "junior": Text("junior", "初级"),
     "mid": Text("mid", "中级"),

@@ -13,13 +13,14 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text as Styled
 
+from companion.interview.model.question import require
 from companion.interview.model.toml import Text
+from companion.interview.model.words import LANGUAGES
 from companion.interview.terminal.text import paragraphs, wrapped
 
 __all__ = ["LANGUAGES", "Screen"]
 
 WIDEST = 80
-LANGUAGES = {"en": ("en",), "zh": ("zh",), "both": ("en", "zh")}
 
 
 class Screen:
@@ -30,12 +31,7 @@ class Screen:
     """
 
     def __init__(self, language: str):
-        if language not in LANGUAGES:
-            raise ValueError(
-                f"language: expected one of {', '.join(LANGUAGES)}, "
-                f"got {language!r}"
-            )
-        self.language = language
+        self.language = require("language", language, LANGUAGES)
         size = shutil.get_terminal_size()
         if isinstance(sys.stdout, io.TextIOWrapper):
             # A question mark is better than no quiz where 中 cannot be shown.

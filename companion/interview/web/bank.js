@@ -90,10 +90,10 @@ function listed(root, data, load, store) {
     if (!item) return;
     link.addEventListener("click", async () => {
       await fill(item);
-      const told = item.querySelector("details.notes");
-      if (!told) return;
-      told.hidden = false;
-      told.open = true;
+      const notes = item.querySelector("details.notes");
+      if (!notes) return;
+      notes.hidden = false;
+      notes.open = true;
     });
   }
 
@@ -135,9 +135,9 @@ function listed(root, data, load, store) {
   for (const item of items)
     opening(item).addEventListener("toggle", () => fill(item));
   for (const link of document.querySelectorAll(".noted a")) noted(link);
-  sealed(items, store);
+  showSeals(items, store);
   show();
-  called((item) => {
+  followAddress((item) => {
     if (!item.hidden) return;
     bar.clear();
     show();
@@ -172,11 +172,11 @@ function tooShort(shortest) {
 function rehearsal(place, data, load, store) {
   const level = select(LEVELS, "senior");
   const minutes = number(30, 1, 240), seed = number(anySeed(), 0, 4294967295);
-  const chapters = topics(data.chapters), said = live("verdict");
+  const chapters = topics(data.chapters), status = live("verdict");
   const form = panel(languages(), labelled("Up to", "最高难度", level),
     labelled("Minutes", "分钟", minutes), labelled("Seed", "种子", seed),
     chapters.field,
-    make("button", { type: "submit" }, ...words("Begin", "开始")), said);
+    make("button", { type: "submit" }, ...words("Begin", "开始")), status);
 
   const linked = {
     chapter: (word) => make("a", { href: data.chapters[word].page },
@@ -192,7 +192,7 @@ function rehearsal(place, data, load, store) {
   function again() {
     seed.value = anySeed();
     place.replaceChildren(form);
-    said.replaceChildren();
+    status.replaceChildren();
     level.focus();
   }
 
@@ -202,13 +202,13 @@ function rehearsal(place, data, load, store) {
     const fits = eligible(data.facts, wanted).map((each) => each.minutes);
     const shortest = Math.min(...fits);
     if (!(wanted.minutes >= shortest))
-      return said.replaceChildren(line("bad", ...tooShort(shortest)));
+      return status.replaceChildren(line("bad", ...tooShort(shortest)));
     const facts = pick(data.facts, wanted);
     try {
       await Promise.all(facts.map(({ chapter }) => load(chapter)));
     } catch {
       const [first] = Object.values(data.chapters);
-      return said.replaceChildren(missing(first.page));
+      return status.replaceChildren(missing(first.page));
     }
     interview(place, { ...wanted, facts, store, linked,
       card: ({ id, chapter }) => built(id, companionBank[chapter][id]),
@@ -219,7 +219,7 @@ function rehearsal(place, data, load, store) {
 
   form.addEventListener("submit", begin);
   place.replaceChildren(form);
-  owned(place);
+  keepKeys(place);
 }
 
 // A second card of a question in the list: it has the same parts, and no seal.
@@ -234,7 +234,7 @@ function built(id, { html }) {
 function mount(root, data) {
   const store = progress(), load = loader(data);
   listed(root, data, load, store);
-  owned(root);
+  keepKeys(root);
   const place = document.querySelector(".mock-place");
   if (place) rehearsal(place, data, load, store);
 }

@@ -172,13 +172,13 @@ function unfold(work) {
 // A mark as a sign, and as a word for who hears the page.
 function seal(element, { got, of }) {
   const state = got === of ? "good" : of <= 2 && got === 0 ? "bad" : "some";
-  const [sign, said] = { good: ["✓", "right 正确"], bad: ["✗", "wrong 错误"],
+  const [sign, name] = { good: ["✓", "right 正确"], bad: ["✗", "wrong 错误"],
     some: ["½", "half 一半"] }[state];
   element.className = `seal ${state}`;
   element.textContent = of > 2 ? `${got}/${of}` : sign;
   element.setAttribute("role", "img");
   element.setAttribute("aria-label",
-    of > 2 ? `${got} of ${of} points 得分点` : said);
+    of > 2 ? `${got} of ${of} points 得分点` : name);
 }
 
 // Where a heading of this page stands, as a link.
@@ -191,13 +191,13 @@ function heading(text) {
   return name && `#${name}`;
 }
 
-// Makes a card answer. `marked` hears each mark, from 0 to 1: of a choice and
-// a number the first one, since a second try knows more.
+// Makes a card answer. `marked` is called with each mark, from 0 to 1: of a
+// choice and a number the first one, since a second try knows more.
 function ready(item, key, store,
   { name = item.id, link, marked = () => {} } = {}) {
   const work = item.querySelector(".work"), { kind } = item.dataset;
   let first = null;
-  // In a mock interview the card has no id, and nothing was said before.
+  // In a mock interview the card has no id, and no draft.
   const draft = item.id && store.draft(item.id);
   KINDS[kind]({ work, prompt: item.querySelector(".prompt"), key, draft,
     mark(got, of) {
@@ -211,10 +211,10 @@ function ready(item, key, store,
   const place = work.querySelector(".end .section");
   const href = link ?? heading(place.textContent);
   if (href) place.replaceChildren(make("a", { href }, place.textContent));
-  owned(item);
+  keepKeys(item);
 }
 
-function owned(root) {
+function keepKeys(root) {
   for (const each of root.querySelectorAll(
     "input, textarea, button, select, summary"))
     for (const [name, value] of Object.entries(OWN_KEYS))
@@ -222,7 +222,7 @@ function owned(root) {
 }
 
 // Seals on all cards, now and whenever the progress changes.
-function sealed(items, store) {
+function showSeals(items, store) {
   for (const item of items)
     item.querySelector(".tags").append(make("span", { class: "seal" }));
   const show = () => {
@@ -238,7 +238,7 @@ function sealed(items, store) {
 }
 
 // Opens the card that the address names.
-function called(open) {
+function followAddress(open) {
   const go = () => {
     const item = document.getElementById(location.hash.slice(1));
     if (!item?.matches(".question")) return;

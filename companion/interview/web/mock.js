@@ -18,5 +18,5 @@ function mount(root, { keys, facts, minutes, seed, language }) {
   button("Begin", "开始", begin));
   list.before(panel(languages(language)));
   list.replaceWith(place);
-  owned(root);
+  keepKeys(root);
 }

@@ -11,14 +11,13 @@ from companion.figures.kit.inline import inline, read_style
 from companion.interview.model.bank import course, load
 from companion.interview.model.markup import to_plain
 from companion.interview.model.mock import GOOD, WEAK, pick
-from companion.interview.model.question import Question
-from companion.interview.model.words import ASKS, LEVEL
+from companion.interview.model.question import Question, require
+from companion.interview.model.words import ASKS, LANGUAGES, LEVEL
 from companion.interview.web.card import card, facts, key
 
 __all__ = ["mock", "quiz", "script", "show", "style"]
 
 HERE = Path(__file__).parent
-LANGUAGES = ("both", "en", "zh")
 
 
 def show(chapter: str) -> Figure:
@@ -74,7 +73,7 @@ def mock(
         ValueError: An argument is not one of these, no question fits, or the
             bank has a fault.
     """
-    _check(language)
+    require("language", language, LANGUAGES)
     picked = pick(
         course(), level=level, minutes=minutes, chapters=chapters, seed=seed
     )
@@ -90,14 +89,6 @@ def mock(
             "language": language,
         },
     )
-
-
-def _check(language: str) -> None:
-    if language not in LANGUAGES:
-        raise ValueError(
-            f"language: expected one of {', '.join(LANGUAGES)}, "
-            f"got {language!r}"
-        )
 
 
 def _figure(

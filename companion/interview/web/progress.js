@@ -38,7 +38,7 @@ const written = (entries) => JSON.stringify(
 
 // Two pages may be open: the browser's copy is read before each change.
 function progress() {
-  const heard = [], tries = {};
+  const listeners = [], tries = {};
   let here = {}, keeps = true, trouble = null;
 
   function aside(text) {
@@ -75,7 +75,7 @@ function progress() {
       try { localStorage.setItem(KEPT, written(entries)); } catch {
         keeps = false;
       }
-    for (const each of heard) each();
+    for (const each of listeners) each();
   }
 
   // One page counts one try at a question, however often it is marked.
@@ -112,7 +112,7 @@ function progress() {
   }
 
   return { all, record, merge, draft, clear,
-    trouble: () => trouble, listen: (each) => heard.push(each) };
+    trouble: () => trouble, listen: (each) => listeners.push(each) };
 }
 
 function download(name, text) {
@@ -131,8 +131,8 @@ const button = (en, zh, act) => {
 
 // Export, import and reset, folded under how many questions were answered.
 function keeper(store, names) {
-  const summary = make("summary"), said = live("verdict");
-  const say = (state, ...texts) => said.replaceChildren(line(state, ...texts));
+  const summary = make("summary"), status = live("verdict");
+  const say = (state, ...texts) => status.replaceChildren(line(state, ...texts));
   const file = make("input", { type: "file", accept: ".json" });
   file.addEventListener("change", async () => {
     try {
@@ -171,7 +171,7 @@ function keeper(store, names) {
   };
   store.listen(count);
   count();
-  const box = make("details", { class: "keeper" }, summary, row, said);
+  const box = make("details", { class: "keeper" }, summary, row, status);
   if (store.trouble()) {
     say("bad", ...store.trouble());
     box.open = true;

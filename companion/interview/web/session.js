@@ -113,7 +113,7 @@ function timer() {
   return { shown, pause, seconds, stop: () => clearInterval(ticking) };
 }
 
-// One card at a time; `done` hears how many seconds it took.
+// One card at a time; `done` is called with how many seconds it took.
 function session(place, cards, minutes, done) {
   const time = timer();
   const where = make("span", { class: "where" });
@@ -158,7 +158,7 @@ function interview(place, asked, again) {
   });
   session(place, cards, minutes, (seconds) =>
     reported(place, asked, { marks, seconds, cards }, again));
-  owned(place);
+  keepKeys(place);
 }
 
 const part = (en, zh, items, name = "listed") => items.length
@@ -196,7 +196,7 @@ function reported(place, asked, { marks, seconds, cards }, again) {
     "asked"),
     make("p", { class: "buttons" }, button("Print", "打印", () => printed(place)),
       button("Another one", "再来一次", again))));
-  owned(place);
+  keepKeys(place);
   title.focus();
 }
 
