@@ -91,7 +91,7 @@ pins: $(VENV)/test ## write requirements.txt again from pyproject.toml
 	  requirements.txt && rm requirements.txt.old
 
 clean: ## remove what was built
-	rm -rf _build $(VENV)
+	rm -rf _build api $(VENV)
 
 # The book needs no torch. Both stamps are older than requirements.txt when it
 # changes, and then the environment is made anew.

@@ -50,10 +50,16 @@ EMPTY = (
 
 
 def order(toc: Path) -> list[str]:
-    """The documents of the book, the first page first."""
+    """The documents of the book, the first page first.
+
+    What has sections, the reference, is for the screen.
+    """
     contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
     parts = (part["chapters"] for part in contents["parts"])
-    return [contents["root"], *(c["file"] for part in parts for c in part)]
+    return [
+        contents["root"],
+        *(c["file"] for part in parts for c in part if "sections" not in c),
+    ]
 
 
 def paper(pages: Path, documents: list[str], version: str) -> str:

@@ -8,30 +8,61 @@ shown, where neither torch nor matplotlib is installed.
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from companion.extras import extra
 
-FIGURES = (
+if TYPE_CHECKING:
+    from companion.figures.gallery.alignment_grid import alignment_grid
+    from companion.figures.gallery.beam_tree import beam_tree
+    from companion.figures.gallery.clinic import clinic
+    from companion.figures.gallery.data_flow import data_flow
+    from companion.figures.gallery.depth_curves import depth_curves
+    from companion.figures.gallery.head_maps import head_maps
+    from companion.figures.gallery.mask_builder import mask_builder
+    from companion.figures.gallery.noam_curve import noam_curve
+    from companion.figures.gallery.objectives import objectives
+    from companion.figures.gallery.position_clocks import position_clocks
+    from companion.figures.gallery.rotary_pair import rotary_pair
+    from companion.figures.gallery.run_doctor import run_doctor
+    from companion.figures.gallery.sampling_bars import sampling_bars
+    from companion.figures.gallery.saturation import saturation
+    from companion.figures.gallery.score_matrix import score_matrix
+    from companion.figures.gallery.unrolled_rnn import small_rnn, unrolled_rnn
+    from companion.figures.gallery.warmup_curves import warmup_curves
+    from companion.figures.gallery.word_order import word_order
+    from companion.figures.kit.figure import Figure
+    from companion.figures.kit.listing import source
+    from companion.figures.kit.picture import heatmap, plot, style
+
+__all__ = [
+    "Figure",
     "alignment_grid",
     "beam_tree",
     "clinic",
     "data_flow",
     "depth_curves",
     "head_maps",
+    "heatmap",
     "mask_builder",
     "noam_curve",
     "objectives",
+    "plot",
     "position_clocks",
     "rotary_pair",
     "run_doctor",
     "sampling_bars",
     "saturation",
     "score_matrix",
+    "small_rnn",
+    "source",
+    "style",
     "unrolled_rnn",
     "warmup_curves",
     "word_order",
-)
-HOME = {name: f"gallery.{name}" for name in FIGURES} | {
+]
+# What is no figure, or stands in the folder of another.
+_ELSEWHERE = {
     "Figure": "kit.figure",
     "heatmap": "kit.picture",
     "plot": "kit.picture",
@@ -39,17 +70,17 @@ HOME = {name: f"gallery.{name}" for name in FIGURES} | {
     "source": "kit.listing",
     "style": "kit.picture",
 }
-"""Public name -> the module it lives in."""
+FIGURES = tuple(name for name in __all__ if name not in _ELSEWHERE)
+"""The figures; each is a function, and a folder of ``gallery``."""
 
-__all__ = sorted(HOME)
 
-
-def __getattr__(name):
-    if name not in HOME:
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
         raise AttributeError(f"companion.figures has no {name!r}")
+    module = _ELSEWHERE.get(name, f"gallery.{name}")
     with extra("figures"):
-        return getattr(import_module(f"{__name__}.{HOME[name]}"), name)
+        return getattr(import_module(f"{__name__}.{module}"), name)
 
 
-def __dir__():
-    return sorted({*globals(), *HOME})
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,16 +3,19 @@
 from companion.extras import extra
 
 with extra("figures"):
-    from companion.figures.live.first import (
-        try_attention,
-        try_gradients,
-        type_a_sentence,
-    )
-    from companion.figures.live.masking import try_masking
-    from companion.figures.live.model import try_norms, try_sizes
-    from companion.figures.live.parts import try_heads, try_masks, try_positions
-    from companion.figures.live.trained import try_schedule, try_translation
-    from companion.figures.live.widget import Live
+    import ipywidgets  # noqa: F401
+    import matplotlib  # noqa: F401
+
+from companion.figures.live.first import (
+    try_attention,
+    try_gradients,
+    type_a_sentence,
+)
+from companion.figures.live.masking import try_masking
+from companion.figures.live.model import try_norms, try_sizes
+from companion.figures.live.parts import try_heads, try_masks, try_positions
+from companion.figures.live.trained import try_schedule, try_translation
+from companion.figures.live.widget import Live
 
 __all__ = [
     "Live",
