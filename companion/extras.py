@@ -60,5 +60,7 @@ class _Lazy(ModuleType):
         self._extra = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
         with extra(self._extra):
             return getattr(import_module(self.__name__), attribute)
