@@ -7,7 +7,7 @@ must hold.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 from companion.interview.model import toml
@@ -204,5 +204,7 @@ def read_question(entry: Entry, chapter: str) -> Question:
     names = {each.name for kind in KINDS.values() for each in fields(kind)}
     added = {k: v for k, v in entry.values.items() if k in names}
     own = {k: v for k, v in entry.values.items() if k not in names}
-    question = build(Question, own, entry, chapter=chapter, task=None)
-    return replace(question, task=build(KINDS[question.kind], added, entry))
+    kind = entry.values.get("kind")
+    # Without a kind the last line fails at "kind", and needs no task.
+    task = build(KINDS[kind], added, entry) if kind in tuple(KINDS) else None
+    return build(Question, own, entry, chapter=chapter, task=task)
