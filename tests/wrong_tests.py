@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from companion.contracts.transformer.encoder_layer_cases import arguments
+from companion.contracts.transformer.encoder_layer import arguments
 from companion.masks import causal_mask
 from companion.positions import sinusoidal
 

@@ -12,32 +12,7 @@ from companion.contracts import COMPONENTS
 
 # A line for each module. Imported by name, so that no module imports its
 # animals from here before they are registered.
-MODULES = (
-    "layers",
-    "clipping",
-    "batches",
-    "heads",
-    "maps",
-    "masks",
-    "joined_masks",
-    "norms",
-    "networks",
-    "encoders",
-    "encoder_norms",
-    "languages",
-    "translators",
-    "counts",
-    "loaded",
-    "losses",
-    "schedules",
-    "greedy",
-    "beams",
-    "sampling",
-    "caches",
-    "scores",
-    "corruption",
-    "spans",
-)
+MODULES = ("masks", "joined_masks", "norms", "networks")
 
 for name in MODULES:
     import_module(f"companion.zoo.{name}")

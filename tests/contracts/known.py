@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from contracts.odd import WRONG
 
+import companion.zoo  # noqa: F401  # Some mistakes are registered there.
 from companion.contracts import COMPONENTS, check
 from companion.contracts.engine.report import Report
 

@@ -7,8 +7,7 @@ from sacrebleu.metrics import BLEU
 from told import told
 
 from companion.contracts import check
-from companion.contracts.decoding.beam_search import best_of_all
-from companion.contracts.decoding.beam_search_cases import (
+from companion.contracts.decoding.beam_search import (
     BEST,
     CUT,
     MISTAKEN,
@@ -16,10 +15,11 @@ from companion.contracts.decoding.beam_search_cases import (
     RIGHT,
     WHOLE,
     Search,
+    best_of_all,
 )
 from companion.contracts.decoding.bleu import ALL
-from companion.contracts.decoding.bleu_cases import RIGHT as SCORE
-from companion.contracts.decoding.cached_decode_cases import (
+from companion.contracts.decoding.bleu import RIGHT as SCORE
+from companion.contracts.decoding.cached_decode import (
     model,
     sources,
     targets,

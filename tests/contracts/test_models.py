@@ -7,9 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 from contracts.right import built
-from contracts.right.encoder import ENCODERS, OursInAList, PostNorm, PyTorchs
-from contracts.right.language_model import LANGUAGE_MODELS
-from contracts.right.translation_model import TRANSLATION_MODELS
+from contracts.right.transformer import (
+    ENCODERS,
+    LANGUAGE_MODELS,
+    TRANSLATION_MODELS,
+    OursInAList,
+    PostNorm,
+    PyTorchs,
+)
 from told import told
 
 from companion.contracts import check

@@ -12,9 +12,9 @@ from torch import nn
 from companion.contracts import check
 from companion.contracts.training.label_smoothing import (
     LABEL_SMOOTHING,
+    RIGHT,
     sentences,
 )
-from companion.contracts.training.label_smoothing_cases import RIGHT
 from companion.contracts.training.schedule import noam
 from companion.training import label_smoothing
 from companion.training import noam as schedule

@@ -21,23 +21,21 @@ from torch import nn
 
 from companion import variants
 from companion.contracts import COMPONENTS, check
-from companion.contracts.variants.grouped_query_attention_cases import (
+from companion.contracts.variants.grouped_query_attention import (
     cases,
+    dealt_out_in_turns,
     oracle,
 )
-from companion.contracts.variants.mask_tokens_cases import (
+from companion.contracts.variants.mask_tokens import (
     Masked,
     Rewound,
+    asked_for_masks_only,
+    loss_everywhere,
+    masking,
     padded,
     words,
 )
-from companion.contracts.variants.span_corrupt_cases import Case, corrupt, some
-from companion.zoo.corruption import (
-    asked_for_masks_only,
-    loss_everywhere,
-    masked,
-)
-from companion.zoo.heads import dealt_out_in_turns
+from companion.contracts.variants.span_corrupt import Case, corrupt, some
 
 FIVE = (
     "mask_tokens",
@@ -112,7 +110,7 @@ def test_chance_raises_no_false_alarm(way):
 @pytest.mark.parametrize("share", [0.12, 0.18])
 def test_a_share_that_is_three_points_off_is_found(share):
     def mask(tokens, generator):
-        return masked(tokens, generator, share=share)
+        return masking(tokens, generator, share=share)
 
     report = check("mask_tokens", mask)
     assert "15 % of the words are chosen" in str(report).split("✓")[0]
@@ -171,7 +169,7 @@ def test_dropout_for_a_choice_is_a_draw_from_torchs_own_numbers():
 
 def test_the_function_is_called_by_place_and_may_have_options():
     def mask(text, dice, *, share=0.15):
-        return masked(text, dice, share=share)
+        return masking(text, dice, share=share)
 
     holds("mask_tokens", mask)
 

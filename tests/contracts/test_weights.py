@@ -3,8 +3,8 @@
 import pytest
 import torch
 from contracts.right import built
-from contracts.right.encoder import PostNorm, PyTorchs
 from contracts.right.multihead import WIDTH
+from contracts.right.transformer import PostNorm, PyTorchs
 from told import told
 from torch import nn
 

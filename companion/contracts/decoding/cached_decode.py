@@ -7,21 +7,135 @@ writer: without it a search is slower, and as right.
 """
 
 import functools
+from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from companion.contracts.decoding.cached_decode_cases import (
-    SUSPECTS,
-    model,
-    sources,
-    targets,
-    whole,
-)
-from companion.contracts.engine.compare import Broken, same
+from companion.attention import scaled_dot_product_attention
+from companion.contracts.engine.compare import Broken, same, seeded
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.masks import combine_masks
+from companion.multihead import merge_heads
+from companion.positions import sinusoids
+from companion.transformer import Transformer, TransformerConfig
+
+__all__ = ["CACHED_DECODE"]
+
+WORDS, BATCH, SOURCE, TARGET = 13, 2, 7, 5
+
+
+def model(*, norm_first: bool = False) -> Transformer:
+    """A Transformer of one layer a side, always with the same weights."""
+    config = TransformerConfig(
+        src_vocab_size=WORDS,
+        tgt_vocab_size=11,
+        d_model=12,
+        num_heads=3,
+        d_ff=17,
+        num_layers=1,
+        dropout=0.0,
+        norm_first=norm_first,
+    )
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seeded(5).initial_seed())
+        return Transformer(config).eval()
+
+
+def sources(seed: int) -> Tensor:
+    """Two sources, the second one padded."""
+    generator = seeded(seed)
+    src = torch.randint(3, WORDS, (BATCH, SOURCE), generator=generator)
+    src[1, 4:] = 0
+    return src
+
+
+def targets(seed: int) -> Tensor:
+    """What a decoder reads for both: bos, and words."""
+    generator = seeded(seed + 100)
+    words = torch.randint(3, 11, (BATCH, TARGET - 1), generator=generator)
+    return torch.cat([torch.ones(BATCH, 1, dtype=torch.long), words], 1)
+
+
+@torch.no_grad()
+def whole(model: Transformer, src: Tensor, tokens: Tensor) -> Tensor:
+    """All positions at once."""
+    return model(src, tokens)
+
+
+def changed(
+    *,
+    places: Callable = lambda positions, x: positions(x),
+    own: Callable = lambda mask: mask,
+    cross: Callable = lambda mask: mask,
+    read: Callable = lambda mask: mask,
+    norm: bool = True,
+) -> Callable:
+    """The full pass, with other positions or other masks."""
+
+    @torch.no_grad()
+    def mistake(model: Transformer, src: Tensor, tokens: Tensor) -> Tensor:
+        masks = combine_masks(src, tokens, model.config.pad)
+        memory = model.encode(src, read(masks.src))
+        x = places(model.positions, model.tgt_embedding(tokens))
+        for layer in model.decoder.layers:
+            x = layer(x, memory, own(masks.tgt), cross(masks.cross))
+        return model.logits(model.decoder.norm(x) if norm else x)
+
+    return mistake
+
+
+def at_the_start(positions: Callable, x: Tensor) -> Tensor:
+    """Every vector as if it stood at position 0."""
+    return torch.cat([positions(y) for y in x.split(1, 1)], 1)
+
+
+def one_later(positions: Callable, x: Tensor) -> Tensor:
+    """Every vector as if it stood a position later."""
+    return positions(torch.cat([x[:, :1], x], 1))[:, 1:]
+
+
+def nowhere(positions: Callable, x: Tensor) -> Tensor:
+    """Vectors without a position."""
+    return x
+
+
+SUSPECTS = {
+    "Every token has position 0: its position is how many are stored.": (
+        changed(places=at_the_start)
+    ),
+    "Positions are one too late: the first token has position 0.": changed(
+        places=one_later
+    ),
+    "The positions are missing.": changed(places=nowhere),
+    "A position sees itself only: the keys before it are not stored, or not "
+    "used.": changed(own=lambda mask: mask & mask.mT),
+    "A position does not see itself: store its key before it asks.": changed(
+        own=lambda mask: mask.tril(-1)
+    ),
+    "A position sees itself and the one before: the stored keys are "
+    "overwritten, not appended to.": changed(own=lambda mask: mask.triu(-1)),
+    "A position sees the first one and itself: the stored keys are never "
+    "replaced by the longer ones.": changed(
+        own=lambda mask: mask & (mask.mT | (torch.arange(mask.shape[-1]) == 0))
+    ),
+    "The target sees the padding of the source: its mask is missing in "
+    "cross-attention.": changed(cross=lambda mask: mask | True),
+    "The encoder sees padding: its mask is missing.": changed(
+        read=lambda mask: mask | True
+    ),
+    "The mask of the source is missing, in the encoder and in "
+    "cross-attention.": changed(
+        read=lambda mask: mask | True, cross=lambda mask: mask | True
+    ),
+    "Where norms come first, the last norm of the decoder is missing.": (
+        changed(norm=False)
+    ),
+}
+"""Hint -> the mistake it hints at, in one pass."""
+
 
 CACHED_DECODE = Component(
     name="cached_decode",
@@ -153,3 +267,181 @@ def alone(fn: Guarded) -> None:
     each = torch.cat([fn(network, a[None], b[None]) for a, b in rows])
     why = "In a batch a sentence has other logits than alone."
     same(fn, fn(network, src, tokens), each, why)
+
+
+# Known mistakes
+
+
+def appended(old, new):
+    """All pairs of keys and values, with the newest behind the others."""
+    return [torch.cat(pair, 2) for pair in zip(old, new, strict=True)]
+
+
+def step(layer, x, memory, mask, past, store, see):
+    """One position through one layer; ``past`` holds what is stored."""
+    own, cross = layer.self_attention, layer.cross_attention
+
+    def look_back(y):
+        new = own.keys(y, 0), own.values(y)
+        old = past.get(layer)
+        past[layer] = store(old, new) if old else new
+        k, v = see(old, new) if old else new
+        found = scaled_dot_product_attention(own.queries(y, 0), k, v)
+        return own.out_proj(merge_heads(found))
+
+    x = layer.attention_residual(x, look_back)
+    x = layer.cross_residual(x, lambda y: cross(y, mask, key=memory))
+    return layer.feed_forward_residual(x, layer.feed_forward)
+
+
+@torch.no_grad()
+def stepwise(
+    model,
+    src,
+    tokens,
+    *,
+    store=appended,
+    see=appended,
+    place=lambda i: i,
+    masks=None,
+):
+    """One position at a time, with what can go wrong in it."""
+    masks = masks or combine_masks(src, tokens, model.config.pad)
+    memory, past, rows = model.encode(src, masks.src), {}, []
+    for i, token in enumerate(tokens.split(1, 1)):
+        x = model.tgt_embedding(token)
+        x = x + sinusoids(torch.tensor([place(i)]), x.shape[-1])
+        for layer in model.decoder.layers:
+            x = step(layer, x, memory, masks.cross, past, store, see)
+        rows.append(model.logits(model.decoder.norm(x)))
+    return torch.cat(rows, 1)
+
+
+@CACHED_DECODE.mistake(
+    "always-at-the-start",
+    hint="Every token has position 0: its position is how many are stored.",
+    symptom="without a cache it translates; with one it repeats a word",
+)
+def always_at_the_start(model, src, tokens):
+    """A row of one token: its position is 0, whichever it is."""
+    return stepwise(model, src, tokens, place=lambda i: 0)
+
+
+@CACHED_DECODE.mistake(
+    "a-place-too-late",
+    hint="Positions are one too late: the first token has position 0.",
+    symptom="nearly the same words as without a cache, and not the same",
+)
+def a_place_too_late(model, src, tokens):
+    """The position is read off after the token was stored."""
+    return stepwise(model, src, tokens, place=lambda i: i + 1)
+
+
+@CACHED_DECODE.mistake(
+    "sees-itself-only",
+    hint="A position sees itself only: the keys before it are not stored, or "
+    "not used.",
+    symptom="a word comes again and again, without regard to the one before",
+)
+def sees_itself_only(model, src, tokens):
+    """Each token asks only itself, as if the sentence began with it."""
+    return stepwise(model, src, tokens, see=lambda old, new: new)
+
+
+@CACHED_DECODE.mistake(
+    "overwrites",
+    hint="A position sees itself and the one before: the stored keys are "
+    "overwritten, not appended to.",
+    symptom="fluent pairs of words, and no sentence",
+)
+def overwrites(model, src, tokens):
+    """The newest key takes the place of those that are stored."""
+    return stepwise(model, src, tokens, store=lambda old, new: new)
+
+
+@CACHED_DECODE.mistake(
+    "stores-once",
+    hint="A position sees the first one and itself: the stored keys are never "
+    "replaced by the longer ones.",
+    symptom="it forgets what it has said, and says it again",
+)
+def stores_once(model, src, tokens):
+    """What is appended is not kept: the first key stays alone."""
+    return stepwise(model, src, tokens, store=lambda old, new: old)
+
+
+@CACHED_DECODE.mistake(
+    "shows-padding",
+    hint="The target sees the padding of the source: its mask is missing in "
+    "cross-attention.",
+    symptom="a short sentence is translated otherwise in a batch with a long "
+    "one",
+)
+def shows_padding(model, src, tokens):
+    """The step has no mask for the source: padding is read along."""
+    masks = combine_masks(src, tokens, model.config.pad)
+    masks = masks._replace(cross=masks.cross | True)
+    return stepwise(model, src, tokens, masks=masks)
+
+
+@CACHED_DECODE.mistake(
+    "reads-padding",
+    hint="The encoder sees padding: its mask is missing.",
+    symptom="a short sentence is read otherwise in a batch with a long one",
+)
+def reads_padding(model, src, tokens):
+    """The encoder is called without its mask."""
+    masks = combine_masks(src, tokens, model.config.pad)
+    masks = masks._replace(src=masks.src | True)
+    return stepwise(model, src, tokens, masks=masks)
+
+
+@CACHED_DECODE.mistake(
+    "without-the-last-norm",
+    hint="Where norms come first, the last norm of the decoder is missing.",
+    symptom="right for post-LN; a pre-LN model has no idea what to say",
+)
+def without_the_last_norm(model, src, tokens):
+    """Runs the layers one by one, and forgets what follows the last."""
+    norm, model.decoder.norm = model.decoder.norm, torch.nn.Identity()
+    logits = stepwise(model, src, tokens)
+    model.decoder.norm = norm
+    return logits
+
+
+@CACHED_DECODE.mistake(
+    "all-over-again",
+    symptom="the second half of a sentence takes far longer than the first",
+)
+def all_over_again(model, src, tokens):
+    """The whole prefix passes the decoder for each new token."""
+    ends = range(1, tokens.shape[1] + 1)
+    rows = [model(src, tokens[:, :end])[:, -1] for end in ends]
+    return torch.stack(rows, 1)
+
+
+@CACHED_DECODE.mistake(
+    "reads-the-source-again",
+    symptom="right, and as slow as without a cache for long sources",
+)
+def reads_the_source_again(model, src, tokens):
+    """The encoder runs within the loop."""
+    mask = combine_masks(src, tokens, model.config.pad).src
+    for _ in range(tokens.shape[1] - 1):
+        model.encode(src, mask)
+    return stepwise(model, src, tokens)
+
+
+@CACHED_DECODE.mistake(
+    "keeps-the-memory",
+    symptom="the second sentence is a translation of the first",
+)
+def keeps_the_memory(model, src, tokens):
+    """What was read stays with the model, for whatever comes next."""
+    if not hasattr(model, "read") or len(model.read) != len(src):
+        mask = combine_masks(src, tokens, model.config.pad).src
+        model.read = model.encode(src, mask)
+    encode, model.encode = model.encode, lambda src, mask: model.read
+    logits = stepwise(model, src, tokens)
+    model.encode = encode
+    return logits

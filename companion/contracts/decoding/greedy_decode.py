@@ -1,5 +1,7 @@
 """Contracts of greedy decoding: the most likely id, and again."""
 
+import torch
+
 from companion.contracts.decoding.step_functions import (
     BOS,
     EOS,
@@ -12,8 +14,12 @@ from companion.contracts.decoding.step_functions import (
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.decoding import greedy_decode
+
+__all__ = ["GREEDY_DECODE"]
 
 WORDS = (5, 3, 8, 3)
+
 
 GREEDY_DECODE = Component(
     name="greedy_decode",
@@ -162,3 +168,105 @@ def last_place(fn: Guarded) -> None:
     if got != expected:
         says = f"With max_len {len(expected)} it returned {got}: expected "
         raise Broken(f"{says}{expected}. {ended(got, expected)}".rstrip())
+
+
+# Known mistakes
+
+
+def ask(step_fn, ids):
+    """The logits after one row."""
+    return step_fn(torch.tensor([ids]))[0]
+
+
+@GREEDY_DECODE.mistake(
+    "bos-included",
+    symptom="BLEU is a few points low: every sentence begins with <s>",
+)
+def bos_included(step_fn, bos, eos, max_len):
+    """Returns the row it asked with, bos and all."""
+    return [bos, *greedy_decode(step_fn, bos, eos, max_len)]
+
+
+@GREEDY_DECODE.mistake(
+    "ignores-eos",
+    symptom="a good sentence, and then it is said again, and again",
+)
+def ignores_eos(step_fn, bos, eos, max_len):
+    """A loop of `max_len` steps that nothing ends."""
+    ids = [bos]
+    for _ in range(max_len):
+        ids.append(int(ask(step_fn, ids).argmax()))
+    return ids[1:]
+
+
+@GREEDY_DECODE.mistake(
+    "eos-left-out",
+    symptom="nobody can tell a finished sentence from one that was cut",
+)
+def eos_left_out(step_fn, bos, eos, max_len):
+    """Leaves the loop before eos is appended."""
+    ids = greedy_decode(step_fn, bos, eos, max_len)
+    return ids[:-1] if ids[-1] == eos else ids
+
+
+@GREEDY_DECODE.mistake(
+    "eos-is-two",
+    symptom="with another tokeniser no sentence ends",
+)
+def eos_is_two(step_fn, bos, eos, max_len):
+    """The id of eos is a number in the code."""
+    return greedy_decode(step_fn, bos, 2, max_len)
+
+
+@GREEDY_DECODE.mistake(
+    "bos-is-counted",
+    symptom="the longest sentences lack their last word",
+)
+def bos_is_counted(step_fn, bos, eos, max_len):
+    """The row with bos may be `max_len` long: what is said is one shorter."""
+    ids = [bos]
+    while len(ids) < max_len and ids[-1] != eos:
+        ids.append(int(ask(step_fn, ids).argmax()))
+    return ids[1:]
+
+
+@GREEDY_DECODE.mistake(
+    "one-more-than-asked-for",
+    symptom="an index error, once in a while, behind the last position",
+)
+def one_more_than_asked_for(step_fn, bos, eos, max_len):
+    """The limit is looked at after the id was chosen."""
+    return greedy_decode(step_fn, bos, eos, max_len + 1)
+
+
+@GREEDY_DECODE.mistake(
+    "asks-the-same",
+    symptom="the same word, over and over",
+)
+def asks_the_same(step_fn, bos, eos, max_len):
+    """Always reads what follows bos: the first position, and no other."""
+    return [int(ask(step_fn, [bos]).argmax()) for _ in range(max_len)]
+
+
+@GREEDY_DECODE.mistake(
+    "put-in-front",
+    symptom="the first word is right, and the rest is about something else",
+)
+def put_in_front(step_fn, bos, eos, max_len):
+    """The newest id is put before the others."""
+    ids = []
+    while len(ids) < max_len and eos not in ids:
+        ids = [int(ask(step_fn, [bos, *ids]).argmax()), *ids]
+    return ids
+
+
+@GREEDY_DECODE.mistake(
+    "takes-scores-for-losses",
+    symptom="what it says has nothing to do with what it learned",
+)
+def takes_scores_for_losses(step_fn, bos, eos, max_len):
+    """`argmin`: the scores are taken for something to be made small."""
+    ids = [bos]
+    while len(ids) <= max_len and ids[-1] != eos:
+        ids.append(int(ask(step_fn, ids).argmin()))
+    return ids[1:]

@@ -21,8 +21,14 @@ from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import STRAY, Guarded
 
+__all__ = ["GREEDY_DECODE_BATCH"]
+
 PAD, LONGEST = 0, 7
+
+
 Rows = list[list[int]]
+
+
 SPOKEN: dict[int, Prefix] = {
     1: (5, 3, 8, 3),
     9: (4,),
@@ -99,10 +105,13 @@ GREEDY_DECODE_BATCH = Component(
     cases=lambda: {"for four rows": asked(speakers())},
 )
 
+
 GOES_ON = (
     "A row that has ended stays ended: keep a mask of the finished rows, and "
     "write pad into them."
 )
+
+
 FIRST_TO_END = (
     "The loop ends with the first row that ends: go on until all rows have."
 )
@@ -182,3 +191,97 @@ def cut(fn: Guarded) -> None:
                     f"With max_len {max_len}, and no eos in sight, row {place} "
                     f"has {len(row)} ids."
                 )
+
+
+# Known mistakes
+
+
+@GREEDY_DECODE_BATCH.mistake(
+    "until-all-end-at-once",
+    symptom="short translations end well, and then go on with nonsense",
+)
+def until_all_end_at_once(step_fn, start, eos, pad, max_len):
+    """It stops when all rows say eos at the same step, which they never do."""
+    tokens = start
+    while tokens.shape[1] <= max_len:
+        chosen = step_fn(tokens).argmax(-1, keepdim=True)
+        tokens = torch.cat([tokens, chosen], 1)
+        if (chosen == eos).all():
+            break
+    return tokens[:, 1:]
+
+
+@GREEDY_DECODE_BATCH.mistake(
+    "until-one-ends",
+    symptom="the longer translations of a batch break off in mid-sentence",
+)
+def until_one_ends(step_fn, start, eos, pad, max_len):
+    """It stops when any row says eos."""
+    tokens = start
+    while tokens.shape[1] <= max_len:
+        chosen = step_fn(tokens).argmax(-1, keepdim=True)
+        tokens = torch.cat([tokens, chosen], 1)
+        if (chosen == eos).any():
+            break
+    return tokens[:, 1:]
+
+
+@GREEDY_DECODE_BATCH.mistake(
+    "never-early",
+    symptom="the output is right, and takes as long for three words as for "
+    "the longest sentence there is",
+)
+def never_early(step_fn, start, eos, pad, max_len):
+    """Finished rows say pad, and the loop asks on until the very end."""
+    tokens = start
+    finished = torch.zeros(len(start), dtype=torch.bool)
+    for _ in range(max_len):
+        chosen = step_fn(tokens).argmax(-1).masked_fill(finished, pad)
+        finished |= chosen == eos
+        tokens = torch.cat([tokens, chosen[:, None]], 1)
+    return tokens[:, 1:]
+
+
+@GREEDY_DECODE_BATCH.mistake(
+    "what-the-first-row-says",
+    symptom="every sentence of a batch gets the translation of the first",
+)
+def what_the_first_row_says(step_fn, start, eos, pad, max_len):
+    """Written for one sentence: the best id of row 0 is appended to all."""
+    tokens = start
+    while tokens.shape[1] <= max_len:
+        best = step_fn(tokens)[0].argmax()
+        tokens = torch.cat([tokens, best.expand(len(start), 1)], 1)
+        if best == eos:
+            break
+    return tokens[:, 1:]
+
+
+@GREEDY_DECODE_BATCH.mistake(
+    "ends-with-its-own-eos",
+    symptom="with the ids of another tokeniser no sentence ever ends",
+)
+def ends_with_its_own_eos(step_fn, start, eos, pad, max_len):
+    """The ids of one vocabulary are written into the loop."""
+    tokens = start
+    finished = torch.zeros(len(start), dtype=torch.bool)
+    while not finished.all() and tokens.shape[1] <= max_len:
+        chosen = step_fn(tokens).argmax(-1).masked_fill(finished, 0)
+        finished = finished | (chosen == 2)
+        tokens = torch.cat([tokens, chosen[:, None]], 1)
+    return tokens[:, 1:]
+
+
+@GREEDY_DECODE_BATCH.mistake(
+    "one-id-too-few",
+    symptom="the longest allowed sentence lacks its last word",
+)
+def one_id_too_few(step_fn, start, eos, pad, max_len):
+    """`start` is counted as one of the ids."""
+    tokens = start
+    finished = torch.zeros(len(start), dtype=torch.bool)
+    while not finished.all() and tokens.shape[1] < max_len:
+        chosen = step_fn(tokens).argmax(-1).masked_fill(finished, pad)
+        finished = finished | (chosen == eos)
+        tokens = torch.cat([tokens, chosen[:, None]], 1)
+    return tokens[:, 1:]

@@ -8,13 +8,17 @@ norm of all of them.
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor, numel
+from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, draw, finite, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, require_several
 
+__all__ = ["CLIP_GRADIENTS"]
+
 Gradients = list[Tensor]
+
+
 SHAPES = ((3, 5), (7,), (2, 2, 2))
 
 
@@ -70,57 +74,6 @@ def oracle(given: Gradients, scale: float, max_norm: float) -> Tensor:
     return clipped(flat(given) / scale, max_norm)
 
 
-def altogether(change: Callable) -> Callable:
-    """A mistake that treats all gradients together."""
-
-    def mistaken(given: Gradients, scale: float, limit: float) -> Gradients:
-        parts = change(flat(given), scale, limit).split([*map(numel, given)])
-        return [p.view(g.shape) for p, g in zip(parts, given, strict=True)]
-
-    return mistaken
-
-
-def one_by_one(given: Gradients, scale: float, limit: float) -> Gradients:
-    """Each clipped by its own norm."""
-    return [clipped(g / scale, limit) for g in given]
-
-
-def by_the_sum(given: Gradients, scale: float, limit: float) -> Gradients:
-    """The norms of the gradients added up."""
-    factor = (scale * limit / sum(g.norm() for g in given)).clamp(max=1)
-    return [g / scale * factor for g in given]
-
-
-SUSPECTS = {
-    "It clips first and unscales then: what reaches the optimiser is shorter "
-    "by the scale. Divide by the scale first.": altogether(
-        lambda g, scale, limit: clipped(g, limit) / scale
-    ),
-    "It never divides by the scale.": altogether(
-        lambda g, scale, limit: clipped(g, limit)
-    ),
-    "It multiplies by the scale: divide.": altogether(
-        lambda g, scale, limit: clipped(g * scale, limit)
-    ),
-    "It does not clip.": altogether(lambda g, scale, limit: g / scale),
-    "Each gradient is clipped by a norm of its own, which turns the step: the "
-    "norm is that of all together.": one_by_one,
-    "The norms of the gradients are added up: the norm of all is the root of "
-    "the sum of their squares.": by_the_sum,
-    "Each number is clipped, not the norm: that turns the step.": altogether(
-        lambda g, scale, limit: (g / scale).clamp(-limit, limit)
-    ),
-    "Short gradients are made longer: only shorten.": altogether(
-        lambda g, scale, limit: g / g.norm() * limit
-    ),
-    "The root is missing: the norm is √Σg².": altogether(
-        lambda g, scale, limit: (
-            g / scale * (limit / (g / scale).square().sum()).clamp(max=1)
-        )
-    ),
-}
-"""Hint -> the gradients after the mistake."""
-
 CLIP_GRADIENTS = Component(
     name="clip_gradients",
     signature="clip_gradients(gradients, scale, max_norm)",
@@ -133,7 +86,6 @@ CLIP_GRADIENTS = Component(
     reference="clip_grad_norm_",
     agrees="It unscales, then clips by the norm of all, as PyTorch does",
     cases=cases,
-    suspects=SUSPECTS,
     gradient=False,
 )
 
@@ -156,3 +108,114 @@ def zeros(fn: Guarded) -> None:
     why = "The norm is 0, and 0/0 is NaN: divide only where it is too long."
     finite(fn, got, why)
     same(fn, got, flat(given), "All gradients were 0.")
+
+
+# Known mistakes
+
+
+def altogether(change: Callable, given: Gradients) -> Gradients:
+    """Change all gradients as if they were one row of numbers."""
+    parts = change(flat(given)).split([g.numel() for g in given])
+    return [p.view(g.shape) for p, g in zip(parts, given, strict=True)]
+
+
+@CLIP_GRADIENTS.mistake(
+    "clipped-before-unscaled",
+    hint="It clips first and unscales then: what reaches the optimiser is "
+    "shorter by the scale. Divide by the scale first.",
+    symptom="in mixed precision the loss barely moves: the norm of every step "
+    "is max_norm / scale",
+)
+def clipped_before_unscaled(gradients, scale, max_norm):
+    """Clips what the loss scale has made a thousand times too long."""
+    return altogether(lambda g: clipped(g, max_norm) / scale, gradients)
+
+
+@CLIP_GRADIENTS.mistake(
+    "never-unscaled",
+    hint="It never divides by the scale.",
+    symptom="it trains as if the learning rate were a thousand times as high",
+)
+def never_unscaled(gradients, scale, max_norm):
+    """The loss was multiplied, and nobody divides."""
+    return altogether(lambda g: clipped(g, max_norm), gradients)
+
+
+@CLIP_GRADIENTS.mistake(
+    "multiplied-by-the-scale",
+    hint="It multiplies by the scale: divide.",
+)
+def multiplied_by_the_scale(gradients, scale, max_norm):
+    """Scales a second time what the loss has scaled already."""
+    return altogether(lambda g: clipped(g * scale, max_norm), gradients)
+
+
+@CLIP_GRADIENTS.mistake("unclipped", hint="It does not clip.")
+def unclipped(gradients, scale, max_norm):
+    """Divides by the scale, and leaves the length as it is."""
+    return [g / scale for g in gradients]
+
+
+@CLIP_GRADIENTS.mistake(
+    "clipped-one-by-one",
+    hint="Each gradient is clipped by a norm of its own, which turns the step: "
+    "the norm is that of all together.",
+    symptom="it trains, and small parameters learn as fast as large ones",
+)
+def clipped_one_by_one(gradients, scale, max_norm):
+    """A loop over the parameters, with the clipping within it."""
+    return [clipped(g / scale, max_norm) for g in gradients]
+
+
+@CLIP_GRADIENTS.mistake(
+    "norms-added-up",
+    hint="The norms of the gradients are added up: the norm of all is the root "
+    "of the sum of their squares.",
+)
+def norms_added_up(gradients, scale, max_norm):
+    """Takes the sum of the norms for the norm of all."""
+    norm = sum(g.norm() for g in gradients) / scale
+    return [g / scale * (max_norm / norm).clamp(max=1) for g in gradients]
+
+
+@CLIP_GRADIENTS.mistake(
+    "clipped-by-value",
+    hint="Each number is clipped, not the norm: that turns the step.",
+    symptom="it trains, and all steps seem to point into a corner",
+)
+def clipped_by_value(gradients, scale, max_norm):
+    """Clipping by value instead of by norm."""
+    return [(g / scale).clamp(-max_norm, max_norm) for g in gradients]
+
+
+@CLIP_GRADIENTS.mistake(
+    "always-of-one-length",
+    hint="Short gradients are made longer: only shorten.",
+    symptom="the loss falls, and then never settles: the last steps are as "
+    "long as the first",
+)
+def always_of_one_length(gradients, scale, max_norm):
+    """Divides by the norm without asking whether it is too long."""
+    norm = flat(gradients).norm() + 1e-12
+    return [g / norm * max_norm for g in gradients]
+
+
+@CLIP_GRADIENTS.mistake(
+    "norm-without-its-root",
+    hint="The root is missing: the norm is √Σg².",
+)
+def norm_without_its_root(gradients, scale, max_norm):
+    """Takes the sum of the squares for the norm."""
+    square = flat(gradients).div(scale).square().sum()
+    return [g / scale * (max_norm / square).clamp(max=1) for g in gradients]
+
+
+@CLIP_GRADIENTS.mistake(
+    "divided-by-no-norm",
+    symptom="all is NaN from the first step on in which no gradient arrives",
+)
+def divided_by_no_norm(gradients, scale, max_norm):
+    """Splits each step into a direction and a length, even if it has none."""
+    gradients = [g / scale for g in gradients]
+    norm = flat(gradients).norm()
+    return [g / norm * norm.clamp(max=max_norm) for g in gradients]

@@ -7,6 +7,10 @@ target, a KL divergence. A batch of nothing but padding has no mean: nothing is
 asked of it.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -21,11 +25,78 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.training.label_smoothing_cases import (
-    MISTAKEN,
-    RIGHT,
-    Loss,
+
+__all__ = ["LABEL_SMOOTHING"]
+
+
+def share(target: Tensor, vocab: int, best: float, other: float) -> Tensor:
+    """``best`` for the target's class, ``other`` for every other one."""
+    sure = F.one_hot(target, vocab).float()
+    return best * sure + other * (1 - sure)
+
+
+def pytorchs(target: Tensor, vocab: int, mass: float, pad: int) -> Tensor:
+    """ε / V for every class, and 1 - ε more for the target."""
+    rest = mass / vocab
+    return share(target, vocab, 1 - mass + rest, rest)
+
+
+def ports(target: Tensor, vocab: int, mass: float, pad: int) -> Tensor:
+    """ε / (V - 2) for every class but the target and padding."""
+    rest = mass / max(vocab - 2, 1)
+    return but(pad, share(target, vocab, 1 - mass, rest))
+
+
+def but(pad: int, spread: Tensor) -> Tensor:
+    """Nothing for padding."""
+    return spread.index_fill(-1, torch.tensor(pad), 0)
+
+
+def mean(losses: Tensor, real: Tensor, vocab: int) -> Tensor:
+    """The mean over real tokens."""
+    return losses[real].mean()
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A smoothed cross-entropy, put together from what can go wrong in it.
+
+    Attributes:
+        name: What it is called in a report.
+        spread: From targets, V, ε and padding, the distribution aimed at.
+        less_entropy: Whether it is a KL divergence.
+        logs: From logits, the log-probabilities.
+        average: From a loss for each token, and which are real, one number.
+        left_out: For a mistaken spread, how many classes have no share of ε.
+    """
+
+    name: str
+    spread: Callable = pytorchs
+    less_entropy: bool = False
+    logs: Callable = lambda logits: logits.log_softmax(-1)
+    average: Callable = mean
+    left_out: int = 1
+
+    def __call__(
+        self, logits: Tensor, target: Tensor, smoothing: float, pad: int
+    ) -> Tensor:
+        """The loss."""
+        vocab = logits.shape[-1]
+        aim = self.spread(target, vocab, smoothing, pad)
+        losses = -(aim * self.logs(logits)).sum(-1)
+        if self.less_entropy:
+            losses = losses + torch.xlogy(aim, aim).sum(-1)
+        return self.average(losses, target != pad, vocab)
+
+
+PYTORCH = Loss("in PyTorch's form")
+ALL_BUT_TWO = replace(PYTORCH, left_out=2)
+RIGHT = (
+    PYTORCH,
+    Loss("in that of a well-known port", ports),
+    Loss("in that as a KL divergence", ports, less_entropy=True),
 )
+
 
 WIDTH = 7
 
@@ -83,11 +154,13 @@ def close(one: Tensor, other: Tensor) -> bool:
 
 
 def mistake(fn: Guarded) -> str:
-    """The known mistake whose numbers these are, or nothing."""
+    """The hint of the known mistake whose numbers these are, or nothing."""
+    forms = [replace(form, left_out=n) for form in RIGHT for n in (1, 2)]
     known = (
-        hint
-        for hint, losses in MISTAKEN.items()
-        if any(agrees(fn, loss) for loss in losses)
+        m.hint
+        for m in LABEL_SMOOTHING.mistakes
+        if m.hint
+        and any(agrees(fn, partial(m.make, form=form)) for form in forms)
     )
     return next(known, "")
 
@@ -129,7 +202,7 @@ def plain(fn: Guarded) -> None:
 
 
 @LABEL_SMOOTHING.contract
-def mean(fn: Guarded) -> None:
+def every_token_counts(fn: Guarded) -> None:
     """Every real token counts the same."""
     logits, target, *rest = LABEL_SMOOTHING.example
     long, short = (fn(logits[i][None], target[i][None], *rest) for i in (0, 1))
@@ -146,7 +219,7 @@ def mean(fn: Guarded) -> None:
 
 
 @LABEL_SMOOTHING.contract
-def smoothed(fn: Guarded) -> None:
+def spread_evenly(fn: Guarded) -> None:
     """The mass is spread as PyTorch does it, or as a well-known port does."""
     if forms(fn):
         two_classes(fn)
@@ -190,3 +263,254 @@ def large(fn: Guarded) -> None:
         "anything can become 0 or ∞."
     )
     finite(fn, got, why)
+
+
+# Known mistakes
+
+
+@LABEL_SMOOTHING.mistake(
+    "counts-padding",
+    hint="Padding is counted, as if it were a token to predict.",
+    symptom="the loss falls fast and far: most of what it learns is to say pad",
+)
+def counts_padding(*args, form=PYTORCH):
+    """The mean over all positions, padding among them."""
+    return replace(form, average=lambda losses, real, vocab: losses.mean())(
+        *args
+    )
+
+
+@LABEL_SMOOTHING.mistake(
+    "over-the-padded-length",
+    hint="It divides by all positions: divide by the number of real tokens.",
+    symptom="the more padding, the better the loss, and the less is learned",
+)
+def over_the_padded_length(*args, form=PYTORCH):
+    """Padding is zeroed, and counted when the sum is divided."""
+    return replace(form, average=lambda x, real, vocab: (x * real).mean())(
+        *args
+    )
+
+
+@LABEL_SMOOTHING.mistake(
+    "summed",
+    hint="That is a sum: divide it by the number of real tokens.",
+    symptom="the loss grows with the batch, and nearly every step is clipped",
+)
+def summed(*args, form=PYTORCH):
+    """`reduction='sum'`, and nobody divides."""
+    return replace(form, average=lambda x, real, vocab: x[real].sum())(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "mean-of-means",
+    hint="That is the mean of each sentence's mean: a token of a short "
+    "sentence counts more.",
+    symptom="accumulated small batches end with a higher loss than one large "
+    "batch",
+)
+def mean_of_means(*args, form=PYTORCH):
+    """A mean for each sentence, and the mean of those.
+
+    Gradient accumulation in widely used trainers did this to small batches.
+    """
+
+    def average(losses, real, vocab):
+        return ((losses * real).sum(-1) / real.sum(-1)).mean()
+
+    return replace(form, average=average)(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "divided-by-the-sentences",
+    hint="It divides by the number of sentences (`batchmean`): divide by the "
+    "number of real tokens.",
+)
+def divided_by_the_sentences(*args, form=PYTORCH):
+    """`reduction='batchmean'` divides by the first axis only."""
+    return replace(form, average=lambda x, real, vocab: x[real].sum() / len(x))(
+        *args
+    )
+
+
+@LABEL_SMOOTHING.mistake(
+    "divided-by-the-classes",
+    hint="It divides by the number of classes too: sum over the classes, and "
+    "take the mean over real tokens.",
+)
+def divided_by_the_classes(*args, form=PYTORCH):
+    """`mean()` of a loss for each token and class."""
+    return replace(form, average=lambda x, real, vocab: x[real].mean() / vocab)(
+        *args
+    )
+
+
+@LABEL_SMOOTHING.mistake(
+    "log-likelihood",
+    hint="The sign is wrong: a loss is minus the log-probability.",
+)
+def log_likelihood(*args, form=PYTORCH):
+    """The log-probability itself, which training makes smaller."""
+    return -form(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "unsmoothed",
+    hint="The smoothing is ignored.",
+    symptom="training with smoothing 0.1 is training with none, to the digit",
+)
+def unsmoothed(logits, target, smoothing, pad, form=PYTORCH):
+    """Takes the smoothing, and does not pass it on."""
+    return form(logits, target, 0.0, pad)
+
+
+@LABEL_SMOOTHING.mistake(
+    "smoothing-turned-round",
+    hint="ε and 1 - ε have changed places.",
+)
+def smoothing_turned_round(logits, target, smoothing, pad, form=PYTORCH):
+    """The target gets ε, and the others share 1 - ε."""
+    return form(logits, target, 1 - smoothing, pad)
+
+
+def spread_by(form: Loss, best: Callable, other: Callable, cleared: bool):
+    """The form whose masses are ``best`` for the target, ``other`` elsewhere.
+
+    Both are functions of ε and of how many classes share it.
+    """
+
+    def spread(target, vocab, mass, pad):
+        n = vocab - form.left_out
+        masses = share(target, vocab, best(mass, n), other(mass, n))
+        return but(pad, masses) if cleared else masses
+
+    return replace(form, spread=spread)
+
+
+@LABEL_SMOOTHING.mistake(
+    "short-of-one",
+    hint="The target gets 1 - ε, and its share ε / V is missing: the masses do "
+    "not sum to 1.",
+    symptom="the loss is a little too low, and no number can be compared",
+)
+def short_of_one(*args, form=PYTORCH):
+    """ε / V for each of the others: the masses sum to less than 1."""
+    form = replace(form, left_out=0)
+    return spread_by(form, lambda e, n: 1 - e, lambda e, n: e / n, False)(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "smooths-over-padding",
+    hint="Padding gets a share of ε: a class that is never right. A well-known "
+    "port spreads it over V - 2 classes, all but the target and padding.",
+    symptom="beam search finds padding in the middle of sentences",
+)
+def smooths_over_padding(*args, form=PYTORCH):
+    """ε is spread over all classes but the target: padding is one of them."""
+    return spread_by(form, lambda e, n: 1 - e, lambda e, n: e / n, False)(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "padding-cleared",
+    hint="Padding has no share, but the masses do not sum to 1: over V - 2 "
+    "classes each has ε / (V - 2).",
+)
+def padding_cleared(*args, form=PYTORCH):
+    """The share of padding is set to 0, and nobody else gets it."""
+    if form.left_out == 2:  # What is right for the port.
+        n_classes = replace(form, left_out=0)
+        return spread_by(
+            n_classes, lambda e, n: 1 - e + e / n, lambda e, n: e / n, True
+        )(*args)
+    return spread_by(form, lambda e, n: 1 - e, lambda e, n: e / n, True)(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "smooths-the-target-twice",
+    hint="The target gets 1 - ε and a share of ε besides, which only PyTorch's "
+    "form does, over all V classes.",
+    symptom="the loss never comes as low as the entropy of its target",
+)
+def smooths_the_target_twice(*args, form=ALL_BUT_TWO):
+    """The share of the others is added to the target too: more than 1."""
+    return spread_by(
+        form, lambda e, n: 1 - e + e / n, lambda e, n: e / n, True
+    )(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "entropy-subtracted",
+    hint="The entropy of the target is subtracted from PyTorch's form: "
+    "`F.cross_entropy` leaves it in.",
+)
+def entropy_subtracted(*args, form=PYTORCH):
+    """PyTorch's spread, as a KL divergence."""
+    return replace(PYTORCH, less_entropy=True)(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "takes-logits-for-logarithms",
+    hint="The logits are taken for log-probabilities: `log_softmax` is "
+    "missing.",
+    symptom="the loss falls below 0 and on to minus infinity",
+)
+def takes_logits_for_logarithms(*args, form=PYTORCH):
+    """Asks for log-probabilities and is given logits: nothing complains."""
+    return replace(form, logs=lambda logits: logits)(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "two-softmaxes",
+    hint="Two softmaxes: cross-entropy takes logits, not probabilities.",
+    symptom="the loss falls slowly, and stops far above 0",
+)
+def two_softmaxes(logits, *args, form=PYTORCH):
+    """The model ends with a softmax, and the loss begins with another."""
+    return form(logits.softmax(-1), *args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "without-logarithm",
+    hint="The logarithm is missing: these are probabilities.",
+)
+def without_logarithm(*args, form=PYTORCH):
+    """Probabilities where log-probabilities are meant."""
+    return replace(form, logs=lambda logits: logits.softmax(-1))(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "softmax-over-positions",
+    hint="The softmax runs over positions: the classes are on the last axis.",
+    symptom="the loss falls, and the likeliest word is rarely the right one",
+)
+def softmax_over_positions(*args, form=PYTORCH):
+    """The axis of the softmax is that of the positions."""
+    return replace(form, logs=lambda logits: logits.log_softmax(1))(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "softmax-over-sentences",
+    hint="The softmax runs over sentences: the classes are on the last axis.",
+)
+def softmax_over_sentences(*args, form=PYTORCH):
+    """The axis of the softmax is that of the batch."""
+    return replace(form, logs=lambda logits: logits.log_softmax(0))(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    "knows-padding-zero-only",
+    symptom="right until somebody's tokeniser has another id for padding",
+)
+def knows_padding_zero_only(logits, target, smoothing, pad):
+    """Ignores the id 0, whatever padding is."""
+    ignored = torch.where(target == 0, -100, target)
+    return F.cross_entropy(logits.mT, ignored, label_smoothing=smoothing)
+
+
+@LABEL_SMOOTHING.mistake(
+    "logarithm-of-a-softmax",
+    symptom="good until the model is sure of itself: then the loss is infinite",
+)
+def logarithm_of_a_softmax(*args):
+    """A softmax, and the logarithm afterwards: of 0, sooner or later."""
+    return replace(PYTORCH, logs=lambda logits: logits.softmax(-1).log())(*args)

@@ -11,8 +11,14 @@ from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, read_number
 
+__all__ = ["SCHEDULE"]
+
 PAPER = (4000, 512, 4000)
+
+
 STEPS = (1, 2, 3, 7, 50, 99, 100, 101, 400, 4000, 100_000)
+
+
 SIZES = ((512, 4000), (64, 100), (7, 13), (300, 1), (16, 400))
 
 
@@ -30,53 +36,9 @@ SCHEDULE = Component(
     cases=lambda: {"in the paper": PAPER},
 )
 
-SUSPECTS = {
-    "The larger of the two is taken: `min` joins the ramp and the descent, "
-    "`max` avoids both.": lambda s, d, w: d**-0.5 * max(s**-0.5, s * w**-1.5),
-    "There is no warm-up: it falls from the first step.": lambda s, d, w: (
-        (d * s) ** -0.5
-    ),
-    "It never falls: after the warm-up it is step^-0.5.": lambda s, d, w: (
-        d**-0.5 * s * w**-1.5
-    ),
-    "It stays at the peak: after the warm-up the rate is step^-0.5.": (
-        lambda s, d, w: d**-0.5 * min(w**-0.5, s * w**-1.5)
-    ),
-    "d_model is missing: the rate is d_model^-0.5 times as large.": (
-        lambda s, d, w: noam(s, 1, w)
-    ),
-    "The sign of d_model's exponent is wrong: a wider model takes smaller "
-    "steps, d_model^-0.5.": lambda s, d, w: d * noam(s, d, w),
-    "The rate falls as 1 / √d_model, not as 1 / d_model.": lambda s, d, w: (
-        noam(s, d, w) * d**-0.5
-    ),
-    "The exponents have changed places: step^-0.5, and step · warmup^-1.5.": (
-        lambda s, d, w: d**-0.5 * min(s**-1.5, s * w**-0.5)
-    ),
-    "The ramp is step · warmup^-1.5, not step · warmup^-0.5: it would not "
-    "meet the descent at the end of the warm-up.": lambda s, d, w: (
-        d**-0.5 * min(s**-0.5, s * w**-0.5)
-    ),
-    "The ramp is step · warmup^-1.5, not step / warmup: it would not meet the "
-    "descent at the end of the warm-up.": lambda s, d, w: (
-        d**-0.5 * min(s**-0.5, s / w)
-    ),
-    "It is one step late: the first step is 1, so that nothing is to be "
-    "added.": lambda s, d, w: noam(s + 1, d, w),
-    "It is one step early: the first step is 1, so that nothing is to be "
-    "subtracted.": lambda s, d, w: noam(s - 1, d, w) if s > 1 else 0.0,
-    "It falls as 1 / step: after the warm-up the rate is step^-0.5.": (
-        lambda s, d, w: d**-0.5 * min(w**0.5 / s, s * w**-1.5)
-    ),
-    "It is scaled to a peak of 1: the peak is (d_model · warmup)^-0.5.": (
-        lambda s, d, w: noam(s, d, w) / noam(w, d, w)
-    ),
-}
-"""Hint -> the mistake it hints at."""
-
 
 def mistake(fn: Guarded) -> str:
-    """The known mistake whose rates these are, or nothing."""
+    """The hint of the known mistake whose rates these are, or nothing."""
     asked = [(s, d, w) for d, w in SIZES for s in STEPS]
     rates = [fn(*args) for args in asked]
 
@@ -84,7 +46,7 @@ def mistake(fn: Guarded) -> str:
         pairs = zip(asked, rates, strict=True)
         return all(close(suspect(*args), rate) for args, rate in pairs)
 
-    return next((h for h, s in SUSPECTS.items() if explains(s)), "")
+    return next((h for h, f in SCHEDULE.hints.items() if explains(f)), "")
 
 
 def close(one: float, other: float) -> bool:
@@ -154,3 +116,148 @@ def formula(fn: Guarded) -> None:
                 f"For {fn.describe(args)} the rate is {got:.4g}: expected "
                 f"{expected:.4g}.",
             )
+
+
+# Known mistakes
+
+
+@SCHEDULE.mistake(
+    "the-larger-one",
+    hint="The larger of the two is taken: `min` joins the ramp and the "
+    "descent, `max` avoids both.",
+    symptom="the loss leaps up in the first steps, and never comes back",
+)
+def the_larger_one(step, d_model, warmup):
+    """`max` for `min`: high at first, and rising without end later."""
+    return d_model**-0.5 * max(step**-0.5, step * warmup**-1.5)
+
+
+@SCHEDULE.mistake(
+    "without-warm-up",
+    hint="There is no warm-up: it falls from the first step.",
+    symptom="post-LN diverges in the first hundred steps",
+)
+def without_warm_up(step, d_model, warmup):
+    """The descent alone: the first step is the largest of all."""
+    return d_model**-0.5 * step**-0.5
+
+
+@SCHEDULE.mistake(
+    "rises-for-ever",
+    hint="It never falls: after the warm-up it is step^-0.5.",
+    symptom="all is well up to the end of the warm-up, then the loss climbs",
+)
+def rises_for_ever(step, d_model, warmup):
+    """The ramp alone."""
+    return d_model**-0.5 * step * warmup**-1.5
+
+
+@SCHEDULE.mistake(
+    "stays-at-the-peak",
+    hint="It stays at the peak: after the warm-up the rate is step^-0.5.",
+    symptom="the loss falls, and then trembles at one height",
+)
+def stays_at_the_peak(step, d_model, warmup):
+    """A warm-up, and nothing after it."""
+    return noam(min(step, warmup), d_model, warmup)
+
+
+@SCHEDULE.mistake(
+    "of-any-width",
+    hint="d_model is missing: the rate is d_model^-0.5 times as large.",
+    symptom="the small model trains, and the wide one diverges",
+)
+def of_any_width(step, d_model, warmup):
+    """Takes d_model, and does not use it."""
+    return noam(step, 1, warmup)
+
+
+@SCHEDULE.mistake(
+    "wide-and-fast",
+    hint="The sign of d_model's exponent is wrong: a wider model takes "
+    "smaller steps, d_model^-0.5.",
+)
+def wide_and_fast(step, d_model, warmup):
+    """A wider model takes larger steps."""
+    return d_model * noam(step, d_model, warmup)
+
+
+@SCHEDULE.mistake(
+    "inverse-width",
+    hint="The rate falls as 1 / √d_model, not as 1 / d_model.",
+)
+def inverse_width(step, d_model, warmup):
+    """The root of d_model is missing."""
+    return noam(step, d_model, warmup) / d_model**0.5
+
+
+@SCHEDULE.mistake(
+    "exponents-exchanged",
+    hint="The exponents have changed places: step^-0.5, and step · "
+    "warmup^-1.5.",
+)
+def exponents_exchanged(step, d_model, warmup):
+    """-1.5 where -0.5 belongs, and the other way round."""
+    return d_model**-0.5 * min(step**-1.5, step * warmup**-0.5)
+
+
+@SCHEDULE.mistake(
+    "a-ramp-too-steep",
+    hint="The ramp is step · warmup^-1.5, not step · warmup^-0.5: it would "
+    "not meet the descent at the end of the warm-up.",
+    symptom="the rate jumps to the peak within a few dozen steps",
+)
+def a_ramp_too_steep(step, d_model, warmup):
+    """The exponent of the warm-up is -0.5: the two curves meet too early."""
+    return d_model**-0.5 * min(step**-0.5, step * warmup**-0.5)
+
+
+@SCHEDULE.mistake(
+    "a-ramp-to-one",
+    hint="The ramp is step · warmup^-1.5, not step / warmup: it would not "
+    "meet the descent at the end of the warm-up.",
+)
+def a_ramp_to_one(step, d_model, warmup):
+    """The ramp ends at 1, and the descent begins far below it."""
+    return d_model**-0.5 * min(step**-0.5, step / warmup)
+
+
+@SCHEDULE.mistake(
+    "a-step-late",
+    hint="It is one step late: the first step is 1, so that nothing is to be "
+    "added.",
+    symptom="nothing to see: a run that goes on has another rate than before",
+)
+def a_step_late(step, d_model, warmup):
+    """Adds 1 to a step that a scheduler has counted from 1 already."""
+    return noam(step + 1, d_model, warmup)
+
+
+@SCHEDULE.mistake(
+    "a-step-early",
+    hint="It is one step early: the first step is 1, so that nothing is to be "
+    "subtracted.",
+    symptom="the first batch is read, and nothing is learned from it",
+)
+def a_step_early(step, d_model, warmup):
+    """The rate is computed before the step is counted: the first one is 0."""
+    return noam(step - 1, d_model, warmup) if step > 1 else 0.0
+
+
+@SCHEDULE.mistake(
+    "falls-too-fast",
+    hint="It falls as 1 / step: after the warm-up the rate is step^-0.5.",
+    symptom="the loss falls as it should, and then stands still too soon",
+)
+def falls_too_fast(step, d_model, warmup):
+    """1 / step instead of 1 / √step, from the same peak."""
+    return noam(min(step, warmup), d_model, warmup) * min(1, warmup / step)
+
+
+@SCHEDULE.mistake(
+    "a-peak-of-one",
+    hint="It is scaled to a peak of 1: the peak is (d_model · warmup)^-0.5.",
+)
+def a_peak_of_one(step, d_model, warmup):
+    """A factor for the optimiser's own rate, not a rate."""
+    return min((step / warmup) ** -0.5, step / warmup)

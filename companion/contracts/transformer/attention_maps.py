@@ -7,7 +7,7 @@ softmax over what the mask allows.
 from itertools import pairwise
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from companion.contracts.engine.compare import (
     Broken,
@@ -17,20 +17,94 @@ from companion.contracts.engine.compare import (
     place,
     same,
 )
+from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.masking import NAN_IN_ROW
-from companion.contracts.transformer.attention_maps_cases import (
-    ATTENTION_MAPS,
-    AXES,
-    everybody,
-    past,
-    patchy,
+from companion.contracts.engine.masking import NAN_IN_ROW, causal
+from companion.contracts.transformer.encoder import BATCH, SEQ, arguments
+from companion.multihead import MultiHeadAttention
+
+__all__ = ["ATTENTION_MAPS"]
+
+AXES = ("query", "key")
+
+
+def patchy() -> Tensor:
+    """(batch, 1, seq, seq): no sentence and no row is like another."""
+    mask = draw(BATCH, 1, SEQ, SEQ, seed=43) > 0.3
+    return mask | torch.eye(SEQ, dtype=torch.bool)
+
+
+def past() -> Tensor:
+    """(batch, 1, seq, seq): no position sees its future."""
+    return causal(SEQ).expand(BATCH, 1, SEQ, SEQ)
+
+
+def everybody() -> Tensor:
+    """(batch, 1, seq, seq): nothing is hidden."""
+    return torch.ones(BATCH, 1, SEQ, SEQ, dtype=torch.bool)
+
+
+def read(fn: Guarded, result: object, args: tuple) -> list[Tensor]:
+    """The maps, each (batch, head, seq, seq)."""
+    if isinstance(result, Tensor) and result.ndim == 5:
+        result = list(result)
+    if not isinstance(result, tuple | list):
+        what = "None" if result is None else f"a {type(result).__name__}"
+        raise Broken(
+            f"It returned {what}: expected {fn.component.returns}, one map for "
+            "each layer."
+        )
+    if not result:
+        raise Broken("The list is empty: expected one map for each layer.")
+    for layer, weights in enumerate(result):
+        fn.require_tensor(weights, args)
+        require_shape(fn, layer, weights, args)
+    return list(result)
+
+
+def require_shape(
+    fn: Guarded, layer: int, weights: Tensor, args: tuple
+) -> None:
+    """Raises Broken unless a map is (batch, head, seq, seq)."""
+    batch, seq, width = args[0].shape
+    got = tuple(weights.shape)
+    if len(got) == 4 and got[0] == batch and got[2:] == (seq, seq) and got[1]:
+        return
+    why = {
+        (batch, seq, seq): "Is it the mean over the heads? Each head has a map "
+        "of its own; `nn.MultiheadAttention` needs "
+        "`average_attn_weights=False`.",
+        (batch, seq, width): "Is it the output of the layer? Expected are the "
+        "weights.",
+    }
+    raise Broken(
+        f"The map of layer {layer} has shape {got}: expected (batch, head, "
+        f"seq, seq), ({batch}, heads, {seq}, {seq}). "
+        f"{why.get(got, '')}".rstrip()
+    )
+
+
+ATTENTION_MAPS = Component(
+    name="attention_maps",
+    signature="attention_maps(x, mask)",
+    returns="a list of weights (batch, head, seq, seq)",
+    axes=AXES,
+    shape_contract="It returns one map for each layer",
+    read=read,
+    gradient=False,
+    cases=lambda: {
+        "with a causal mask": (arguments(2), past()),
+        "with a mask for each sentence": (arguments(3), patchy()),
+        "with a mask that hides nothing": (arguments(5), everybody()),
+    },
 )
-from companion.contracts.transformer.encoder import BATCH, arguments
+
 
 LOST = (
     "Layer 0 hides it: does every layer get the mask, and not only the first?"
 )
+
+
 HIDDEN = {
     "The mask is upside down: True means may attend.": lambda mask: ~mask,
     "The mask is transposed: its last axis is the key's.": (
@@ -213,3 +287,79 @@ def nobody_to_see(fn: Guarded) -> None:
     mask[1, :, 2] = False
     for weights in fn.raw(arguments(37), mask):
         finite(fn, weights, NAN_IN_ROW, cause=NAN_IN_ROW)
+
+
+# Known mistakes
+
+
+class Maps(nn.Module):
+    """Two layers of attention, and who looks at whom in each."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(MultiHeadAttention(12, 3) for _ in range(2))
+        self.norms = nn.ModuleList(nn.LayerNorm(12) for _ in range(2))
+
+    def map(self, layer, x, mask):
+        """The weights of a layer that reads ``x``."""
+        return self.layers[layer].weights(x, mask)
+
+    def forward(self, x, mask):
+        """A list of weights (batch, head, query, key)."""
+        found = []
+        for i, (layer, norm) in enumerate(
+            zip(self.layers, self.norms, strict=True)
+        ):
+            found.append(self.map(i, x, mask))
+            x = norm(x + layer(x, mask))
+        return found
+
+
+@ATTENTION_MAPS.mistake(
+    "mask-in-the-first-layer-only",
+    symptom="the loss is too good: what layer 0 hides, layer 1 reads",
+)
+class MaskInTheFirstLayerOnly(Maps):
+    """The mask is handed to the first layer, and to no other."""
+
+    def map(self, layer, x, mask):
+        return super().map(layer, x, None if layer else mask)
+
+
+@ATTENTION_MAPS.mistake(
+    "masked-for-the-drawing",
+    symptom="drawn maps look right, and rows are paler where more is hidden",
+)
+class MaskedForTheDrawing(Maps):
+    """The weights are wiped out when they are drawn, after the softmax."""
+
+    def map(self, layer, x, mask):
+        return super().map(layer, x, None) * mask
+
+
+@ATTENTION_MAPS.mistake(
+    "asked-after-it-has-run",
+    symptom="a figure in which a word seems to look at itself only, or nothing",
+)
+class AskedAfterItHasRun(Maps):
+    """A layer is asked for its map with what it has returned."""
+
+    def forward(self, x, mask):
+        found = []
+        for i, (layer, norm) in enumerate(
+            zip(self.layers, self.norms, strict=True)
+        ):
+            x = norm(x + layer(x, mask))
+            found.append(self.map(i, x, mask))
+        return found
+
+
+@ATTENTION_MAPS.mistake(
+    "every-layer-reads-the-input",
+    symptom="all layers draw much the same picture",
+)
+class EveryLayerReadsTheInput(Maps):
+    """Each layer is asked with the input, and none with the layer below."""
+
+    def forward(self, x, mask):
+        return [self.map(i, x, mask) for i in range(len(self.layers))]

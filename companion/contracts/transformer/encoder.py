@@ -9,8 +9,10 @@ Sizes are 2 sentences of 5 positions, and width 12.
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
+from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import (
     Broken,
     draw,
@@ -31,6 +33,9 @@ from companion.contracts.engine.masking import (
     require_finite_gradients,
 )
 from companion.contracts.engine.modules import module_kept, module_of
+from companion.masks import causal_mask
+
+__all__ = ["ENCODER"]
 
 BATCH, SEQ, WIDTH = 2, 5, 12
 
@@ -70,15 +75,22 @@ ENCODER = Component(
     },
 )
 
+
 IGNORED = "The mask is not used: without it nothing changes."
+
+
 NOT_KEPT = (
     "Whatever attention says, a position keeps its own vector: is the residual "
     "connection around it missing?"
 )
+
+
 NOT_EVERYWHERE = (
     "The mask counts, but not everywhere: does every layer get it, not only "
     "the first? Does a norm run over the positions?"
 )
+
+
 MISTAKEN = {
     "The mask is upside down: True means may attend.": lambda may: ~may,
     "The mask is transposed: its last axis is the key's.": (lambda may: may.mT),
@@ -250,3 +262,221 @@ def normalised(fn: Guarded) -> None:
             "times as long they left: a sum leaves as it is. Where norms come "
             "first (pre-LN), one more norm stands after the last layer."
         )
+
+
+# Known mistakes
+
+
+class OverTheSentence(nn.LayerNorm):
+    """One mean and one variance for all positions."""
+
+    def forward(self, x):
+        return F.layer_norm(x, x.shape[1:]) * self.weight + self.bias
+
+
+class OverTheBatch(nn.BatchNorm1d):
+    """BatchNorm, which wants the features second."""
+
+    def forward(self, x):
+        return super().forward(x.mT).mT
+
+
+class Stack(nn.Module):
+    """Two layers, one after the other."""
+
+    parts = PARTS
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            EncoderLayer(12, 3, 29, parts=self.parts) for _ in "12"
+        )
+
+    def forward(self, x, mask=None):
+        """What every position has come to mean."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+@ENCODER.mistake(
+    "mask-upside-down",
+    hint="The mask is upside down: True means may attend.",
+    symptom="words listen to padding only, and no word notices another",
+)
+class MaskUpsideDown(Stack):
+    """Takes True for hidden, and is given True for may attend."""
+
+    def forward(self, x, mask=None):
+        return super().forward(x, None if mask is None else ~mask)
+
+
+@ENCODER.mistake(
+    "mask-of-the-first-sentence",
+    hint="Every sentence gets the mask of the first.",
+    symptom="right in batches of one, and wrong where lengths differ",
+)
+class MaskOfTheFirstSentence(Stack):
+    """Only the mask of sentence 0 is kept, and it broadcasts."""
+
+    def forward(self, x, mask=None):
+        return super().forward(x, None if mask is None else mask[:1])
+
+
+@ENCODER.mistake(
+    "norm-over-the-sentence",
+    symptom="rows change with what is hidden from them, and with the length",
+)
+class NormOverTheSentence(Stack):
+    """A sentence is taken for a sample, and normalised as a whole."""
+
+    parts = PARTS._replace(norm=OverTheSentence)
+
+
+@ENCODER.mistake(
+    "one-norm-for-both-sums",
+    symptom="half of the gains stay at exactly 1, however long it trains",
+)
+class OneNormForBothSums(Stack):
+    """Each layer has two norms, and the first of them works twice."""
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            norm = layer.attention_residual.norm
+            x = norm(x + layer.self_attention(x, mask))
+            x = norm(x + layer.feed_forward(x))
+        return x
+
+
+@ENCODER.mistake(
+    "batch-norm-in-disguise",
+    symptom="the loss jumps with the lengths in a batch, and in use it "
+    "answers otherwise than in training",
+)
+class BatchNormInDisguise(Stack):
+    """What is called norm is a BatchNorm, and in evaluation mode harmless."""
+
+    parts = PARTS._replace(norm=OverTheBatch)
+
+
+@ENCODER.mistake(
+    "pre-norm-without-the-last",
+    symptom="the deeper the stack, the longer its vectors; what reads them "
+    "gets most from the last layers' noise",
+)
+class PreNormWithoutTheLast(Stack):
+    """Each sub-layer reads what is normalised, and the sum leaves as it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            EncoderLayer(12, 3, 29, norm_first=True) for _ in "12"
+        )
+
+
+@ENCODER.mistake(
+    "mask-in-the-first-layer-only",
+    symptom="a sentence means something else in every batch, though the maps "
+    "of the first layer look right",
+)
+class MaskInTheFirstLayerOnly(Stack):
+    """The loop hands the mask to the first layer, and to no other."""
+
+    def forward(self, x, mask=None):
+        first, second = self.layers
+        return second(first(x, mask))
+
+
+@ENCODER.mistake(
+    "takes-every-mask-for-padding",
+    symptom="it works with padding; under a causal mask the loss is too good",
+)
+class TakesEveryMaskForPadding(Stack):
+    """Keeps one row of the mask, as padding needs no more."""
+
+    def forward(self, x, mask=None):
+        return super().forward(x, None if mask is None else mask[..., -1:, :])
+
+
+@ENCODER.mistake(
+    "causal-unless-told",
+    symptom="a tagger that does not know how the sentence goes on",
+)
+class CausalUnlessTold(Stack):
+    """The layers come from a decoder, whose mask is the default."""
+
+    def forward(self, x, mask=None):
+        mask = causal_mask(x.shape[1]) if mask is None else mask
+        return super().forward(x, mask)
+
+
+@ENCODER.mistake(
+    "forgets-itself",
+    symptom="from a few layers on all positions are alike, and nothing learns",
+)
+class ForgetsItself(Stack):
+    """What attention says replaces what a position was."""
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            said = layer.self_attention(x, mask)
+            x = layer.attention_residual.norm(said)
+            x = layer.feed_forward_residual(x, layer.feed_forward)
+        return x
+
+
+@ENCODER.mistake(
+    "the-same-layer-twice",
+    symptom="as many weights as planned, and the loss of half as many layers",
+)
+class TheSameLayerTwice(Stack):
+    """The loop counts the layers, and calls number 0 each time."""
+
+    def forward(self, x, mask=None):
+        for _ in self.layers:
+            x = self.layers[0](x, mask)
+        return x
+
+
+@ENCODER.mistake(
+    "dropout-on-the-stream",
+    symptom="the same sentence means something else each time, in use too",
+)
+class DropoutOnTheStream(Stack):
+    """Drops from the stream itself, and goes on when training is over."""
+
+    def forward(self, x, mask=None):
+        return F.dropout(super().forward(x, mask), 0.1, training=True)
+
+
+@ENCODER.mistake(
+    "adds-positions-again",
+    symptom="it trains; positions count double, and words less",
+)
+class AddsPositionsAgain(Stack):
+    """Positions were added with the embeddings, and are again here."""
+
+    def forward(self, x, mask=None):
+        place = torch.arange(x.shape[1])[:, None] * torch.ones(x.shape[2])
+        return super().forward(x + place.sin(), mask)
+
+
+@ENCODER.mistake(
+    "infinity-for-what-is-hidden",
+    symptom="the loss is NaN at the first batch that has an empty sentence",
+)
+class InfinityForWhatIsHidden(Stack):
+    """Hides by -∞, and a row that sees nobody is 0/0."""
+
+    def forward(self, x, mask=None):
+        hidden = torch.zeros(())
+        if mask is not None:
+            hidden = torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
+        for layer in self.layers:
+            attend = layer.self_attention
+            q, k = attend.queries(x), attend.keys(x)
+            weights = (q @ k.mT / q.shape[-1] ** 0.5 + hidden).softmax(-1)
+            said = (weights @ attend.values(x)).transpose(1, 2).flatten(2)
+            x = layer.attention_residual.norm(x + attend.out_proj(said))
+            x = layer.feed_forward_residual(x, layer.feed_forward)
+        return x

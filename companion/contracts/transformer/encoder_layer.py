@@ -6,16 +6,214 @@ missing scale shows, a W_O that was forgotten, and a norm in the wrong place.
 It is the paper's: a sum is normalised, and the network has a ReLU.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from companion.contracts.attention.masked_softmax import MASKED_SOFTMAX
 from companion.contracts.engine.compare import Broken, draw, furthest
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.transformer.encoder_layer_cases import (
-    SUSPECTS,
-    Layer,
-    Weights,
-    arguments,
-    cases,
+from companion.contracts.engine.masking import (
+    causal,
+    hide,
 )
+
+__all__ = ["ENCODER_LAYER"]
+
+BATCH, SEQ, WIDTH, WITHIN = 2, 5, 12, 17
+
+
+class Weights(dict):
+    """What one layer has learned; a matrix is (out, in), as ``F.linear``'s."""
+
+    def __repr__(self) -> str:
+        return "of one layer"
+
+
+def weights(seed: int) -> Weights:
+    """w_q, w_k, w_v, w_o, w_1, b_1, w_2, b_2, gain_1, bias_1, gain_2, bias_2.
+
+    The first norm follows attention, the second the feed-forward network.
+    """
+    up, down = (WITHIN, WIDTH), (WIDTH, WITHIN)
+    shapes = dict.fromkeys(("w_q", "w_k", "w_v", "w_o"), (WIDTH, WIDTH))
+    shapes |= {"w_1": up, "b_1": (WITHIN,), "w_2": down, "b_2": (WIDTH,)}
+    shapes |= dict.fromkeys(("gain_1", "bias_1", "gain_2", "bias_2"), (WIDTH,))
+    made = Weights()
+    for place, (name, shape) in enumerate(shapes.items()):
+        made[name] = draw(*shape, seed=seed + 10 * place) / shape[-1] ** 0.5
+        if name.startswith("gain"):
+            made[name] += 1
+    return made
+
+
+def arguments(
+    seed: int, *, heads: int = 3, batch: int = BATCH, seq: int = SEQ
+) -> tuple[Tensor, Weights, int]:
+    """x, the weights and the number of heads."""
+    x = 1.5 * draw(batch, seq, WIDTH, seed=seed)
+    return x, weights(seed + 200), heads
+
+
+def padding() -> Tensor:
+    """(batch, 1, 1, seq): sentences of 3 and of 4 words."""
+    real = torch.arange(SEQ) < torch.tensor([3, 4])[:, None]
+    return real[:, None, None]
+
+
+def cases() -> dict[str, tuple]:
+    """What a function and PyTorch's layer must agree on."""
+    return {
+        "without a mask": arguments(2),
+        "with a causal mask": (*arguments(3), causal(SEQ)),
+        "with a padding mask": (*arguments(5), padding()),
+        "with 2 heads": arguments(7, heads=2),
+        "with one head": arguments(11, heads=1),
+        "for one sentence of one word": arguments(13, batch=1, seq=1),
+    }
+
+
+def split(x: Tensor, heads: int) -> Tensor:
+    """(batch, head, seq, head_dim)."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def viewed(x: Tensor, heads: int) -> Tensor:
+    """The right shape, and positions and heads mixed up."""
+    batch, seq, width = x.shape
+    return x.reshape(batch, heads, seq, width // heads)
+
+
+def pytorchs(x: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
+    """PyTorch's norm, whose eps is 1e-5."""
+    return F.layer_norm(x, x.shape[-1:], gain, bias)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer, put together from what can go wrong in it.
+
+    Attributes:
+        scale: From d_k and d_model, what the scores are multiplied by.
+        hide: From scores and a mask, the weights.
+        split: From vectors and a number of heads, the heads.
+        joins: Whether W_O mixes what the heads found.
+        turned: Whether matrices are taken for (in, out), where that fits.
+        bend: What stands between the two matrices.
+        thinks: Whether there is a feed-forward network.
+        norm: From vectors, gain and bias.
+        norm_first: Whether a sub-layer's input is normalised, not its sum.
+        kept: How much of its input each sub-layer's sum has.
+        swapped: Whether the norms have changed places.
+    """
+
+    scale: Callable = lambda d_k, d_model: d_k**-0.5
+    hide: Callable = hide
+    split: Callable = split
+    joins: bool = True
+    turned: bool = False
+    bend: Callable = torch.relu
+    thinks: bool = True
+    norm: Callable = pytorchs
+    norm_first: bool = False
+    kept: tuple[int, int] = (1, 1)
+    swapped: bool = False
+
+    def __call__(
+        self,
+        x: Tensor,
+        w: dict[str, Tensor],
+        heads: int,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """``x`` after the layer."""
+        parts = [lambda x: self.attend(x, w, heads, mask)]
+        parts += [lambda x: self.think(x, w)] if self.thinks else []
+        names = ("2", "1") if self.swapped else ("1", "2")
+        for part, name, kept in zip(parts, names, self.kept, strict=False):
+            gain, bias = w[f"gain_{name}"], w[f"bias_{name}"]
+            if self.norm_first:
+                x = kept * x + part(self.norm(x, gain, bias))
+            else:
+                x = self.norm(kept * x + part(x), gain, bias)
+        return x
+
+    def attend(
+        self, x: Tensor, w: dict[str, Tensor], heads: int, mask: Tensor | None
+    ) -> Tensor:
+        """Self-attention."""
+        q, k, v = (self.linear(x, w[n]) for n in ("w_q", "w_k", "w_v"))
+        q, k, v = (self.split(y, heads) for y in (q, k, v))
+        scores = q @ k.mT * self.scale(q.shape[-1], x.shape[-1])
+        shown = scores.softmax(-1) if mask is None else self.hide(scores, mask)
+        gathered = (shown @ v).transpose(1, 2).flatten(2)
+        return self.linear(gathered, w["w_o"]) if self.joins else gathered
+
+    def think(self, x: Tensor, w: dict[str, Tensor]) -> Tensor:
+        """The feed-forward network."""
+        inner = self.bend(F.linear(x, w["w_1"], w["b_1"]))
+        return F.linear(inner, w["w_2"], w["b_2"])
+
+    def linear(self, x: Tensor, matrix: Tensor) -> Tensor:
+        """One of the four square matrices."""
+        return x @ (matrix if self.turned else matrix.T)
+
+
+def unbiased(x: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
+    """A norm by the root of Σ(x - mean)² / (d - 1)."""
+    return (x - x.mean(-1, True)) / (x.std(-1, keepdim=True) + 1e-5) * gain + (
+        bias
+    )
+
+
+def over_the_sentence(x: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
+    """A norm over positions and features."""
+    return F.layer_norm(x, x.shape[1:]) * gain + bias
+
+
+SUSPECTS = {
+    "The scores are not divided by √d_k, the width of a head.": Layer(
+        scale=lambda d_k, d_model: 1.0
+    ),
+    "The scores are divided by √d_model: each head compares vectors of "
+    "d_model / num_heads numbers, so divide by the root of that.": Layer(
+        scale=lambda d_k, d_model: d_model**-0.5
+    ),
+    "The scores are divided by d_k: divide by its root.": Layer(
+        scale=lambda d_k, d_model: 1 / d_k
+    ),
+    "The scores are multiplied by √d_k: divide.": Layer(
+        scale=lambda d_k, d_model: d_k**0.5
+    ),
+    "The heads are cut with a `view` alone, which mixes positions and heads: "
+    "the heads come out of the last axis, and are transposed then.": (
+        Layer(split=viewed)
+    ),
+    "The matrices w_q, w_k, w_v and w_o are transposed: they are (out, in), "
+    "so that `x @ w.T` multiplies.": Layer(turned=True),
+    "The ReLU between w_1 and w_2 is missing.": Layer(bend=lambda x: x),
+    "GELU stands where ReLU is asked for.": Layer(bend=F.gelu),
+    "The norms come first, as in pre-LN: here a sum is normalised, "
+    "`norm(x + sublayer(x))`.": Layer(norm_first=True),
+    "The first residual connection is missing: add `x` to what attention "
+    "says.": Layer(kept=(0, 1)),
+    "The second residual connection is missing: add its input to what the "
+    "feed-forward network says.": Layer(kept=(1, 0)),
+    "Both residual connections are missing.": Layer(kept=(0, 0)),
+    "The norms have changed places: the first follows attention.": Layer(
+        swapped=True
+    ),
+    "The variance divides by d − 1: a norm divides by d.": Layer(norm=unbiased),
+    "The norm runs over a whole sentence: take the mean and the variance of "
+    "each vector.": Layer(norm=over_the_sentence),
+    **{hint: Layer(hide=wrong) for hint, wrong in MASKED_SOFTMAX.hints.items()},
+}
+"""Hint -> the layer that is mistaken in this way."""
+
 
 ENCODER_LAYER = Component(
     name="encoder_layer",
@@ -28,6 +226,7 @@ ENCODER_LAYER = Component(
     cases=cases,
     suspects=SUSPECTS,
 )
+
 
 PARTS = {
     "w_o": "What the heads found is laid side by side and multiplied by W_O.",
@@ -60,3 +259,173 @@ def moved(weights: Weights, name: str) -> Weights:
     """The weights, one of which is another."""
     other = draw(*weights[name].shape, seed=19)
     return Weights(weights | {name: weights[name] + other})
+
+
+# Known mistakes
+
+
+def normed(x, weights, place):
+    """Layer normalisation, with the gain and the bias of one place."""
+    gain, bias = weights[f"gain_{place}"], weights[f"bias_{place}"]
+    return F.layer_norm(x, x.shape[-1:], gain, bias)
+
+
+def projected(x, weights, num_heads):
+    """Queries, keys and values, cut into heads."""
+    rows = (F.linear(x, weights[f"w_{name}"]) for name in "qkv")
+    return [y.unflatten(-1, (num_heads, -1)).transpose(1, 2) for y in rows]
+
+
+def gathered(x, weights, num_heads, mask, *, scale=None):
+    """What the heads found, side by side, before W_O."""
+    q, k, v = projected(x, weights, num_heads)
+    found = F.scaled_dot_product_attention(q, k, v, mask, scale=scale)
+    return found.transpose(1, 2).flatten(2)
+
+
+def network(x, weights):
+    """The feed-forward network."""
+    inner = F.linear(x, weights["w_1"], weights["b_1"]).relu()
+    return F.linear(inner, weights["w_2"], weights["b_2"])
+
+
+def finished(x, said, weights):
+    """The layer from what attention said on: two sums, two norms."""
+    x = normed(x + F.linear(said, weights["w_o"]), weights, 1)
+    return normed(x + network(x, weights), weights, 2)
+
+
+SQUARE = ("w_q", "w_k", "w_v", "w_o")
+
+
+@ENCODER_LAYER.mistake(
+    "unscaled-scores",
+    hint="The scores are not divided by √d_k, the width of a head.",
+    symptom="with wide heads each row of weights is nearly all on one key, "
+    "and training stalls",
+)
+def unscaled_scores(x, weights, num_heads, mask=None):
+    """The scores go into the softmax as they are."""
+    said = gathered(x, weights, num_heads, mask, scale=1.0)
+    return finished(x, said, weights)
+
+
+@ENCODER_LAYER.mistake(
+    "scaled-by-the-whole-width",
+    hint="The scores are divided by √d_model: each head compares vectors of "
+    "d_model / num_heads numbers, so divide by the root of that.",
+    symptom="attention stays flatter the more heads there are",
+)
+def scaled_by_the_whole_width(x, weights, num_heads, mask=None):
+    """Divides by √d_model, though a head compares fewer numbers."""
+    scale = x.shape[-1] ** -0.5
+    said = gathered(x, weights, num_heads, mask, scale=scale)
+    return finished(x, said, weights)
+
+
+@ENCODER_LAYER.mistake(
+    "matrices-the-other-way-round",
+    hint="The matrices w_q, w_k, w_v and w_o are transposed: they are (out, "
+    "in), so that `x @ w.T` multiplies.",
+    symptom="the weights load without a word, and the answers are noise",
+)
+def matrices_the_other_way_round(x, weights, num_heads, mask=None):
+    """The four square matrices fit both ways, and are taken transposed."""
+    weights = weights | {name: weights[name].T for name in SQUARE}
+    return finished(x, gathered(x, weights, num_heads, mask), weights)
+
+
+@ENCODER_LAYER.mistake(
+    "bends-in-another-way",
+    hint="GELU stands where ReLU is asked for.",
+    symptom="loaded weights answer almost right, and a little worse than told",
+)
+def bends_in_another_way(x, weights, num_heads, mask=None):
+    """What was trained with a ReLU is run with a GELU."""
+    said = gathered(x, weights, num_heads, mask)
+    x = normed(x + F.linear(said, weights["w_o"]), weights, 1)
+    inner = F.gelu(F.linear(x, weights["w_1"], weights["b_1"]))
+    thought = F.linear(inner, weights["w_2"], weights["b_2"])
+    return normed(x + thought, weights, 2)
+
+
+@ENCODER_LAYER.mistake(
+    "norms-in-the-other-place",
+    hint="The norms come first, as in pre-LN: here a sum is normalised, "
+    "`norm(x + sublayer(x))`.",
+    symptom="trained weights of another library load without complaint, and "
+    "the answers are noise",
+)
+def norms_in_the_other_place(x, weights, num_heads, mask=None):
+    """Pre-LN, with the weights of a post-LN model."""
+    said = gathered(normed(x, weights, 1), weights, num_heads, mask)
+    x = x + F.linear(said, weights["w_o"])
+    return x + network(normed(x, weights, 2), weights)
+
+
+@ENCODER_LAYER.mistake(
+    "one-residual-is-enough",
+    hint="The second residual connection is missing: add its input to what "
+    "the feed-forward network says.",
+    symptom="the loss ends a little higher, whatever is tuned",
+)
+def one_residual_is_enough(x, weights, num_heads, mask=None):
+    """The network's result replaces what came in, instead of adding to it."""
+    said = gathered(x, weights, num_heads, mask)
+    x = normed(x + F.linear(said, weights["w_o"]), weights, 1)
+    return normed(network(x, weights), weights, 2)
+
+
+@ENCODER_LAYER.mistake(
+    "norms-that-changed-places",
+    hint="The norms have changed places: the first follows attention.",
+    symptom="loaded weights answer worse than they should, and no test of "
+    "shapes knows why",
+)
+def norms_that_changed_places(x, weights, num_heads, mask=None):
+    """The first norm's gain and bias go to the second, and the other way."""
+    names = {"gain_1": "gain_2", "bias_1": "bias_2"}
+    names |= {there: here for here, there in names.items()}
+    swapped = weights | {name: weights[old] for name, old in names.items()}
+    return finished(x, gathered(x, swapped, num_heads, mask), swapped)
+
+
+@ENCODER_LAYER.mistake(
+    "mask-of-the-other-library",
+    hint="The mask is upside down: True means may attend.",
+    symptom="the loss is too low to be true: rows find what is in their future",
+)
+def mask_of_the_other_library(x, weights, num_heads, mask=None):
+    """Takes True for hidden, as some modules do."""
+    q, k, v = projected(x, weights, num_heads)
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask, torch.finfo(x.dtype).min)
+    said = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+    return finished(x, said, weights)
+
+
+@ENCODER_LAYER.mistake(
+    "repaired-and-lost-its-network",
+    symptom="it trains, a little worse, and 527,872 of its parameters never "
+    "get a gradient",
+)
+def repaired_and_lost_its_network(x, weights, num_heads, mask=None):
+    """It raised a NameError in its last line, and was repaired too early.
+
+    Whoever repaired it returned the variable before, and the feed-forward
+    network is never called.
+    """
+    said = gathered(x, weights, num_heads, mask)
+    return normed(x + F.linear(said, weights["w_o"]), weights, 1)
+
+
+@ENCODER_LAYER.mistake(
+    "joined-without-the-last-matrix",
+    symptom="the loss falls, and no head can use what another one found",
+)
+def joined_without_the_last_matrix(x, weights, num_heads, mask=None):
+    """The heads are laid side by side, and that already has the right width."""
+    said = gathered(x, weights, num_heads, mask)
+    x = normed(x + said, weights, 1)
+    return normed(x + network(x, weights), weights, 2)

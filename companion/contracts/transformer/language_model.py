@@ -7,14 +7,21 @@ attention may look at a single token.
 """
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
+from companion.blocks import EncoderLayer
 from companion.contracts.engine.compare import Broken, same, seeded
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.masking import causal
+from companion.masks import causal_mask
+
+__all__ = ["LANGUAGE_MODEL"]
 
 BATCH, SEQ, WORDS = 32, 5, 10
+
+
 SHARE = 1e-5
 """Rounding moves a row by less than this share of what its own token does.
 
@@ -101,20 +108,33 @@ LANGUAGE_MODEL = Component(
     },
 )
 
+
 NO_MASK = (
     "Every row sees all tokens: is the causal mask missing, if only in one "
     "layer?"
 )
+
+
 NEXT = (
     "The mask is off by one: a row sees the very token that it is to predict."
 )
+
+
 TURNED = "The past is hidden and the future seen: is the mask upside down?"
+
+
 LEAKING = "Does every layer get the causal mask?"
+
+
 SHIFTED = (
     "The row does not know the token at its own position: is the input "
     "shifted twice, or the diagonal hidden?"
 )
+
+
 NO_CONTEXT = "Each row knows its own token only: does nothing look back?"
+
+
 NO_ORDER = (
     "Tokens 0 and 1 changed places, and the last row did not notice: are "
     "positions added?"
@@ -245,3 +265,188 @@ def require_logits(got: Tensor) -> None:
             "`cross_entropy`, which has one of its own.",
             got,
         )
+
+
+# Known mistakes
+
+
+class Language(nn.Module):
+    """Two layers under a causal mask, over tokens with learned positions."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.places = nn.Embedding(11, 12), nn.Embedding(16, 12)
+        self.layers = nn.ModuleList(EncoderLayer(12, 2, 31) for _ in "12")
+        self.head = nn.Linear(12, 11)
+
+    def embedded(self, tokens):
+        """Each token with its place."""
+        return self.embed(tokens) + self.places.weight[: tokens.shape[1]]
+
+    def mask(self, length, layer):
+        """Who may look at whom in a layer; True = may attend."""
+        return causal_mask(length)
+
+    def forward(self, tokens):
+        """Logits (batch, seq, vocab)."""
+        x = self.embedded(tokens)
+        for i, layer in enumerate(self.layers):
+            x = layer(x, self.mask(tokens.shape[1], i))
+        return self.head(x)
+
+
+@LANGUAGE_MODEL.mistake(
+    "encoder-that-predicts",
+    symptom="the loss goes to 0 in an hour, and it writes nonsense",
+)
+class EncoderThatPredicts(Language):
+    """An encoder with logits at its end, and nothing that hides the future."""
+
+    def mask(self, length, layer):
+        return None
+
+
+@LANGUAGE_MODEL.mistake(
+    "mask-in-the-first-layer-only",
+    symptom="the loss goes to 0, and the maps that are drawn, those of layer "
+    "0, look right",
+)
+class MaskInTheFirstLayerOnly(Language):
+    """Layer 0 hides the future, and layer 1 reads it."""
+
+    def mask(self, length, layer):
+        return None if layer else causal_mask(length)
+
+
+@LANGUAGE_MODEL.mistake(
+    "reads-its-own-answer",
+    symptom="the loss is near 0, as each row reads its own answer",
+)
+class ReadsItsOwnAnswer(Language):
+    """The mask would be right if the input had been shifted once more."""
+
+    def mask(self, length, layer):
+        return torch.ones(length, length, dtype=torch.bool).tril(1)
+
+
+@LANGUAGE_MODEL.mistake(
+    "triangle-turned-round",
+    symptom="the loss falls fast and the output is a fixed sentence",
+)
+class TriangleTurnedRound(Language):
+    """Every row sees its future, and nothing of its past."""
+
+    def mask(self, length, layer):
+        return causal_mask(length).mT
+
+
+@LANGUAGE_MODEL.mistake(
+    "centred-over-the-sentence",
+    symptom="a loss below that of any honest model, and what it writes "
+    "changes as it goes on",
+)
+class CentredOverTheSentence(Language):
+    """Takes the mean of the whole sentence from every row, future included."""
+
+    def embedded(self, tokens):
+        x = super().embedded(tokens)
+        return x - x.mean(1, keepdim=True)
+
+
+@LANGUAGE_MODEL.mistake(
+    "shifts-what-is-shifted",
+    symptom="the loss stays high, as each row must guess two tokens ahead",
+)
+class ShiftsWhatIsShifted(Language):
+    """Puts a start token before an input that begins with one."""
+
+    def forward(self, tokens):
+        return super().forward(F.pad(tokens, (1, -1)))
+
+
+@LANGUAGE_MODEL.mistake(
+    "each-for-itself",
+    symptom="the loss of a table of word pairs, whatever the depth",
+)
+class EachForItself(Language):
+    """Lets a position look at nothing but itself."""
+
+    def mask(self, length, layer):
+        return torch.eye(length, dtype=torch.bool)
+
+
+@LANGUAGE_MODEL.mistake(
+    "bag-of-words",
+    symptom="word order does not matter much, and grammar is poor",
+)
+class BagOfWords(Language):
+    """Adds up what it has read, and adds no positions."""
+
+    def __init__(self):
+        super().__init__()
+        del self.places, self.layers
+
+    def forward(self, tokens):
+        return self.head(self.embed(tokens).cumsum(1).tanh())
+
+
+@LANGUAGE_MODEL.mistake(
+    "positions-along-the-batch",
+    symptom="right in batches of one, and all sentences differ by their place "
+    "in a batch",
+)
+class PositionsAlongTheBatch(Language):
+    """Counts positions along axis 0, as for (seq, batch, d_model)."""
+
+    def embedded(self, tokens):
+        places = self.places.weight[: len(tokens), None]
+        return self.embed(tokens) + places
+
+
+@LANGUAGE_MODEL.mistake(
+    "counts-from-the-end",
+    symptom="it scores well, and with each word that it says it forgets where "
+    "the others stood",
+)
+class CountsFromTheEnd(Language):
+    """The last token has place 0, so that all places move with each word."""
+
+    def embedded(self, tokens):
+        places = self.places.weight[: tokens.shape[1]]
+        return self.embed(tokens) + places.flip(0)
+
+
+@LANGUAGE_MODEL.mistake(
+    "softmax-at-the-end",
+    symptom="the loss stops just below log(vocab), and goes no further",
+)
+class SoftmaxAtTheEnd(Language):
+    """Probabilities, of which `cross_entropy` takes the softmax again."""
+
+    def forward(self, tokens):
+        return super().forward(tokens).softmax(-1)
+
+
+@LANGUAGE_MODEL.mistake(
+    "drops-out-for-ever",
+    symptom="it tests worse than it trains, and no two answers agree",
+)
+class DropsOutForEver(Language):
+    """Drops from its embeddings, by a function that is not told of `eval`."""
+
+    def embedded(self, tokens):
+        return F.dropout(super().embedded(tokens), 0.1, training=True)
+
+
+@LANGUAGE_MODEL.mistake(
+    "returns-in-the-loop",
+    symptom="half of the layers never get a gradient, and no one notices",
+)
+class ReturnsInTheLoop(Language):
+    """The line that returns stands one step too far to the right."""
+
+    def forward(self, tokens):
+        x = self.embedded(tokens)
+        for layer in self.layers:
+            x = layer(x, causal_mask(tokens.shape[1]))
+            return self.head(x)

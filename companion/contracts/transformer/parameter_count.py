@@ -12,11 +12,17 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import index
 
+from torch import nn
+
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import STRAY, Guarded
 
+__all__ = ["PARAMETER_COUNT"]
+
 BASE = (512, 2048, 6, 37_000)
+
+
 SMALL = ((12, 28, 2, 101), (7, 31, 5, 13), (1, 1, 1, 1))
 
 
@@ -59,6 +65,8 @@ class Parts:
 
 
 RIGHT = (Parts(), Parts(biases=False))
+
+
 MISTAKEN = {
     "The LayerNorms are missing.": {"norms": 0},
     "A LayerNorm has a gain and a bias, not one of them.": {"per_norm": 1},
@@ -242,3 +250,136 @@ def any_size(fn: Guarded) -> None:
     """A function counts other sizes too."""
     for sizes in () if is_number(fn.given) else SMALL:
         require_count(fn, sizes)
+
+
+# Known mistakes
+
+
+def counted(d, ff, n, v, *, tables=1, heads=1, cross=True, biases=True):
+    """Tables, and the layers of both sides, from parts that may be wrong."""
+    attention = 4 * (heads * d * d + d)
+    network = 2 * d * ff + (ff + d) * biases
+    norm = 2 * d
+    encoder = attention + network + 2 * norm
+    decoder = encoder + (attention + norm if cross else 0)
+    return tables * v * d + n * (encoder + decoder)
+
+
+@PARAMETER_COUNT.mistake(
+    "matrices-without-biases",
+    hint="The biases of the feed-forward networks are missing.",
+    symptom="30,720 short, and nobody knows where",
+)
+def matrices_without_biases(d_model, d_ff, num_layers, vocab_size):
+    """The networks' two matrices, and not what is added to them."""
+    return counted(d_model, d_ff, num_layers, vocab_size, biases=False)
+
+
+@PARAMETER_COUNT.mistake(
+    "tied-table-counted-twice",
+    hint="The embeddings are counted twice: source, target and output share "
+    "one table.",
+    symptom="19 million weights more than the file has",
+)
+def tied_table_counted_twice(d_model, d_ff, num_layers, vocab_size):
+    """The table of the embeddings, and the output layer that it is."""
+    return counted(d_model, d_ff, num_layers, vocab_size, tables=2)
+
+
+@PARAMETER_COUNT.mistake(
+    "nothing-is-tied",
+    hint="The embeddings are counted three times: source, target and output "
+    "share one table.",
+    symptom="38 million weights more than the paper says",
+)
+def nothing_is_tied(d_model, d_ff, num_layers, vocab_size):
+    """A table for the source, one for the target, and one for the output."""
+    return counted(d_model, d_ff, num_layers, vocab_size, tables=3)
+
+
+@PARAMETER_COUNT.mistake(
+    "decoder-is-an-encoder",
+    hint="A layer of the decoder has a second attention, to the memory: it is "
+    "missing with its LayerNorm.",
+    symptom="6.3 million weights short",
+)
+def decoder_is_an_encoder(d_model, d_ff, num_layers, vocab_size):
+    """Twelve layers of one kind: those of the decoder look at no memory."""
+    return counted(d_model, d_ff, num_layers, vocab_size, cross=False)
+
+
+@PARAMETER_COUNT.mistake(
+    "an-encoder-called-transformer",
+    hint="The decoder is missing.",
+    symptom="25 million weights short, and nothing that could translate",
+)
+def an_encoder_called_transformer(d_model, d_ff, num_layers, vocab_size):
+    """The table and the layers of the encoder."""
+    pair = counted(d_model, d_ff, 1, 0, cross=False)
+    return vocab_size * d_model + num_layers * pair // 2
+
+
+@PARAMETER_COUNT.mistake(
+    "projected-twice",
+    hint="Queries, keys and values are projected twice, and two linear maps "
+    "are one.",
+    symptom="14 million weights that change no answer",
+)
+def projected_twice(d_model, d_ff, num_layers, vocab_size):
+    """One projection for all heads, and behind it one for each head."""
+    again = 3 * num_layers * 3 * (d_model * d_model + d_model)
+    return counted(d_model, d_ff, num_layers, vocab_size) + again
+
+
+@PARAMETER_COUNT.mistake(
+    "a-dense-layer-besides",
+    hint="A layer of the encoder has a dense layer too many.",
+    symptom="1.6 million weights more than the paper's model has",
+)
+def a_dense_layer_besides(d_model, d_ff, num_layers, vocab_size):
+    """A layer of attention, of a feed-forward network, and a dense one."""
+    dense = num_layers * (d_model * d_model + d_model)
+    return counted(d_model, d_ff, num_layers, vocab_size) + dense
+
+
+@PARAMETER_COUNT.mistake(
+    "a-full-projection-for-each-head",
+    hint="The projections are multiplied by 8 heads, which share the width.",
+    symptom="three times the weights, and more for more heads",
+)
+def a_full_projection_for_each_head(d_model, d_ff, num_layers, vocab_size):
+    """Each head is given projections of the whole width."""
+    return counted(d_model, d_ff, num_layers, vocab_size, heads=8)
+
+
+@PARAMETER_COUNT.mistake(
+    "pytorchs-whole-transformer",
+    hint="A norm at the end of encoder and decoder belongs to pre-LN.",
+    symptom="2,048 weights too many, in a model that should be the paper's",
+)
+def pytorchs_whole_transformer(d_model, d_ff, num_layers, vocab_size):
+    """Asks `nn.Transformer`, which ends both stacks with one more norm."""
+    layers = nn.Transformer(
+        d_model, 1, num_layers, num_layers, d_ff, device="meta"
+    )
+    total = sum(p.numel() for p in layers.parameters())
+    return total + vocab_size * d_model
+
+
+@PARAMETER_COUNT.mistake(
+    "output-with-a-bias",
+    hint="The output layer is tied to the embeddings and has no bias.",
+    symptom="37,000 weights too many: one for each word",
+)
+def output_with_a_bias(d_model, d_ff, num_layers, vocab_size):
+    """The output layer is an `nn.Linear`, with all that it brings along."""
+    return counted(d_model, d_ff, num_layers, vocab_size) + vocab_size
+
+
+@PARAMETER_COUNT.mistake(
+    "always-four-times-as-wide",
+    symptom="right for the base model, and wrong for every other",
+)
+def always_four_times_as_wide(d_model, d_ff, num_layers, vocab_size):
+    """Takes 4 · d_model for d_ff, whatever d_ff is."""
+    return counted(d_model, 4 * d_model, num_layers, vocab_size)

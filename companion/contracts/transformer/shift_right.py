@@ -1,12 +1,15 @@
 """Contracts of shifting right: what a decoder reads to predict a sentence."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, kind
 from companion.contracts.engine.universal import recognised_mistake
+
+__all__ = ["SHIFT_RIGHT"]
 
 BOS = 1
 
@@ -20,16 +23,6 @@ def shifted(tokens: Tensor, bos: int) -> Tensor:
     """bos, and all tokens but the last."""
     first = torch.full_like(tokens[:, :1], bos)
     return torch.cat([first, tokens[:, :-1]], 1)
-
-
-def replaced(tokens: Tensor, bos: int) -> Tensor:
-    """The first token overwritten by bos."""
-    return torch.cat([shifted(tokens, bos)[:, :1], tokens[:, 1:]], 1)
-
-
-def left(tokens: Tensor, bos: int) -> Tensor:
-    """All tokens but the first, and bos."""
-    return torch.cat([tokens[:, 1:], shifted(tokens, bos)[:, :1]], 1)
 
 
 def read(fn: Guarded, result: object, args: tuple) -> Tensor:
@@ -60,27 +53,6 @@ SHIFT_RIGHT = Component(
         "It is one shorter: bos comes in front.": lambda tokens, bos: (
             len(tokens),
             tokens.shape[1] - 1,
-        ),
-    },
-    suspects={
-        "Nothing is shifted: each position holds the answer it is asked "
-        "for.": lambda tokens, bos: tokens,
-        "The last token wraps round to the front: write bos there after "
-        "`roll`.": lambda tokens, bos: tokens.roll(1, 1),
-        "The first token is overwritten, and the others stay: each of them "
-        "holds its own answer.": replaced,
-        "It is shifted left: each position holds the token after it.": left,
-        "It is shifted left, and the first token wraps round.": (
-            lambda tokens, bos: tokens.roll(-1, 1)
-        ),
-        "The batch is shifted, not the positions: use `dim=1`.": (
-            lambda tokens, bos: tokens.roll(1, 0)
-        ),
-        "The first position holds 0: it should hold bos.": (
-            lambda tokens, bos: shifted(tokens, 0)
-        ),
-        "It is shifted twice.": lambda tokens, bos: shifted(
-            shifted(tokens, bos), bos
         ),
     },
 )
@@ -123,3 +95,89 @@ def number_type(fn: Guarded) -> None:
             f"It returned {kind(result)} for {kind(tokens)}: make bos with "
             "`torch.full_like`."
         )
+
+
+# Known mistakes
+
+
+@SHIFT_RIGHT.mistake(
+    "unshifted",
+    hint="Nothing is shifted: each position holds the answer it is asked for.",
+    symptom="a loss of nearly 0 within minutes, and a model that says nothing",
+)
+def unshifted(tokens, bos):
+    """The decoder reads the very token that it is to predict."""
+    return tokens
+
+
+@SHIFT_RIGHT.mistake(
+    "rolled-round",
+    hint="The last token wraps round to the front: write bos there after "
+    "`roll`.",
+    symptom="nearly right: the first word is easier in training than it ever "
+    "will be",
+)
+def rolled_round(tokens, bos):
+    """`roll`, without bos: the first position reads the last token."""
+    return tokens.roll(1, 1)
+
+
+@SHIFT_RIGHT.mistake(
+    "bos-written-over",
+    hint="The first token is overwritten, and the others stay: each of them "
+    "holds its own answer.",
+    symptom="every word but the first is learned at once, and none is said",
+)
+def bos_written_over(tokens, bos):
+    """bos takes the place of the first token, and nothing moves."""
+    first = torch.full_like(tokens[:, :1], bos)
+    return torch.cat([first, tokens[:, 1:]], 1)
+
+
+@SHIFT_RIGHT.mistake(
+    "shifted-left",
+    hint="It is shifted left: each position holds the token after it.",
+    symptom="nearly no loss in training: it copies what it has yet to say",
+)
+def shifted_left(tokens, bos):
+    """Shifted, in the other direction."""
+    return F.pad(tokens[:, 1:], (0, 1), value=bos)
+
+
+@SHIFT_RIGHT.mistake(
+    "rolled-left",
+    hint="It is shifted left, and the first token wraps round.",
+)
+def rolled_left(tokens, bos):
+    """`roll` in the other direction, without bos."""
+    return tokens.roll(-1, 1)
+
+
+@SHIFT_RIGHT.mistake(
+    "shifts-the-batch",
+    hint="The batch is shifted, not the positions: use `dim=1`.",
+    symptom="it learns to continue the sentence of somebody else",
+)
+def shifts_the_batch(tokens, bos):
+    """`roll` along the first axis: each row is that of its neighbour."""
+    return tokens.roll(1, 0)
+
+
+@SHIFT_RIGHT.mistake(
+    "begins-with-padding",
+    hint="The first position holds 0: it should hold bos.",
+    symptom="fine in training; the first word after bos is a guess",
+)
+def begins_with_padding(tokens, bos):
+    """Padded on the left with 0 instead of bos, which is never learned."""
+    return F.pad(tokens[:, :-1], (1, 0))
+
+
+@SHIFT_RIGHT.mistake(
+    "shifted-twice",
+    hint="It is shifted twice.",
+    symptom="it trains, and skips every other word when it writes",
+)
+def shifted_twice(tokens, bos):
+    """Each position reads the token before the last one."""
+    return F.pad(tokens, (2, 0), value=bos)[:, : tokens.shape[1]]

@@ -7,8 +7,9 @@ cannot be seen. Sources have 5 tokens, and targets 4.
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
+from companion.blocks import EncoderLayer
 from companion.contracts.engine.compare import Broken, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
@@ -25,22 +26,38 @@ from companion.contracts.transformer.language_model import (
     token_reach,
     whole_gap,
 )
+from companion.masks import causal_mask, combine_masks
+from companion.transformer.layers import DecoderLayer
+
+__all__ = ["TRANSLATION_MODEL"]
 
 SRC, TGT, PAD = 5, 4, 0
+
+
 UNUSED = "The source is not used at all: is there attention to the memory?"
+
+
 CAUSAL = (
     "The causal mask is used for the source too: the source is all known "
     "before the first target token is."
 )
+
+
 ONE_TOKEN = "Only one token of the source arrives: attend to all of the memory."
+
+
 PADDED = (
     "Do the encoder and the attention to the memory both get the mask of the "
     "source's padding?"
 )
+
+
 SOURCE_ORDER = (
     "Source tokens 0 and 1 changed places, and the last row did not notice: "
     "are positions added to the source?"
 )
+
+
 TARGET_ORDER = (
     "Target tokens 0 and 1 changed places, and the last row did not notice: "
     "are positions added to the target?"
@@ -203,3 +220,205 @@ def prefix(fn: Guarded) -> None:
 def logits(fn: Guarded) -> None:
     """It returns logits, not probabilities."""
     require_logits(fn(*pairs(37, BATCH)))
+
+
+# Known mistakes
+
+
+class Translator(nn.Module):
+    """Two layers of encoder, two of decoder, and learned positions."""
+
+    def __init__(self):
+        super().__init__()
+        self.src, self.tgt = nn.Embedding(11, 12), nn.Embedding(11, 12)
+        self.places = nn.Embedding(16, 12)
+        sizes = 12, 3, 31
+        self.encoder = nn.ModuleList(EncoderLayer(*sizes) for _ in "12")
+        self.decoder = nn.ModuleList(DecoderLayer(*sizes) for _ in "12")
+        self.head = nn.Linear(12, 11)
+
+    def placed(self, x):
+        """Vectors with their positions."""
+        return x + self.places.weight[: x.shape[1]]
+
+    def source(self, src):
+        """The source's tokens with their places."""
+        return self.placed(self.src(src))
+
+    def target(self, tgt):
+        """The target's tokens with their places."""
+        return self.placed(self.tgt(tgt))
+
+    def masks(self, src, tgt):
+        """For the source, the target and the memory; the padding is 0."""
+        return combine_masks(src, tgt, 0)
+
+    def encoded(self, src, mask):
+        """The memory."""
+        x = self.source(src)
+        for layer in self.encoder:
+            x = layer(x, mask)
+        return x
+
+    def decoded(self, tgt, memory, mask, memory_mask):
+        """What each target position knows."""
+        y = self.target(tgt)
+        for layer in self.decoder:
+            y = layer(y, memory, mask, memory_mask)
+        return y
+
+    def forward(self, src, tgt):
+        """Logits (batch, tgt, vocab)."""
+        own, mask, memory_mask = self.masks(src, tgt)
+        memory = self.encoded(src, own)
+        return self.head(self.decoded(tgt, memory, mask, memory_mask))
+
+
+@TRANSLATION_MODEL.mistake(
+    "decoder-without-causal-mask",
+    symptom="the loss goes to 0, and translations are one word over and over",
+)
+class DecoderWithoutCausalMask(Translator):
+    """The target is masked as the source is, for its padding only."""
+
+    def masks(self, src, tgt):
+        hides_pads = (tgt != 0)[:, None, None]
+        return super().masks(src, tgt)._replace(tgt=hides_pads)
+
+
+@TRANSLATION_MODEL.mistake(
+    "causal-in-training-only",
+    symptom="it writes a word, reads it with those behind it, and no score is "
+    "what it was in training",
+)
+class CausalInTrainingOnly(Translator):
+    """The causal mask is left out where there is no future yet, in use.
+
+    But the prefix is read anew, and its rows see each other.
+    """
+
+    def masks(self, src, tgt):
+        masks = super().masks(src, tgt)
+        hides_pads = (tgt != 0)[:, None, None]
+        return masks if self.training else masks._replace(tgt=hides_pads)
+
+
+@TRANSLATION_MODEL.mistake(
+    "reads-its-own-answer",
+    symptom="the loss is near 0 at once: each row copies its own answer",
+)
+class ReadsItsOwnAnswer(Translator):
+    """Sees one token of the future: the one that the row has to say."""
+
+    def masks(self, src, tgt):
+        length = tgt.shape[1]
+        seen = torch.ones(length, length, dtype=torch.bool).tril(1)
+        return super().masks(src, tgt)._replace(tgt=seen)
+
+
+@TRANSLATION_MODEL.mistake(
+    "shifts-what-is-shifted",
+    symptom="the loss stays high, as each row must guess two tokens ahead",
+)
+class ShiftsWhatIsShifted(Translator):
+    """Puts a start token before a target that begins with one."""
+
+    def target(self, tgt):
+        return super().target(F.pad(tgt, (1, -1), value=1))
+
+
+@TRANSLATION_MODEL.mistake(
+    "asks-the-target-twice",
+    symptom="fluent sentences that have nothing to do with the source",
+)
+class AsksTheTargetTwice(Translator):
+    """Cross-attention gets the target for its keys, and not the memory."""
+
+    def decoded(self, tgt, memory, mask, memory_mask):
+        y = self.target(tgt)
+        for layer in self.decoder:
+            y = layer(y, y, mask, mask)
+        return y
+
+
+@TRANSLATION_MODEL.mistake(
+    "causal-all-over",
+    symptom="what stands late in the source is translated badly, or not",
+)
+class CausalAllOver(Translator):
+    """One triangle for every attention, whoever asks whom."""
+
+    def masks(self, src, tgt):
+        past = torch.ones(tgt.shape[1], src.shape[1], dtype=torch.bool).tril()
+        own, seen, cross = super().masks(src, tgt)
+        return own & causal_mask(src.shape[1]), seen, cross & past
+
+
+@TRANSLATION_MODEL.mistake(
+    "memory-of-the-first-layer",
+    symptom="layers of the encoder never get a gradient, and it translates "
+    "word by word",
+)
+class MemoryOfTheFirstLayer(Translator):
+    """All layers of the decoder read what layer 0 of the encoder made."""
+
+    def encoded(self, src, mask):
+        return self.encoder[0](self.source(src), mask)
+
+
+@TRANSLATION_MODEL.mistake(
+    "encoder-reads-padding",
+    symptom="the same source is translated otherwise in every batch",
+)
+class EncoderReadsPadding(Translator):
+    """The decoder does not look at padding, but every word has."""
+
+    def masks(self, src, tgt):
+        return super().masks(src, tgt)._replace(src=None)
+
+
+@TRANSLATION_MODEL.mistake(
+    "decoder-reads-padding",
+    symptom="short sources in long batches are translated with words that "
+    "nobody said",
+)
+class DecoderReadsPadding(Translator):
+    """The memory mask is left at its default, and that is none."""
+
+    def masks(self, src, tgt):
+        return super().masks(src, tgt)._replace(cross=None)
+
+
+@TRANSLATION_MODEL.mistake(
+    "one-mask-for-the-batch",
+    symptom="right in batches of one, and worse the more lengths differ",
+)
+class OneMaskForTheBatch(Translator):
+    """Hides only what is padding in every sentence of the batch."""
+
+    def masks(self, src, tgt):
+        own = (src != 0).any(0)[None, None, None]
+        return super().masks(src, tgt)._replace(src=own, cross=own)
+
+
+@TRANSLATION_MODEL.mistake(
+    "source-without-positions",
+    symptom="the words are right, and their order is that of no language",
+)
+class SourceWithoutPositions(Translator):
+    """Only the target gets positions."""
+
+    def source(self, src):
+        return self.src(src)
+
+
+@TRANSLATION_MODEL.mistake(
+    "drops-out-for-ever",
+    symptom="the same source has another translation each time, searched "
+    "greedily too",
+)
+class DropsOutForEver(Translator):
+    """Drops from its embeddings, by a function that is not told of `eval`."""
+
+    def placed(self, x):
+        return F.dropout(super().placed(x), 0.1, training=True)

@@ -4,10 +4,14 @@ With as many key and value heads as query heads it is multi-head attention, and
 with a single one multi-query attention (Ainslie et al., 2023; Shazeer, 2019).
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from companion.attention import masked_softmax
+from companion.contracts.attention.attention import ATTENTION
 from companion.contracts.engine.compare import (
     Broken,
     draw,
@@ -28,14 +32,173 @@ from companion.contracts.engine.masking import (
     visible,
 )
 from companion.contracts.engine.universal import recognised_mistake
-from companion.contracts.variants.grouped_query_attention_cases import (
-    HEADS,
-    SUSPECTS,
-    cases,
-    groups,
-    oracle,
-    qkv,
+from companion.variants import grouped_query_attention
+
+__all__ = ["GROUPED_QUERY_ATTENTION"]
+
+HEADS, KV_HEADS = 6, 2
+
+
+def qkv(
+    seed: int, kv_heads: int = KV_HEADS, heads: int = HEADS
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values."""
+    return (
+        draw(2, heads, 3, 11, seed=seed),
+        draw(2, kv_heads, 5, 11, seed=seed + 100),
+        draw(2, kv_heads, 5, 7, seed=seed + 200),
+    )
+
+
+def cases() -> dict[str, tuple]:
+    """What a function and the oracle must agree on."""
+    # Where all sizes are equal, swapped arguments and axes show their numbers.
+    square = (draw(2, n, 5, 5, seed=s) for n, s in ((6, 3), (2, 5), (2, 7)))
+    return {
+        "for 2 groups of 3 heads": qkv(2),
+        "for 3 groups of 2 heads": qkv(3, 3),
+        "with a causal mask": (*square, causal(5)),
+        "with a mask": (*qkv(11), PATCHY),
+        "with a mask for each head": (*qkv(13), patches()),
+    }
+
+
+def patches() -> Tensor:
+    """A mask (batch, head, query, key) that differs from head to head."""
+    mask = draw(2, HEADS, 3, 5, seed=17) > 0
+    mask[..., 2] = True
+    return mask
+
+
+def each(x: Tensor, heads: int) -> Tensor:
+    """Every key or value head, once for each query head of its group."""
+    return x.repeat_interleave(heads // x.shape[1], 1)
+
+
+def oracle(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+) -> Tensor:
+    """PyTorch's own, with the shared heads written out."""
+    heads = q.shape[1]
+    return F.scaled_dot_product_attention(
+        q, each(k, heads), each(v, heads), mask
+    )
+
+
+def shared(spread: Callable, other: Callable | None = None) -> Callable:
+    """Attention whose key and value heads are shared out otherwise."""
+
+    def suspect(q, k, v, mask=None):
+        keys = spread(k, q.shape[1])
+        values = (other or spread)(v, q.shape[1])
+        return F.scaled_dot_product_attention(q, keys, values, mask)
+
+    return suspect
+
+
+def head_by_head(suspect: Callable) -> Callable:
+    """A mistake of attention, made in every head."""
+
+    def mistake(q, k, v, mask=None):
+        return suspect(q, each(k, q.shape[1]), each(v, q.shape[1]), mask)
+
+    return mistake
+
+
+def in_turns(x: Tensor, heads: int) -> Tensor:
+    """Head 0, head 1, head 0, head 1, ..."""
+    return x.repeat(1, heads // x.shape[1], 1, 1)
+
+
+def averaged(x: Tensor, heads: int) -> Tensor:
+    """The mean of all heads, for each."""
+    return x.mean(1, keepdim=True).expand(-1, heads, -1, -1)
+
+
+def first_only(x: Tensor, heads: int) -> Tensor:
+    """Head 0 for each."""
+    return x[:, :1].expand(-1, heads, -1, -1)
+
+
+def backwards(x: Tensor, heads: int) -> Tensor:
+    """The last head for the first group."""
+    return each(x.flip(1), heads)
+
+
+def other_masks(arrange: Callable) -> Callable:
+    """A mask for each head, whose heads are arranged otherwise."""
+
+    def suspect(q, k, v, mask=None):
+        if mask is None or mask.ndim < 4:
+            raise RuntimeError("this mistake shows with a mask for each head")
+        return oracle(q, k, v, arrange(mask, k.shape[1]))
+
+    return suspect
+
+
+def regrouped(mask: Tensor, kv_heads: int) -> Tensor:
+    """The masks of the heads 0, 2, 4, 1, 3, 5."""
+    return mask.unflatten(1, (-1, kv_heads)).transpose(1, 2).flatten(1, 2)
+
+
+def one_a_group(mask: Tensor, kv_heads: int) -> Tensor:
+    """The mask of a group's first head, for all of it."""
+    group = mask.shape[1] // kv_heads
+    return mask[:, ::group].repeat_interleave(group, 1)
+
+
+def scaled_by(width: Callable) -> Callable:
+    """Scores divided by the root of another number."""
+
+    def suspect(q, k, v, mask=None):
+        root = (width(q, k) / q.shape[-1]) ** 0.5
+        return oracle(q / root, k, v, mask)
+
+    return suspect
+
+
+NEIGHBOURS = (
+    "take turns, 0 1 0 1 0 1, as `repeat` deals them out. Neighbouring query "
+    "heads share one, 0 0 0 1 1 1: use `repeat_interleave`."
 )
+
+
+SUSPECTS = {
+    "The key and value heads " + NEIGHBOURS: (shared(in_turns)),
+    "The key heads " + NEIGHBOURS: (shared(in_turns, each)),
+    "The value heads " + NEIGHBOURS: (shared(each, in_turns)),
+    "The key and value heads are averaged: each group has its own.": (
+        shared(averaged)
+    ),
+    "All query heads get key head 0: each group has its own.": (
+        shared(first_only)
+    ),
+    "The groups are in the wrong order: the first query heads get key head "
+    "0.": shared(backwards),
+    "The mask's heads are grouped as `repeat` would have it: head i has mask "
+    "i.": other_masks(regrouped),
+    "The mask of a group's first head is used for all of the group: every "
+    "query head has a mask of its own.": other_masks(one_a_group),
+    "The mask of the first head is used for all: every query head has a mask "
+    "of its own.": other_masks(lambda mask, kv_heads: mask[:, :1]),
+    "The scores are divided by the root of the group's size times d: a key is "
+    "d wide, however many share it.": scaled_by(
+        lambda q, k: q.shape[1] // k.shape[1] * q.shape[-1]
+    ),
+    "The scores are divided by the root of the model's width: a key is d "
+    "wide.": scaled_by(lambda q, k: q.shape[1] * q.shape[-1]),
+    **{
+        hint: head_by_head(suspect) for hint, suspect in ATTENTION.hints.items()
+    },
+}
+"""Hint -> the mistake it hints at."""
+
+
+def groups(heads: int, kv_heads: int) -> Tensor:
+    """Which query head hears which key head: True in (head, kv head)."""
+    own = torch.arange(heads).unsqueeze(1) // (heads // kv_heads)
+    return own == torch.arange(kv_heads)
+
 
 GROUPED_QUERY_ATTENTION = Component(
     name="grouped_query_attention",
@@ -237,3 +400,67 @@ def transposed_views(fn: Guarded) -> None:
     views = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in args)
     why = "The strides of the inputs matter."
     same(fn, fn(*views), fn(*args), why)
+
+
+# Known mistakes
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "dealt-out-in-turns",
+    hint="The key and value heads take turns, 0 1 0 1 0 1, as `repeat` deals "
+    "them out. Neighbouring query heads share one, 0 0 0 1 1 1: use "
+    "`repeat_interleave`.",
+    symptom="converted weights write nonsense; trained from scratch it is fine",
+)
+def dealt_out_in_turns(q, k, v, mask=None):
+    """`repeat` for `repeat_interleave`: heads 0, 1, 0, 1 for 0, 0, 1, 1."""
+    turns = q.shape[1] // k.shape[1]
+    k, v = (x.repeat(1, turns, 1, 1) for x in (k, v))
+    return grouped_query_attention(q, k, v, mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "first-head-for-all",
+    hint="All query heads get key head 0: each group has its own.",
+    symptom="like the right one with one key head, worse with more",
+)
+def first_head_for_all(q, k, v, mask=None):
+    """Key head 0 is broadcast to all, and the others are never read."""
+    return grouped_query_attention(q, k[:, :1], v[:, :1], mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "one-mask-for-all-heads",
+    hint="The mask of the first head is used for all: every query head has a "
+    "mask of its own.",
+    symptom="right until heads have masks of their own, as with local heads",
+)
+def one_mask_for_all_heads(q, k, v, mask=None):
+    """Of a mask for each head the first one is used."""
+    if mask is not None and mask.ndim == 4:
+        mask = mask[:, :1]
+    return grouped_query_attention(q, k, v, mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "scaled-by-d-model",
+    hint="The scores are divided by the root of the model's width: a key is d "
+    "wide.",
+    symptom="attention stays softer than it should, the more heads the more",
+)
+def scaled_by_d_model(q, k, v, mask=None):
+    """√d_model for √d_k: the width of all heads together."""
+    return grouped_query_attention(q / q.shape[1] ** 0.5, k, v, mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "concatenated-first",
+    symptom="every head draws the same map: many heads, no better than one",
+)
+def concatenated_first(q, k, v, mask=None):
+    """The heads are laid side by side before attention: that is one head."""
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = (q @ k.mT).sum(1, keepdim=True) / (q[0, :, 0].numel()) ** 0.5
+    if mask is None:
+        return scores.softmax(-1) @ v
+    return masked_softmax(scores.expand(*q.shape[:3], -1), mask) @ v

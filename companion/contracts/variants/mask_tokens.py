@@ -5,6 +5,8 @@ the number of the chosen is exact, as in the published code, or as chance has
 it, is up to the writer (Devlin et al., 2019).
 """
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -17,20 +19,200 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, require_several
-from companion.contracts.variants.mask_tokens_cases import (
-    FIRST_WORD,
-    HALF,
-    MASK,
-    PAD,
-    SPLITS,
-    Masked,
-    Rewound,
-    close,
-    padded,
-    require_share,
-    why_no_words,
-    words,
-)
+from companion.variants import FIRST_WORD, MASK, PAD, mask_tokens
+
+__all__ = ["MASK_TOKENS"]
+
+VOCAB = 100
+SHARE = 0.15
+
+
+HALF = 48
+"""So many words has a text in which a word drawn from elsewhere shows."""
+
+
+ERRORS = 5
+"""How many standard errors a share may be off: chance exceeds them once in
+two million."""
+
+
+class Rewound(torch.Generator):
+    """A generator that starts over for every call, so that calls compare.
+
+    One is made for each text, and remembers what came of it.
+    """
+
+    def __new__(cls, seed: int):
+        """Without the seed, which torch would take for a device."""
+        return super().__new__(cls)
+
+    def __init__(self, seed: int):
+        self.seed_given, self.before = seed, None
+        self.start_over()
+
+    def __repr__(self) -> str:
+        return f"with seed {self.seed_given}"
+
+    def start_over(self) -> None:
+        """Back to the first number."""
+        self.manual_seed(seeded(self.seed_given).initial_seed())
+        self.torchs = torch.get_rng_state()
+
+    def require_same(self, result: tuple[Tensor, ...]) -> None:
+        """Raises Broken if the same draws brought something else before."""
+        before = self.before or result
+        self.before = tuple(x.clone() for x in result)
+        if all(map(torch.equal, before, result)):
+            return
+        if not torch.equal(self.torchs, torch.get_rng_state()):
+            raise Broken(
+                "It draws from torch's own random numbers, so that nobody can "
+                "repeat it: give `generator=generator` to every draw."
+            )
+        raise Broken(
+            "The second call differs: with a generator in the same state the "
+            "choice is the same. Does it draw from Python's or NumPy's random "
+            "numbers, or keep something?"
+        )
+
+
+def words(*shape: int, seed: int = 3) -> Tensor:
+    """Ids of words only."""
+    generator = seeded(seed)
+    return torch.randint(FIRST_WORD, VOCAB, shape, generator=generator)
+
+
+def padded(rows: int = 16, seq: int = 512) -> Tensor:
+    """Sentences of many lengths: bos, words, eos, and padding.
+
+    About half of it is padding.
+    """
+    tokens, place = words(rows, seq, seed=5), torch.arange(seq)
+    ends = torch.linspace(20, seq - 1, rows).long().unsqueeze(1)
+    tokens[:, 0] = 1
+    tokens[place == ends] = 2
+    return tokens.masked_fill(place > ends, PAD)
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A text before and after.
+
+    Attributes:
+        tokens: What was given.
+        inputs: What the model reads.
+        target: What it is to say, and padding where it need not.
+    """
+
+    tokens: Tensor
+    inputs: Tensor
+    target: Tensor
+
+    @property
+    def chosen(self) -> Tensor:
+        """Where the model has to say something."""
+        return self.target != PAD
+
+    @property
+    def changed(self) -> Tensor:
+        """Where the model reads something else than was written."""
+        return self.inputs != self.tokens
+
+    @property
+    def share(self) -> float:
+        """How many of the words are chosen."""
+        return (self.chosen.sum() / (self.tokens >= FIRST_WORD).sum()).item()
+
+    @property
+    def split(self) -> tuple[float, float, float]:
+        """Of the chosen, the shares of MASK, another word, and the same."""
+        kinds = (self.inputs == MASK, self.is_other, ~self.changed)
+        count = max(1, int(self.chosen.sum()))
+        shares = (int((kind & self.chosen).sum()) / count for kind in kinds)
+        return tuple(shares)
+
+    @property
+    def is_other(self) -> Tensor:
+        """Where the model reads another word."""
+        return self.changed & (self.inputs != MASK)
+
+    @property
+    def others(self) -> Tensor:
+        """The words that stand where others were chosen."""
+        return self.inputs[self.chosen & self.is_other]
+
+
+def error(share: float, count: int) -> float:
+    """How far a share of ``count`` may be off by chance."""
+    return ERRORS * (share * (1 - share) / count) ** 0.5
+
+
+def require_share(found: Masked) -> None:
+    """Raises Broken unless 15 % of the words are chosen, chance aside."""
+    is_word = found.tokens >= FIRST_WORD
+    got, margin = found.share, error(SHARE, int(is_word.sum()))
+    if abs(got - SHARE) <= margin:
+        return
+    hint = ""
+    if abs(got * is_word.float().mean() - SHARE) <= margin:
+        hint = " It is 15 % of all positions: padding does not count."
+    elif abs(got - (1 - SHARE)) <= margin:
+        hint = " Is a comparison upside down?"
+    raise Broken(
+        f"Of {int(is_word.sum())} words {100 * got:.1f} % are chosen: expected "
+        f"15 %, and chance explains {100 * margin:.1f} more or less.{hint}",
+        cause=hint,
+    )
+
+
+def close(one: tuple, other: tuple, count: int) -> bool:
+    """Whether shares are the same, chance aside."""
+    return all(
+        # A random word may be the same one: once in 96 times.
+        abs(a - b) <= max(error(b, count), 0.5 / VOCAB)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def why_no_words(drawn: Tensor, more: Tensor) -> str:
+    """What is wrong with random words, or nothing; ``more`` has them too."""
+    if not len(drawn):
+        return "No random word was drawn."
+    low, high = int(drawn.min()), int(drawn.max())
+    if low < FIRST_WORD or high >= VOCAB:
+        return "A random word is no special id, and none that does not exist."
+    if low == high:
+        return "There is one random word for all: draw one for each token."
+    if high < FIRST_WORD + HALF:
+        return (
+            "All random words are in the text, which has the lower half of "
+            "them only: draw from the whole vocabulary."
+        )
+    if {FIRST_WORD, VOCAB - 1} - set(more.tolist()):
+        return (
+            "The first word or the last is never drawn: `torch.randint(4, 100, "
+            "…)` leaves out 100, and nothing else."
+        )
+    return ""
+
+
+SPLITS = {
+    (1.0, 0.0, 0.0): "Every chosen token becomes MASK: 80 % do, 10 % become a "
+    "random word, and 10 % stay as they are.",
+    (0.8, 0.2, 0.0): "None of the chosen tokens stays as it is: 10 % do, so "
+    "that a word the model reads may be the right one.",
+    (0.8, 0.0, 0.2): "None of the chosen tokens becomes a random word: 10 % "
+    "do.",
+    (0.8, 0.02, 0.18): "Only a tenth of what is not MASK becomes a random "
+    "word: 10 % of all that is chosen is half of what the 80 % left.",
+    (0.8, 0.18, 0.02): "Only a tenth of what is not MASK stays as it is: 10 % "
+    "of all that is chosen is half of what the 80 % left.",
+    (0.1, 0.8, 0.1): "80 % become a random word: 80 % become MASK.",
+    (0.1, 0.1, 0.8): "80 % stay as they are: 80 % become MASK.",
+    (0.0, 1.0, 0.0): "No chosen token becomes MASK: 80 % do.",
+    (0.0, 0.0, 1.0): "Nothing is hidden: 80 % of the chosen become MASK.",
+}
+"""Shares of MASK, another word, and the same -> what it means."""
 
 
 def read(fn: Guarded, result: object, args: tuple) -> tuple[Tensor, Tensor]:
@@ -244,3 +426,158 @@ def goes_on(fn: Guarded) -> None:
             "The second epoch has the same holes as the first: the generator "
             "is to be used as it is, and not from its seed on."
         )
+
+
+# Known mistakes
+
+
+def sound(tokens, generator):
+    """The package's own masking."""
+    return mask_tokens(tokens, generator, vocab_size=VOCAB)
+
+
+def masking(
+    tokens,
+    generator,
+    share=0.15,
+    hidden=0.8,
+    other=0.1,
+    may=lambda tokens: tokens >= FIRST_WORD,
+    low=FIRST_WORD,
+    high=VOCAB,
+):
+    """Masking, with whatever numbers are wrong."""
+    draw = {"generator": generator}
+    chosen = (torch.rand(tokens.shape, **draw) < share) & may(tokens)
+    fate = torch.rand(tokens.shape, **draw)
+    words = torch.randint(low, high, tokens.shape, **draw)
+    inputs = tokens.masked_fill(chosen & (fate < hidden), MASK)
+    drawn = chosen & (fate >= hidden) & (fate < hidden + other)
+    return inputs.where(~drawn, words), tokens.masked_fill(~chosen, PAD)
+
+
+@MASK_TOKENS.mistake(
+    "masks-all-it-chooses",
+    symptom="a fine loss, and vectors of whole sentences that are worth little",
+)
+def masks_all_it_chooses(tokens, generator):
+    """Whatever is not MASK need not be looked at: it is always right."""
+    return masking(tokens, generator, hidden=1.0)
+
+
+@MASK_TOKENS.mistake(
+    "eighty-and-twenty",
+    symptom="a word that is read is never the answer, and the model knows it",
+)
+def eighty_and_twenty(tokens, generator):
+    """The 10 % that stay become random words too."""
+    return masking(tokens, generator, other=0.2)
+
+
+@MASK_TOKENS.mistake(
+    "a-tenth-of-the-rest",
+    symptom="nothing to see but a loss that is a little too low",
+)
+def a_tenth_of_the_rest(tokens, generator):
+    """10 % of what the 80 % left, where half of it is meant."""
+    return masking(tokens, generator, other=0.02)
+
+
+@MASK_TOKENS.mistake(
+    "keeps-fifteen-per-cent",
+    symptom="the loss does not fall: most words are gone",
+)
+def keeps_fifteen_per_cent(tokens, generator):
+    """`>` for `<`: 85 % are chosen."""
+    return masking(tokens, generator, share=0.85)
+
+
+@MASK_TOKENS.mistake(
+    "masks-padding",
+    symptom="accuracy is a little too high: bos is easy to guess",
+)
+def masks_padding(tokens, generator):
+    """Every position may be chosen, padding, bos and eos among them."""
+    return masking(tokens, generator, may=lambda tokens: tokens >= PAD)
+
+
+@MASK_TOKENS.mistake(
+    "masks-masks",
+    symptom="now and then the right answer is MASK",
+)
+def masks_masks(tokens, generator):
+    """Padding, bos and eos are spared, and a MASK of the text is not."""
+    return masking(tokens, generator, may=lambda tokens: tokens >= MASK)
+
+
+@MASK_TOKENS.mistake(
+    "loss-everywhere",
+    symptom="the loss is low from the start: most answers can be read off",
+)
+def loss_everywhere(tokens, generator):
+    """The target is the text, of which 85 % stands in the input."""
+    return sound(tokens, generator)[0], tokens.clone()
+
+
+@MASK_TOKENS.mistake(
+    "target-taken-too-late",
+    symptom="the loss goes to 0: it learns to copy what it reads",
+)
+def target_taken_too_late(tokens, generator):
+    """The target is copied after MASK was written into the tokens."""
+    inputs, target = sound(tokens, generator)
+    return inputs, inputs.masked_fill(target == PAD, PAD)
+
+
+@MASK_TOKENS.mistake(
+    "asked-for-masks-only",
+    symptom="as if all it chooses were masked: it never doubts what it reads",
+)
+def asked_for_masks_only(tokens, generator):
+    """The target is where the input is MASK: random words have no answer."""
+    inputs, target = sound(tokens, generator)
+    return inputs, target.where(inputs == MASK, PAD)
+
+
+@MASK_TOKENS.mistake(
+    "draws-special-ids",
+    symptom="now and then bos stands in the middle of a sentence",
+)
+def draws_special_ids(tokens, generator):
+    """Random words are drawn from id 0 on."""
+    return masking(tokens, generator, low=0)
+
+
+@MASK_TOKENS.mistake(
+    "one-word-for-all",
+    symptom="it learns to distrust one word, and to trust all others",
+)
+def one_word_for_all(tokens, generator):
+    """One random word is drawn for the whole batch."""
+    word = torch.randint(FIRST_WORD, VOCAB, (), generator=generator)
+    return masking(tokens, generator, low=int(word), high=int(word) + 1)
+
+
+@MASK_TOKENS.mistake(
+    "masked-once-for-all",
+    symptom="it overfits: each epoch asks for the very same words",
+)
+def masked_once_for_all(tokens, generator):
+    """Starts from the seed in every call: static masking, unasked for."""
+    seed = generator.initial_seed()
+    return sound(tokens, torch.Generator().manual_seed(seed))
+
+
+@MASK_TOKENS.mistake(
+    "one-choice-for-the-batch",
+    symptom="a position is asked for in all sentences of a batch, or in none",
+)
+def one_choice_for_the_batch(tokens, generator):
+    """One row of holes for all: three places in every twenty."""
+    blocks = torch.rand(-(-tokens.shape[-1] // 20), 20, generator=generator)
+    places = (blocks.argsort(-1) < 3).flatten()[: tokens.shape[-1]]
+
+    def may(tokens):
+        return (tokens >= FIRST_WORD) & places
+
+    return masking(tokens, generator, share=1.0, may=may)

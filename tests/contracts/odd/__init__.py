@@ -33,14 +33,9 @@ for name in (
     "positions",
     "blocks",
     "masks",
-    "encoder",
-    "language_model",
-    "translation_model",
-    "parameter_count",
+    "transformer",
     "training",
     "decoding",
-    "batches",
     "variants",
-    "variants_parts",
 ):
     import_module(f"contracts.odd.{name}")

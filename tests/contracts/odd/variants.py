@@ -3,81 +3,89 @@
 import random
 
 import torch
+import torch.nn.functional as F
 from contracts.odd import wrong
-from contracts.right.variants import by_dictionary, by_loop, by_two_draws
+from contracts.right.variants import (
+    by_dictionary,
+    by_loop,
+    by_repeating,
+    by_two_draws,
+    norm_by_rsqrt,
+    weights_of,
+)
 
-from companion.zoo.corruption import masked
-from companion.zoo.spans import filled, gaps, spans
+from companion.contracts.variants.mask_tokens import masking
+from companion.contracts.variants.span_corrupt import spans
+from companion.contracts.variants.span_restore import filled, gaps
+
+# Variants
+
 
 # Masking
 
 
-def masking(says):
-    return wrong("mask_tokens", says)
-
-
-@masking("^None of the chosen tokens becomes a random word: 10 % do. Of")
+@wrong("mask_tokens")
 def never_another(tokens, generator):
-    return masked(tokens, generator, other=0.0)
+    return masking(tokens, generator, other=0.0)
 
 
-@masking("^80 % become a random word: 80 % become MASK")
+@wrong("mask_tokens")
 def shares_exchanged(tokens, generator):
-    return masked(tokens, generator, hidden=0.1, other=0.8)
+    return masking(tokens, generator, hidden=0.1, other=0.8)
 
 
-@masking("^Nothing is hidden: 80 % of the chosen become MASK")
+@wrong("mask_tokens")
 def never_hidden(tokens, generator):
-    return masked(tokens, generator, hidden=0.0, other=0.0)
+    return masking(tokens, generator, hidden=0.0, other=0.0)
 
 
-@masking("^Of 1257 chosen tokens 48.2 %, 23.9 %, 27.8 % became MASK")
+@wrong("mask_tokens")
 def half_and_quarters(tokens, generator):
-    return masked(tokens, generator, hidden=0.49, other=0.25)
+    return masking(tokens, generator, hidden=0.49, other=0.25)
 
 
-@masking("^Of 8192 words 40.5 % are chosen: expected 15 %, and chance expla")
+@wrong("mask_tokens")
 def too_many(tokens, generator):
-    return masked(tokens, generator, share=0.4)
+    return masking(tokens, generator, share=0.4)
 
 
-@masking("^Of 8192 words 0.0 % are chosen")
+@wrong("mask_tokens")
 def nobody(tokens, generator):
-    return masked(tokens, generator, share=0.0)
+    return masking(tokens, generator, share=0.0)
 
 
-@masking("^Of .* It is 15 % of all positions: padding does not count")
+@wrong("mask_tokens")
 def of_all_positions(tokens, generator):
     """So many holes as all positions would have, put into the words."""
     is_word = tokens >= 4
     share = 0.15 * is_word.numel() / is_word.sum().clamp_min(1)
-    return masked(tokens, generator, share=min(1.0, float(share)))
+    return masking(tokens, generator, share=min(1.0, float(share)))
 
 
-@masking("^The target holds -100, which PyTorch's cross-entropy ignores by")
+@wrong("mask_tokens")
 def ignored_by_pytorch(tokens, generator):
     inputs, target = by_two_draws(tokens, generator)
     return inputs, target.masked_fill(target == 0, -100)
 
 
-@masking("^Most words of the input are padding: have inputs and target changed")
+@wrong("mask_tokens")
 def parts_exchanged(tokens, generator):
     return by_two_draws(tokens, generator)[::-1]
 
 
-@masking("^A random word is no special id.* between 4 and 100")
+@wrong("mask_tokens")
 def one_id_too_many(tokens, generator):
-    return masked(tokens, generator, high=101)
+    return masking(tokens, generator, high=101)
 
 
-@masking("^The first word or the last is never drawn: .*between 4 and 98")
+@wrong("mask_tokens")
 def one_id_too_few(tokens, generator):
-    return masked(tokens, generator, high=99)
+    return masking(tokens, generator, high=99)
 
 
-@masking("^All random words are in the text, which has the lower half")
+@wrong("mask_tokens")
 def words_of_the_text(tokens, generator):
-    inputs, target = masked(tokens, generator, other=0.0)
+    inputs, target = masking(tokens, generator, other=0.0)
     words = tokens[tokens >= 4]
     if len(words):
         places = torch.randint(len(words), tokens.shape, generator=generator)
@@ -87,15 +95,15 @@ def words_of_the_text(tokens, generator):
     return inputs, target
 
 
-@masking("^It draws from torch's own random numbers, so that nobody can rep")
+@wrong("mask_tokens")
 def generator_left_out(tokens, generator):
     luck = torch.rand(tokens.shape)
-    return masked(
+    return masking(
         tokens, generator, share=1.0, may=lambda x: (x >= 4) & (luck < 0.15)
     )
 
 
-@masking("^It draws from torch's own random numbers, so that nobody can rep")
+@wrong("mask_tokens")
 def generator_left_out_of_the_words(tokens, generator):
     inputs, target = by_two_draws(tokens, generator)
     words = torch.randint_like(tokens, 4, 100)
@@ -103,10 +111,10 @@ def generator_left_out_of_the_words(tokens, generator):
     return torch.where(drawn, words, inputs), target
 
 
-@masking("^The second call differs: .* Does it draw from Python's or NumPy's")
+@wrong("mask_tokens")
 def by_pythons_random(tokens, generator):
     chosen = torch.tensor([random.random() < 0.15 for _ in tokens.flatten()])
-    return masked(
+    return masking(
         tokens,
         generator,
         share=1.0,
@@ -114,19 +122,19 @@ def by_pythons_random(tokens, generator):
     )
 
 
-@masking("^Two generators with different seeds gave the same: does it make one")
+@wrong("mask_tokens")
 def generator_of_its_own(tokens, generator):
     return by_two_draws(tokens, torch.Generator().manual_seed(2))
 
 
-@masking(r"^It changes `tokens` in place: .* assign to `tokens\[...\]`")
+@wrong("mask_tokens")
 def written_over(tokens, generator):
     inputs, target = by_two_draws(tokens, generator)
     tokens[:] = inputs
     return tokens, target
 
 
-@masking("^In 16 sentences .* places 128 … 191 was chosen: are the first ones")
+@wrong("mask_tokens")
 def the_first_words(tokens, generator):
     """15 % of each sentence, one after the other, with a random start."""
     is_word = tokens >= 4
@@ -134,24 +142,24 @@ def the_first_words(tokens, generator):
     late = torch.randint(2, count.shape, generator=generator)
     place = is_word.cumsum(-1) - 1 - late
     taken = (place >= 0) & (place < 0.15 * count)
-    return masked(tokens, generator, share=1.0, may=lambda x: (x >= 4) & taken)
+    return masking(tokens, generator, share=1.0, may=lambda x: (x >= 4) & taken)
 
 
-@masking("^It raised ValueError in line . of .*`batch, seq = tokens.shape`")
+@wrong("mask_tokens")
 def two_axes_only(tokens, generator):
     batch, seq = tokens.shape
     return by_two_draws(tokens.view(batch, seq), generator)
 
 
-@masking("^Of 2048 words .* % are chosen")
+@wrong("mask_tokens")
 def a_sentence_is_a_batch(tokens, generator):
     """Half of the sentences of one token are left alone."""
     if tokens.ndim > 1:
         return by_two_draws(tokens, generator)
-    return masked(tokens, generator, share=0.07)
+    return masking(tokens, generator, share=0.07)
 
 
-@masking("^It raised RuntimeError .*`places = torch.multinomial")
+@wrong("mask_tokens")
 def a_fixed_number(tokens, generator):
     """So many of each sentence, drawn by ``multinomial``."""
     rows = tokens.reshape(-1, tokens.shape[-1])
@@ -162,10 +170,10 @@ def a_fixed_number(tokens, generator):
         places = torch.multinomial(is_word, count, generator=generator)
         taken[places] = True
     chosen = chosen.view(tokens.shape)
-    return masked(tokens, generator, share=1.0, may=lambda x: chosen)
+    return masking(tokens, generator, share=1.0, may=lambda x: chosen)
 
 
-@masking("^At sentence 0, position 0 the token is 1, .* is nothing to choose")
+@wrong("mask_tokens")
 def one_at_least(tokens, generator):
     inputs, target = by_two_draws(tokens, generator)
     if not (tokens >= 4).any():
@@ -173,24 +181,24 @@ def one_at_least(tokens, generator):
     return inputs, target
 
 
-@masking("^It returned a Tensor: expected .inputs, target. in the shape of")
+@wrong("mask_tokens")
 def inputs_only(tokens, generator):
     return by_two_draws(tokens, generator)[0]
 
 
-@masking("^It returned 3 things: expected .inputs, target.")
+@wrong("mask_tokens")
 def with_the_choice(tokens, generator):
     inputs, target = by_two_draws(tokens, generator)
     return inputs, target, target != 0
 
 
-@masking("^It returned bool for int64: expected the number type of `tokens`")
+@wrong("mask_tokens")
 def the_choice_for_a_target(tokens, generator):
     inputs, target = by_two_draws(tokens, generator)
     return inputs, target != 0
 
 
-@masking("^It returned shape .*It returns what was chosen only: keep all posit")
+@wrong("mask_tokens")
 def answers_only(tokens, generator):
     inputs, target = by_two_draws(tokens, generator)
     return inputs, target[target != 0]
@@ -199,11 +207,7 @@ def answers_only(tokens, generator):
 # Spans
 
 
-def corrupting(says):
-    return wrong("span_corrupt", says)
-
-
-@corrupting("^In the target each sentinel follows its span: it comes before it")
+@wrong("span_corrupt")
 def names_behind(tokens, dropped, sentinel):
     source, _ = by_loop(tokens, dropped, sentinel)
     target, before = [], False
@@ -217,35 +221,35 @@ def names_behind(tokens, dropped, sentinel):
     return source, torch.tensor(target, dtype=torch.long)
 
 
-@corrupting("^The target is the source of the opposite mask, .* is .11, 12")
+@wrong("span_corrupt")
 def opposite_source(tokens, dropped, sentinel):
     source = by_loop(tokens, dropped, sentinel)[0]
     return source, by_loop(tokens, ~dropped, sentinel)[0]
 
 
-@corrupting("^Source and target have changed places: the source comes first")
+@wrong("span_corrupt")
 def pair_exchanged(tokens, dropped, sentinel):
     return by_loop(tokens, dropped, sentinel)[::-1]
 
 
-@corrupting("^The first sentinel is skipped: the first span gets `sentinel` it")
+@wrong("span_corrupt")
 def first_sentinel_skipped(tokens, dropped, sentinel):
     return by_loop(tokens, dropped, sentinel - 1)
 
 
-@corrupting("^The text is .*, without a gap, .* target was .., expected .99")
+@wrong("span_corrupt")
 def nothing_is_nothing(tokens, dropped, sentinel):
     source, target = by_loop(tokens, dropped, sentinel)
     return source, target if dropped.any() else target[:0]
 
 
-@corrupting("^The text is .*, without any of its tokens, .* source was .., ")
+@wrong("span_corrupt")
 def all_is_lost(tokens, dropped, sentinel):
     source, target = by_loop(tokens, dropped, sentinel)
     return source[:0] if dropped.all() else source, target
 
 
-@corrupting("^The text is .11, 12, 11, 12, 12, 11, 11., without its places 1")
+@wrong("span_corrupt")
 def found_by_value(tokens, dropped, sentinel):
     """A word is looked up by its id, which finds the first one like it."""
     words = tokens.tolist()
@@ -253,7 +257,7 @@ def found_by_value(tokens, dropped, sentinel):
     return by_loop(tokens, torch.tensor(gone), sentinel)
 
 
-@corrupting("^The text is .* the target was .*, expected")
+@wrong("span_corrupt")
 def at_most_four_spans(tokens, dropped, sentinel):
     """Right where the text is short."""
     if len(tokens) > 15:
@@ -261,13 +265,13 @@ def at_most_four_spans(tokens, dropped, sentinel):
     return by_loop(tokens, dropped, sentinel)
 
 
-@corrupting(r"^It returned shape \(1, 7\): expected one axis. The function is")
+@wrong("span_corrupt")
 def a_batch_of_one(tokens, dropped, sentinel):
     source, target = by_loop(tokens, dropped, sentinel)
     return source[None], target[None]
 
 
-@corrupting("^It returned a Tensor: expected .source, target., two tensors")
+@wrong("span_corrupt")
 def source_only(tokens, dropped, sentinel):
     return by_loop(tokens, dropped, sentinel)[0]
 
@@ -275,25 +279,21 @@ def source_only(tokens, dropped, sentinel):
 # Spans put back
 
 
-def restoring(says):
-    return wrong("span_restore", says)
-
-
 def part(sequence, i):
     return sequence[i] if 0 <= i < len(sequence) else []
 
 
-@restoring("^The source comes back as it was: put the spans where their")
+@wrong("span_restore")
 def source_itself(source, target, sentinel):
     return source
 
 
-@restoring("^The sentinels are deleted, and the spans stay lost: the target")
+@wrong("span_restore")
 def sentinels_deleted(source, target, sentinel):
     return filled(source, target, sentinel, lambda i: [])
 
 
-@restoring("^Only the first sentinel is replaced: the next one is `sentinel - ")
+@wrong("span_restore")
 def one_sentinel_only(source, target, sentinel):
     spans = gaps(target, sentinel)
     return filled(
@@ -301,25 +301,25 @@ def one_sentinel_only(source, target, sentinel):
     )
 
 
-@restoring("^Every span lands one sentinel too early. From the source")
+@wrong("span_restore")
 def one_too_early(source, target, sentinel):
     spans = gaps(target, sentinel)
     return filled(source, target, sentinel, lambda i: part(spans, i + 1))
 
 
-@restoring("^Every span lands one sentinel too late. From the source")
+@wrong("span_restore")
 def one_too_late(source, target, sentinel):
     spans = gaps(target, sentinel)
     return filled(source, target, sentinel, lambda i: part(spans, i - 1))
 
 
-@restoring("^Every span is read backwards. From the source")
+@wrong("span_restore")
 def read_backwards(source, target, sentinel):
     spans = gaps(target, sentinel)
     return filled(source, target, sentinel, lambda i: spans[i][::-1])
 
 
-@restoring("^What follows the last sentinel of the source is lost. From the s")
+@wrong("span_restore")
 def end_lost(source, target, sentinel):
     text = by_dictionary(source, target, sentinel).tolist()
     while source.numel() and int(source[-1]) not in target.tolist():
@@ -328,7 +328,7 @@ def end_lost(source, target, sentinel):
     return torch.tensor(text, dtype=torch.long)
 
 
-@restoring("^The target's last sentinel is in the text: it says only that")
+@wrong("span_restore")
 def last_sentinel_left(source, target, sentinel):
     spans = gaps(target, sentinel)
     end = [int(target[-1])]
@@ -340,36 +340,360 @@ def last_sentinel_left(source, target, sentinel):
     )
 
 
-@restoring("^From the source .99, 13, 14, 15., .* it made .12, 13, 14, 15.:")
+@wrong("span_restore")
 def begins_with_a_word(source, target, sentinel):
     """It takes for granted that no text begins with a span."""
     text = by_dictionary(source, target, sentinel)
     return text[1:] if int(source[0]) == sentinel and len(source) > 1 else text
 
 
-@restoring("^From the source .11, 12, 13, 14, 15., the target .99. and")
+@wrong("span_restore")
 def a_span_at_least(source, target, sentinel):
     text = by_dictionary(source, target, sentinel)
     return text if sentinel in source.tolist() else text[:0]
 
 
-@restoring("^From the source .99., the target .99, 11, 12, 13, 14, 15, 98. and")
+@wrong("span_restore")
 def a_word_at_least(source, target, sentinel):
     text = by_dictionary(source, target, sentinel)
     return text if len(source) > 1 else source
 
 
-@restoring("^From the source .* and the sentinel 99 it made")
+@wrong("span_restore")
 def short_texts_only(source, target, sentinel):
     text = by_dictionary(source, target, sentinel)
     return text[:22] if len(text) == 23 else text
 
 
-@restoring(r"^It returned shape \(1, 8\): expected one axis")
+@wrong("span_restore")
 def restored_batch(source, target, sentinel):
     return by_dictionary(source, target, sentinel)[None]
 
 
-@restoring("^It returned a tuple, not a tensor: expected the text, a tensor of")
+@wrong("span_restore")
 def text_and_count(source, target, sentinel):
     return by_dictionary(source, target, sentinel), len(source)
+
+
+# Variants parts
+
+
+# Grouped-query attention
+
+
+def each(x, heads):
+    """Every key head, for all its query heads."""
+    return x.repeat_interleave(heads // x.shape[1], 1)
+
+
+def attend(q, k, v, mask=None, scale=None):
+    return F.scaled_dot_product_attention(q, k, v, mask, scale=scale)
+
+
+def mend(mixed, mask):
+    """Zeros where nobody may be seen."""
+    if mask is None:
+        return mixed
+    return mixed.masked_fill(~mask.any(-1, keepdim=True), 0)
+
+
+@wrong("grouped_query_attention")
+def values_repeated(q, k, v, mask=None):
+    v = v.repeat(1, q.shape[1] // v.shape[1], 1, 1)
+    return mend(attend(q, each(k, q.shape[1]), v, mask), mask)
+
+
+@wrong("grouped_query_attention")
+def group_axis_first(q, k, v, mask=None):
+    """An axis for the group, on the wrong side of that of the key heads."""
+    batch, heads, queries, width = q.shape
+    kv_heads = k.shape[1]
+    turned = q.reshape(batch, heads // kv_heads, kv_heads, queries, width)
+    k, v = k.unsqueeze(1), v.unsqueeze(1)
+    if mask is not None:
+        mask = mask.expand(batch, heads, queries, k.shape[-2])
+        mask = mask.reshape(*turned.shape[:3], queries, k.shape[-2])
+    mixed = weights_of(turned @ k.mT / width**0.5, mask) @ v
+    return mixed.flatten(1, 2)
+
+
+@wrong("grouped_query_attention")
+def averaged_heads(q, k, v, mask=None):
+    return by_repeating(q, k.mean(1, True), v.mean(1, True), mask)
+
+
+@wrong("grouped_query_attention")
+def groups_turned(q, k, v, mask=None):
+    return by_repeating(q, k.flip(1), v.flip(1), mask)
+
+
+@wrong("grouped_query_attention")
+def mask_grouped_otherwise(q, k, v, mask=None):
+    if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
+        mask = mask.unflatten(1, (-1, k.shape[1])).transpose(1, 2).flatten(1, 2)
+    return by_repeating(q, k, v, mask)
+
+
+@wrong("grouped_query_attention")
+def one_mask_a_group(q, k, v, mask=None):
+    if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
+        mask = each(mask[:, :: q.shape[1] // k.shape[1]], q.shape[1])
+    return by_repeating(q, k, v, mask)
+
+
+@wrong("grouped_query_attention")
+def scaled_by_the_group(q, k, v, mask=None):
+    return by_repeating(q / (q.shape[1] / k.shape[1]) ** 0.5, k, v, mask)
+
+
+@wrong("grouped_query_attention")
+def heads_unscaled(q, k, v, mask=None):
+    return by_repeating(q * q.shape[-1] ** 0.5, k, v, mask)
+
+
+@wrong("grouped_query_attention")
+def heads_unmasked(q, k, v, mask=None):
+    return by_repeating(q, k, v)
+
+
+@wrong("grouped_query_attention")
+def heads_masked_afterwards(q, k, v, mask=None):
+    k, v = each(k, q.shape[1]), each(v, q.shape[1])
+    weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+    return (weights if mask is None else weights * mask) @ v
+
+
+@wrong("grouped_query_attention")
+def heads_mask_upside_down(q, k, v, mask=None):
+    return by_repeating(q, k, v, None if mask is None else ~mask)
+
+
+@wrong("grouped_query_attention")
+def heads_normalised_over_queries(q, k, v, mask=None):
+    k, v = each(k, q.shape[1]), each(v, q.shape[1])
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(-2) @ v
+
+
+@wrong("grouped_query_attention")
+def two_groups_at_most(q, k, v, mask=None):
+    """Heads are paired even where each has a key of its own."""
+    if k.shape[1] == 6:
+        k, v = k[:, ::2], v[:, ::2]
+    return by_repeating(q, k, v, mask)
+
+
+@wrong("grouped_query_attention")
+def one_head_for_one(q, k, v, mask=None):
+    if k.shape[1] == 1:
+        k, v = each(k, q.shape[1]), each(v, q.shape[1])
+        v = v * torch.arange(1, 1 + q.shape[1])[:, None, None]
+    return by_repeating(q, k, v, mask)
+
+
+@wrong("grouped_query_attention")
+def scaled_by_eleven(q, k, v, mask=None):
+    return by_repeating(q * (q.shape[-1] / 11) ** 0.5, k, v, mask)
+
+
+@wrong("grouped_query_attention")
+def one_mask_for_all(q, k, v, mask=None):
+    if mask is not None and mask.ndim == 4:
+        mask = mask[:, :1]
+    return by_repeating(q, k, v, mask)
+
+
+@wrong("grouped_query_attention")
+def nan_for_nobody(q, k, v, mask=None):
+    k, v = each(k, q.shape[1]), each(v, q.shape[1])
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+@wrong("grouped_query_attention")
+def an_average_for_nobody(q, k, v, mask=None):
+    k, v = each(k, q.shape[1]), each(v, q.shape[1])
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        low = torch.finfo(scores.dtype).min
+        scores = scores.masked_fill(~mask, low)
+    return scores.softmax(-1) @ v
+
+
+@wrong("grouped_query_attention")
+def mended_afterwards(q, k, v, mask=None):
+    return nan_for_nobody(q, k, v, mask).nan_to_num(0)
+
+
+@wrong("grouped_query_attention")
+def last_sentence_for_all(q, k, v, mask=None):
+    mean = v.mean(0, keepdim=True).expand_as(v)
+    return by_repeating(q, k, v + 0.2 * (mean - v).detach(), mask)
+
+
+@wrong("grouped_query_attention")
+def hidden_by_a_thousand(q, k, v, mask=None):
+    k, v = each(k, q.shape[1]), each(v, q.shape[1])
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is None:
+        return scores.softmax(-1) @ v
+    weights = (scores - 1000 * ~mask).softmax(-1).masked_fill(~mask, 0)
+    return weights @ v
+
+
+@wrong("grouped_query_attention")
+def heads_left_wide(q, k, v, mask=None):
+    return by_repeating(q.float(), k.float(), v.float(), mask)
+
+
+@wrong("grouped_query_attention")
+def viewed(q, k, v, mask=None):
+    batch, heads, queries, width = q.shape
+    q = q.view(batch * heads, queries, width).view(q.shape)
+    return by_repeating(q, k, v, mask)
+
+
+@wrong("grouped_query_attention")
+def an_output_a_group(q, k, v, mask=None):
+    mixed = by_repeating(q, k, v, mask)
+    return mixed.unflatten(1, (k.shape[1], -1)).mean(2)
+
+
+@wrong("grouped_query_attention")
+def groups_left_apart(q, k, v, mask=None):
+    return by_repeating(q, k, v, mask).unflatten(1, (k.shape[1], -1))
+
+
+@wrong("grouped_query_attention")
+def merged_already(q, k, v, mask=None):
+    return by_repeating(q, k, v, mask).transpose(1, 2).flatten(2)
+
+
+# RMS normalisation
+
+
+def size(x, eps, dim=-1):
+    """The root of the mean square."""
+    return (x.float().square().mean(dim, keepdim=True) + eps).sqrt()
+
+
+def scaled(x, gain, by):
+    """``x`` divided by a size, and times the gain."""
+    return (x / by * gain).to(x.dtype)
+
+
+@wrong("rms_norm")
+def centred_above_the_line(x, gain, eps):
+    return scaled(x - x.mean(-1, keepdim=True), gain, size(x, eps))
+
+
+@wrong("rms_norm")
+def divided_by_the_deviation(x, gain, eps):
+    variance = x.float().var(-1, correction=0, keepdim=True)
+    return scaled(x, gain, (variance + eps).sqrt())
+
+
+@wrong("rms_norm")
+def divided_by_torchs_std(x, gain, eps):
+    return scaled(x, gain, x.float().std(-1, keepdim=True) + eps)
+
+
+@wrong("rms_norm")
+def squares_unbiased(x, gain, eps):
+    total = x.float().square().sum(-1, keepdim=True)
+    return scaled(x, gain, (total / (x.shape[-1] - 1) + eps).sqrt())
+
+
+@wrong("rms_norm")
+def divided_by_the_length(x, gain, eps):
+    total = x.float().square().sum(-1, keepdim=True)
+    return scaled(x, gain, (total + eps).sqrt())
+
+
+@wrong("rms_norm")
+def eps_outside(x, gain, eps):
+    return scaled(x, gain, size(x, 0) + eps)
+
+
+@wrong("rms_norm")
+def eps_fixed(x, gain, eps):
+    return norm_by_rsqrt(x, gain, 1e-6)
+
+
+@wrong("rms_norm")
+def eps_left_out(x, gain, eps):
+    return scaled(x, gain, size(x, 0))
+
+
+@wrong("rms_norm")
+def gain_left_out(x, gain, eps):
+    return norm_by_rsqrt(x, torch.ones_like(gain), eps) + 0 * gain
+
+
+@wrong("rms_norm")
+def gain_added(x, gain, eps):
+    return norm_by_rsqrt(x, torch.ones_like(gain), eps) + gain
+
+
+@wrong("rms_norm")
+def gain_before(x, gain, eps):
+    return norm_by_rsqrt(x * gain, torch.ones_like(gain), eps)
+
+
+@wrong("rms_norm")
+def size_of_the_batch(x, gain, eps):
+    return scaled(x, gain, size(x, eps, 0))
+
+
+@wrong("rms_norm")
+def size_of_the_positions(x, gain, eps):
+    return scaled(x, gain, size(x, eps, -2 if x.ndim > 1 else -1))
+
+
+@wrong("rms_norm")
+def size_of_a_sentence(x, gain, eps):
+    return scaled(x, gain, size(x, eps, (-2, -1) if x.ndim > 1 else -1))
+
+
+@wrong("rms_norm")
+def root_left_out(x, gain, eps):
+    return scaled(x, gain, size(x, eps) ** 2)
+
+
+@wrong("rms_norm")
+def multiplied(x, gain, eps):
+    return scaled(x, gain, 1 / size(x, eps))
+
+
+@wrong("rms_norm")
+def divided_by_the_mean_size(x, gain, eps):
+    return scaled(x, gain, x.float().abs().mean(-1, keepdim=True) + eps)
+
+
+@wrong("rms_norm")
+def norm_of_axis_2(x, gain, eps):
+    return scaled(x, gain, size(x, eps, 2))
+
+
+@wrong("rms_norm")
+def nan_for_zeros(x, gain, eps):
+    safe = size(x, eps)
+    return scaled(x, gain, safe.masked_fill((x == 0).all(-1, True), 0))
+
+
+@wrong("rms_norm")
+def steep_at_zero(x, gain, eps):
+    """The root of the squares, and eps only where it would be 0."""
+    wide = x.float()
+    root = wide.square().mean(-1, keepdim=True).sqrt()
+    scale = torch.rsqrt(root**2 + eps)
+    return (wide * scale).to(x.dtype) * gain
+
+
+@wrong("rms_norm")
+def norm_kept_wide(x, gain, eps):
+    return norm_by_rsqrt(x.float(), gain.float(), eps)

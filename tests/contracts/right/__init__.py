@@ -32,15 +32,9 @@ for name in (
     "positions",
     "blocks",
     "masks",
-    "encoder",
-    "encoder_layer",
-    "language_model",
-    "translation_model",
-    "parameter_count",
+    "transformer",
     "training",
-    "clip_gradients",
     "decoding",
-    "greedy_decode_batch",
     "variants",
 ):
     import_module(f"contracts.right.{name}")

@@ -11,15 +11,25 @@ from torch.testing import assert_close
 
 from companion.attention import scaled_dot_product_attention
 from companion.blocks import Dropout, EncoderLayer, FeedForward
-from companion.contracts.transformer.encoder_layer_cases import arguments
+from companion.contracts.transformer.encoder import (
+    MaskOfTheFirstSentence,
+    Stack,
+)
+from companion.contracts.transformer.encoder_layer import arguments
+from companion.contracts.transformer.language_model import (
+    BagOfWords,
+    EncoderThatPredicts,
+    Language,
+)
+from companion.contracts.transformer.translation_model import (
+    DropsOutForEver,
+    Translator,
+)
 from companion.decoding import cached_decode
 from companion.masks import causal_mask
 from companion.training import label_smoothing
 from companion.transformer import Transformer, TransformerConfig, shift_right
 from companion.zoo import ANIMALS
-from companion.zoo.encoders import MaskOfTheFirstSentence, Stack
-from companion.zoo.languages import BagOfWords, EncoderThatPredicts, Language
-from companion.zoo.translators import DropsOutForEver, Translator
 
 
 def sequences(*shape, seed=0):
