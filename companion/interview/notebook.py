@@ -35,10 +35,12 @@ def practise(question: str) -> str | None:
 
 
 def _cell(name: str) -> str:
-    code = {q.id: q for q in course() if isinstance(q.task, Code)}
+    code = {
+        q.id: (q.prompt, q.task) for q in course() if isinstance(q.task, Code)
+    }
     if name not in code:
         _refuse(name, list(code))
-    asked, task = code[name].prompt, code[name].task
+    asked, task = code[name]
     function = task.stub.partition("def ")[2].partition("(")[0]
     # A Chinese sign is as wide as two.
     lines = [

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    NoReturn,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 __all__ = [
     "Code",
@@ -70,7 +78,7 @@ def _is_marked(value: object) -> bool:
     )
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) < float("inf")
 
 
@@ -122,7 +130,7 @@ class Entry:
 
     def at(self, key: str) -> str:
         """Find the file and line of a key, or else of the entry."""
-        top, index = re.match(r"(\w*)(?:\[(\d+)\])?", key).groups()
+        ((top, index),) = re.findall(r"^(\w*)(?:\[(\d+)\])?", key)
         for name in (re.escape(key), rf"(?:\[\[\w+\.)?{top}"):
             found = [
                 number
@@ -135,7 +143,7 @@ class Entry:
                 return f"{self.file}:{self.first + found[at]}"
         return f"{self.file}:{self.first}"
 
-    def fail(self, key: str, expected: str, got: object) -> None:
+    def fail(self, key: str, expected: str, got: object) -> NoReturn:
         """Raise the complaint about a key."""
         shown = "nothing" if got is None else repr(got)
         if len(shown) > LONGEST_COMPLAINT:
@@ -181,7 +189,11 @@ def entries(path: Path, name: str) -> Iterator[Entry]:
 
 
 def build(
-    kind: type[T], values: object, entry: Entry, path: str = "", **given: Any
+    kind: Callable[..., T],
+    values: object,
+    entry: Entry,
+    path: str = "",
+    **given: Any,
 ) -> T:
     """Build a dataclass from a table, by the types of its fields.
 
@@ -206,15 +218,16 @@ def build(
     """
     if not isinstance(values, dict):
         entry.fail(path.rstrip("."), "a table", values)
-    hints, left = get_type_hints(kind, include_extras=True), dict(values)
-    for field in fields(kind):
+    shape: Any = kind
+    hints, left = get_type_hints(shape, include_extras=True), dict(values)
+    for field in fields(shape):
         name, optional = field.name, field.default is not MISSING
         if name not in given and not (optional and name not in left):
             value = left.pop(name, None)
             given[name] = _value(hints[name], value, entry, path + name)
     for name, value in left.items():
         entry.fail(path + name, "no such key", value)
-    made = kind(**given)
+    made: Any = kind(**given)
     if hasattr(made, "fault") and (fault := made.fault()):
         key, *rest = fault
         entry.fail(path + key, *rest)
@@ -222,7 +235,7 @@ def build(
 
 
 def _value(kind: Any, value: Any, entry: Entry, key: str) -> Any:
-    rule = None
+    rule: Any = None
     if get_origin(kind) is Annotated:
         kind, rule = get_args(kind)
     if get_origin(kind) is UnionType:  # Text | None, and it is there.
@@ -239,7 +252,7 @@ def _value(kind: Any, value: Any, entry: Entry, key: str) -> Any:
 
 
 def _rows(
-    kind: type[T], rows: Any, entry: Entry, key: str, least: int
+    kind: Callable[..., T], rows: Any, entry: Entry, key: str, least: int
 ) -> tuple[T, ...]:
     if not isinstance(rows, list) or len(rows) < least:
         entry.fail(key, f"a list of {least} or more tables", rows)

@@ -11,7 +11,13 @@ from unicodedata import normalize
 
 from rich.text import Text as Styled
 
-from companion.interview.model.question import Numeric, Question
+from companion.interview.model.question import (
+    Choice,
+    Code,
+    Numeric,
+    Open,
+    Question,
+)
 from companion.interview.model.toml import Text
 from companion.interview.model.words import WORDS, written
 from companion.interview.terminal.screen import Screen
@@ -29,8 +35,8 @@ def ask(screen: Screen, question: Question) -> float:
         EOFError, KeyboardInterrupt: as ``Screen.ask``.
     """
     screen.show(question.prompt, style="bold")
-    mark = _ASK[question.kind](screen, question)
-    sign, style = {1: ("✓", "green"), 0: ("✗", "red")}.get(mark, ("◐", ""))
+    mark = _marked(screen, question.task)
+    sign, style = {1.0: ("✓", "green"), 0.0: ("✗", "red")}.get(mark, ("◐", ""))
     screen.line(Styled(f"{sign} {100 * mark:.0f} %"), style=style)
     return mark
 
@@ -41,7 +47,7 @@ def explain(screen: Screen, question: Question) -> None:
     screen.show(question.short)
     screen.heading(WORDS["answer"])
     screen.show(question.answer)
-    if question.kind in ("open", "code"):
+    if isinstance(question.task, Open | Code):
         screen.heading(WORDS["slip"])
         screen.show(question.task.wrong, "✗ ")
         screen.show(question.task.why, "→ ")
@@ -70,8 +76,20 @@ def parse(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _open(screen: Screen, question: Question) -> float:
-    points = question.task.points
+def _marked(screen: Screen, task: Open | Choice | Numeric | Code) -> float:
+    match task:
+        case Open():
+            return _open(screen, task)
+        case Choice():
+            return _choice(screen, task)
+        case Numeric():
+            return _numeric(screen, task)
+        case Code():
+            return _code(screen, task)
+
+
+def _open(screen: Screen, task: Open) -> float:
+    points = task.points
     screen.ask("Say it aloud, then Enter", "先说出你的回答，再按 Enter")
     for number, point in enumerate(points, 1):
         screen.show(point, f"{number}. ")
@@ -99,8 +117,8 @@ def _ticked(typed: str, total: int) -> set[int] | None:
     return {known[w] for w in words} if known.keys() >= set(words) else None
 
 
-def _choice(screen: Screen, question: Question) -> float:
-    options = dict(zip(ascii_lowercase, question.task.options, strict=False))
+def _choice(screen: Screen, task: Choice) -> float:
+    options = dict(zip(ascii_lowercase, task.options, strict=False))
     for letter, option in options.items():
         screen.show(option.text, f"{letter}) ")
     while True:
@@ -123,8 +141,8 @@ def _choice(screen: Screen, question: Question) -> float:
     return float(bool(letter) and options[letter].right)
 
 
-def _numeric(screen: Screen, question: Question) -> float:
-    task, first = question.task, None
+def _numeric(screen: Screen, task: Numeric) -> float:
+    first = None
     while True:
         typed = screen.ask(
             "Your number; Enter: show it", "你的结果？Enter：看答案"
@@ -157,8 +175,7 @@ def _near(task: Numeric, number: float, value: float) -> bool:
     return abs(number - value) <= task.tolerance + 1e-9 * abs(value)
 
 
-def _code(screen: Screen, question: Question) -> float:
-    task = question.task
+def _code(screen: Screen, task: Code) -> float:
     screen.code(f"import torch\n\n# checks: {task.component}\n{task.stub}")
     screen.say(
         "Write it into a file, with the comment above it. Then run",
@@ -177,6 +194,3 @@ def _code(screen: Screen, question: Question) -> float:
         if mark is not None:
             return mark
         screen.say("1, 2 or 3, please.", "请输入 1、2 或 3。")
-
-
-_ASK = {"open": _open, "choice": _choice, "numeric": _numeric, "code": _code}

@@ -15,14 +15,14 @@ from companion.interview.model.markup import to_html
 
 __all__ = ["paragraphs", "wrapped"]
 
-LOWERED = dict(
+LOWERED: dict[str, str] = dict(
     zip(
         "0123456789+−=()aehijklmnoprstuvxβγρφχ",
         "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓᵦᵧᵨᵩᵪ",
         strict=True,
     )
 )
-RAISED = dict(
+RAISED: dict[str, str] = dict(
     zip(
         "0123456789+−=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTUVW",
         "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂ",
