@@ -3,7 +3,7 @@
 ``known_mistakes.json`` holds the first failing contract and its message for
 each: it is the one place where the texts are asserted. Record it again with
 
-    python tests/contracts/known.py
+    PYTHONPATH=tests python -m contracts.known
 
 and read each line of the difference: a message may change for a better one.
 """
