@@ -1,4 +1,9 @@
-"""The clock, the machine, and what both are worth."""
+"""The clock, and what machine a number is from.
+
+Not torch.utils.benchmark: its Timer runs one statement many times and then the
+next, by the time on the wall. Here statements take turns, and on a CPU the time
+is its own, so that whatever else runs slows all of them down alike.
+"""
 
 import platform
 import subprocess

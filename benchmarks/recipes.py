@@ -15,7 +15,7 @@ import re
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -24,23 +24,46 @@ import torch
 
 import companion
 from benchmarks.machine import chip
-from benchmarks.recipes_gpt import from_counts, gpt
-from benchmarks.recipes_score import bleu, exact_match, validation_loss
-from benchmarks.recipes_table import table, what
+from benchmarks.scores import (
+    bleu,
+    counted_losses,
+    exact_match,
+    validation_loss,
+)
+from companion.data.codecs import Codec
 from companion.training import TrainConfig, load_trained, read_log, train
 from companion.training.checkpoint import every
 from companion.training.log import LOG
 from companion.training.run_folder import CHECKPOINTS, Builder, build
+from companion.variants import GPT, GPTConfig
 
 HERE = Path(__file__).parent
 TOML, RESULTS = HERE / "recipes", HERE / "results"
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu")
+HEAD = ("recipe", "what", "reached", "seeds", "steps", "time", "memory", "on")
+NOTHING = "not measured"
+
+
+def gpt(config: TrainConfig, src: None, tgt: Codec) -> GPT:
+    """Build a GPT for windows of a text, of which it reads all but the last."""
+    sizes = dataclasses.asdict(config.stack())
+    longest = config.max_len - 1
+    return GPT(GPTConfig(vocab_size=len(tgt), max_len=longest, **sizes))
 
 
 class Recipe(NamedTuple):
     """How a model is made and measured, and what its number stands beside.
 
-    ``counts`` computes what else it stands beside, from the same data.
+    Attributes:
+        measure: Computes the score.
+        unit: What it is a score of.
+        digits: How many of them are shown.
+        beam: Width of the search; 1 is greedy.
+        average: Of how many of the last checkpoints the model is the mean.
+        alpha: How much a long sentence is helped.
+        beside: A published number.
+        counts: Computes what else it stands beside, from the same data.
+        build: Makes the model.
     """
 
     measure: Callable
@@ -73,7 +96,7 @@ RECIPES = {
         4,
         beside="published 1.4697 (nanoGPT: the best of its run, with AdamW "
         "and a cosine; here the end of the run)",
-        counts=from_counts,
+        counts=counted_losses,
         build=gpt,
     ),
     "shakespeare-cpu": Recipe(
@@ -81,25 +104,35 @@ RECIPES = {
         "validation loss of a small GPT, nats a character",
         2,
         beside="published 1.88 (nanoGPT for a CPU, on a part of the text)",
-        counts=from_counts,
+        counts=counted_losses,
         build=gpt,
     ),
 }
 
 
-def whats() -> dict[str, str]:
-    """What each recipe measures, and what its number stands beside."""
-    return {name: what(r.unit, r.beside) for name, r in RECIPES.items()}
+def measures() -> dict[str, str]:
+    """Tell what each recipe measures, and what its number stands beside."""
+    return {name: _what(r.unit, r.beside) for name, r in RECIPES.items()}
 
 
 def run(
     name: str, seeds: int, steps: int | None, runs: Path, results: Path
 ) -> Path:
-    """Trains and measures a recipe, and returns the file it wrote.
+    """Train and measure a recipe.
+
+    Args:
+        name: Which recipe.
+        seeds: How many runs, with the seeds 0, 1 …
+        steps: Fewer than the recipe has, or None.
+        runs: Where the runs lie.
+        results: Where the result goes.
+
+    Returns:
+        The file with the result.
 
     Raises:
-        ValueError: there is no recipe of that name, or ``seeds`` is below 1.
-        OSError, FloatingPointError: as ``companion.training.train``.
+        ValueError: There is no recipe of that name, or ``seeds`` is below 1.
+        OSError, FloatingPointError: As ``companion.training.train``.
     """
     if name not in RECIPES:
         raise ValueError(
@@ -107,16 +140,16 @@ def run(
         )
     if seeds < 1:
         raise ValueError(f"seeds: expected at least 1, got {seeds}")
-    recipe, told = RECIPES[name], []
+    recipe, found = RECIPES[name], []
     planned = TrainConfig.from_toml(TOML / f"{name}.toml")
     changes = {} if steps is None else _shortened(planned, steps)
     for seed in range(seeds):
         config = dataclasses.replace(planned, seed=seed, **changes)
         folder = runs / f"{name}-{config.steps}" / f"seed-{seed}"
-        told.append(_one(recipe, config, folder))
-        score = f"{told[-1]['score']:.{recipe.digits}f}"
+        found.append(_one(recipe, config, folder))
+        score = f"{found[-1]['score']:.{recipe.digits}f}"
         print(f"{name}, seed {seed}: {recipe.unit} {score}", flush=True)
-    result = _result(name, config, told) | {"planned_steps": planned.steps}
+    result = _result(name, config, found) | {"planned_steps": planned.steps}
     results.mkdir(parents=True, exist_ok=True)
     short = "" if config.steps == planned.steps else f"-{config.steps}-steps"
     path = results / f"recipe-{name}-{_slug(result['device'])}{short}.json"
@@ -124,15 +157,31 @@ def run(
     return path
 
 
+def table(measures: Mapping[str, str], results: Path) -> str:
+    """Write a row for each result as Markdown, from the files in ``results``.
+
+    Args:
+        measures: What each recipe measures, for those without a result.
+        results: A folder.
+    """
+    rows = [HEAD, ("---",) * len(HEAD)]
+    files = sorted(results.glob("recipe-*.json"))
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    for name, what in measures.items():
+        own = [_row(result) for result in found if result["recipe"] == name]
+        rows += own or [(name, what, NOTHING, *("",) * (len(HEAD) - 3))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def _shortened(planned: TrainConfig, steps: int) -> dict:
-    """What changes with the number of steps: a warm-up longer than that."""
+    """Change the number of steps, and with it a warm-up longer than that."""
     if planned.schedule == "noam" or planned.warmup <= steps:
         return {"steps": steps}
     print(f"warm-up shortened to {steps} steps from {planned.warmup}")
     return {"steps": steps, "warmup": steps}
 
 
-def _result(name: str, config: TrainConfig, told: list[dict]) -> dict:
+def _result(name: str, config: TrainConfig, found: list[dict]) -> dict:
     recipe = RECIPES[name]
     counted = recipe.counts() if recipe.counts else ""
     return {
@@ -142,13 +191,13 @@ def _result(name: str, config: TrainConfig, told: list[dict]) -> dict:
         "digits": recipe.digits,
         "beam": recipe.beam,
         **_machine(),
-        "runs": told,
+        "runs": found,
         "config": dataclasses.asdict(config),
     }
 
 
 def _one(recipe: Recipe, config: TrainConfig, folder: Path) -> dict:
-    """Trains with one seed: what it reached, and what that took."""
+    """Train with one seed; note what it reached, and what that took."""
     began = time.process_time()
     goes_on = folder.exists()
     train(config, folder, build=recipe.build)
@@ -186,7 +235,7 @@ def _validations(log: list[dict], folder: Path) -> list[float]:
 
 
 def _memory() -> float:
-    """The most that was ever in use: of the GPU, or else of the process."""
+    """Read the most that was ever in use: of the GPU, else of the process."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 2**20
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -211,11 +260,46 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
+def _what(measure: str, beside: str) -> str:
+    """Tell what is measured, and what its number stands beside."""
+    return f"{measure}; {beside}".removesuffix("; ")
+
+
+def _row(result: dict) -> Sequence[str]:
+    runs = result["runs"]
+    done, planned = result["config"]["steps"], result["planned_steps"]
+    return (
+        result["recipe"],
+        _what(result["measure"], result["beside"]),
+        _band([run["score"] for run in runs], result["digits"]),
+        ", ".join(str(run["seed"]) for run in runs),
+        str(done) if done == planned else f"{done} of {planned}",
+        _duration(runs, result["kind"]),
+        f"{max(run['memory_mib'] for run in runs):.0f} MiB",
+        f"{result['device']}, {result['threads']} thread(s), {result['date']}",
+    )
+
+
+def _band(scores: Sequence[float], digits: int) -> str:
+    ends = {f"{score:.{digits}f}" for score in (min(scores), max(scores))}
+    return " … ".join(sorted(ends, key=float))
+
+
+def _duration(runs: Sequence[dict], kind: str) -> str:
+    """Tell the time of the slowest: CPU time, if it never stopped."""
+    # What else the machine does counts in the time on the clock.
+    cpu = [run["cpu_seconds"] for run in runs]
+    worked = kind == "cpu" and None not in cpu
+    most = max(cpu if worked else (run["seconds"] for run in runs))
+    time = f"{most:.0f} s" if most < 120 else f"{most / 60:.0f} min"
+    return f"{time} of CPU" if worked else time
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Reads the command line.
+    """Read the command line.
 
     Raises:
-        SystemExit: it does not fit.
+        SystemExit: It does not fit.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recipes")
     parser.add_argument("name", nargs="?", choices=RECIPES)
@@ -239,7 +323,7 @@ def main(arguments: list[str] | None = None) -> None:
     elif not options.table:
         parser.error("expected the name of a recipe, or --table")
     if options.table or options.name:
-        print(table(whats(), options.results))
+        print(table(measures(), options.results))
 
 
 if __name__ == "__main__":

@@ -14,10 +14,12 @@ from torch.autograd.function import once_differentiable
 
 from companion.data.checks import check_states
 
-__all__ = ["check_smoothing", "label_smoothing", "summed_loss"]
+__all__ = ["IGNORED", "check_smoothing", "label_smoothing", "summed_loss"]
 
 # Log-probabilities that are computed at a time: 4 MB, which a cache holds.
 AT_A_TIME = 2**20
+# A target that counts for nothing, where shapes must not depend on data.
+IGNORED = -100
 
 
 def label_smoothing(
@@ -95,7 +97,9 @@ def summed_loss(
     Args:
         logits: **Used up**: where gradients are asked for, they hold their own
             gradient afterwards, and no logits.
-        target: The right token of each row; none is padding.
+        target: The right token of each row; none is padding. In a compiled
+            graph, and only there, a row whose target is ``IGNORED`` is left
+            out.
         smoothing: As in ``label_smoothing``.
 
     Returns:
@@ -107,7 +111,11 @@ def summed_loss(
     plain = not logits.is_cpu or torch.compiler.is_compiling()
     if plain or not torch.is_grad_enabled():
         return F.cross_entropy(
-            _wide(logits), target, label_smoothing=smoothing, reduction="sum"
+            _wide(logits),
+            target,
+            label_smoothing=smoothing,
+            ignore_index=IGNORED,
+            reduction="sum",
         )
     # In float16 a small gradient would be 0 before a scaler makes it large.
     narrow = logits.dtype == torch.bfloat16

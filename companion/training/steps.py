@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from companion.masks import combine_masks
-from companion.training.loss import check_smoothing, summed_loss
+from companion.training.loss import IGNORED, check_smoothing, summed_loss
 from companion.training.optimizer import adam
 
 __all__ = ["Batch", "Objective", "Step", "fit", "update"]
@@ -44,9 +44,9 @@ class Step(NamedTuple):
 class Objective(nn.Module):
     """Compute what training makes small: the summed loss of all real tokens.
 
-    A module, so that it can be wrapped or compiled as a whole. Padding is left
-    out before the generator, not after it: what nobody asks for is then not
-    computed.
+    A module, so that it can be wrapped, or compiled as one graph. Padding is
+    left out before the generator, not after it: what nobody asks for is then
+    not computed.
 
     Args:
         model: A ``Transformer``, or a language model.
@@ -62,29 +62,37 @@ class Objective(nn.Module):
         check_smoothing(smoothing)
         self.model, self.smoothing = model, smoothing
 
-    def forward(self, *batch: Tensor) -> tuple[Float[Tensor, ""], int]:
+    def forward(
+        self, *batch: Tensor
+    ) -> tuple[Float[Tensor, ""], int | Int[Tensor, ""]]:
         """Compute the loss of a batch, summed, and its number of real tokens.
 
         Raises:
             TypeError: The model refuses the types of the batch.
             ValueError: The model refuses its shapes or ids.
         """
-        answer = batch[-1][:, 1:]
-        real = self._real(answer)
-        logits = self.model.logits(self._states(*batch)[real])
+        target = batch[-1][:, 1:].long()
+        real, states = self._real(target), self._states(*batch)
+        # A compiled graph has no shapes that depend on data: there padding is
+        # left out by the loss.
+        if torch.compiler.is_compiling():
+            logits = self.model.logits(states).flatten(0, 1)
+            target = target.masked_fill(~real, IGNORED).flatten()
+            return summed_loss(logits, target, self.smoothing), real.sum()
+        logits = self.model.logits(states[real])
         # ``label_smoothing`` without its division. It uses the logits up.
-        total = summed_loss(logits, answer[real].long(), self.smoothing)
+        total = summed_loss(logits, target[real], self.smoothing)
         return total, len(logits)
 
     def count(self, *batch: Tensor) -> Int[Tensor, ""]:
         """Count the tokens that the model must predict in this batch."""
         return self._real(batch[-1][:, 1:]).sum()
 
-    def _real(self, answer: Tensor) -> Tensor:
+    def _real(self, target: Tensor) -> Tensor:
         pad = self.model.config.pad
         if pad is None:
-            return torch.ones_like(answer, dtype=torch.bool)
-        return answer != pad
+            return torch.ones_like(target, dtype=torch.bool)
+        return target != pad
 
     def _states(self, *batch: Tensor) -> Tensor:
         reads = batch[-1][:, :-1]

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 from standin import stand_in
 
-from benchmarks import recipes, recipes_score
-from benchmarks.recipes_gpt import counted_loss, gpt
-from benchmarks.recipes_score import bleu, exact_match, validation_loss
-from benchmarks.recipes_table import table
+from benchmarks import recipes, scores
+from benchmarks.recipes import gpt, table
+from benchmarks.scores import (
+    bleu,
+    counted_loss,
+    exact_match,
+    validation_loss,
+)
 from companion import decoding
 from companion.training import (
     TrainConfig,
@@ -70,19 +74,19 @@ def trained(small, tmp_path):
 
 
 @pytest.fixture
-def speaker(monkeypatch):
-    """A model that says whatever ``answer`` makes of a source's text."""
+def stub_model(monkeypatch):
+    """Has a model answer whatever ``answer`` makes of a source's text."""
 
-    def speaks(trained, answer):
+    def replace(trained, answer):
         def translate(model, src, *, max_len, beam, alpha):
             assert model is trained.model
             texts = (trained.src_codec.decode(row) for row in src)
             codec = trained.tgt_codec
             return [[*codec.encode(answer(t)), codec.eos] for t in texts]
 
-        monkeypatch.setattr(recipes_score.decoding, "translate", translate)
+        monkeypatch.setattr(scores.decoding, "translate", translate)
 
-    return speaks
+    return replace
 
 
 # What is trained.
@@ -136,9 +140,9 @@ def test_what_is_averaged_is_kept():
 # How it is measured.
 
 
-def test_exact_match_is_the_share_that_is_the_reference(trained, speaker):
+def test_exact_match_is_the_share_that_is_the_reference(trained, stub_model):
     copier = trained("copy")
-    speaker(copier, lambda text: text if len(text) % 2 else text + "a")
+    stub_model(copier, lambda text: text if len(text) % 2 else text + "a")
     test = corpus(copier.config).test
     odd = sum(len(text) % 2 for text, _ in test)
     assert 0 < odd < len(test)
@@ -151,11 +155,11 @@ def test_exact_match_is_the_share_that_is_the_reference(trained, speaker):
     ("name", "how"), [("multi30k", "tok:none"), ("tatoeba", "tok:13a")]
 )
 def test_bleu_is_that_of_each_answer_with_its_own_reference(
-    trained, speaker, name, how
+    trained, stub_model, name, how
 ):
     model = trained(name)
     test = dict(corpus(model.config).test)
-    speaker(model, test.get)
+    stub_model(model, test.get)
     score = bleu(model, **SETTINGS)
     assert score.value == pytest.approx(100)
     assert how in score.over
@@ -163,18 +167,18 @@ def test_bleu_is_that_of_each_answer_with_its_own_reference(
     def worse(text):
         return test[text].replace(" in ", " at ").replace(" im ", " am ")
 
-    speaker(model, worse)
+    stub_model(model, worse)
     value = bleu(model, **SETTINGS).value
     assert value < 99
     if name == "multi30k":
-        mine = decoding.bleu(
+        own = decoding.bleu(
             [worse(text).split() for text in test],
             [text.split() for text in test.values()],
         )
-        assert value == pytest.approx(mine)
+        assert value == pytest.approx(own)
 
 
-def test_a_model_speaks_for_itself(trained):
+def test_a_model_that_learnt_nothing_scores_low(trained):
     # Next to nothing was learnt, and a beam is not what greedy is.
     score = bleu(trained("multi30k"), beam=2, alpha=0.6)
     assert 0 <= score.value < 50
@@ -260,7 +264,7 @@ def test_the_table_has_a_row_for_each_result_and_for_what_is_missing(
     launch(tmp_path, "copy", seeds=2)
     launch(tmp_path, "copy", steps=5)
     launch(tmp_path, "shakespeare-cpu")
-    told = table(recipes.whats(), tmp_path / "results").splitlines()
+    told = table(recipes.measures(), tmp_path / "results").splitlines()
     assert len({line.count("|") for line in told}) == 1
     cells = [[c.strip() for c in line.split("|")[1:-1]] for line in told[2:]]
     found = [(row[0], row[3], row[4]) for row in cells]
@@ -382,4 +386,4 @@ def test_a_command_without_a_recipe_says_what_there_is(capsys):
 
 def test_the_readme_shows_what_the_results_say():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert table(recipes.whats(), recipes.RESULTS) in readme
+    assert table(recipes.measures(), recipes.RESULTS) in readme

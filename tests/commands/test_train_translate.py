@@ -11,7 +11,7 @@ import pytest
 import torch
 from standin import stand_in
 
-from benchmarks.recipes_score import exact_match
+from benchmarks.scores import exact_match
 from companion.commands import alignment, curve, main
 from companion.commands import train as train_command
 from companion.commands.alignment import as_text, columns
