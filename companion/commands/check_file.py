@@ -9,7 +9,7 @@ import io
 import re
 import tokenize
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,9 +92,10 @@ def parts_in(file: File, components: Collection[str]) -> list[Part]:
         for part in marked:
             if part.component not in components:
                 raise ValueError(_unknown(file, part, components))
-        name = getattr(statement, "name", None)
-        if isinstance(statement, ast.FunctionDef) and name in components:
-            marked = marked or [_part(statement, name)]
+        if isinstance(statement, ast.FunctionDef):
+            name = statement.name
+            if name in components and not marked:
+                marked = [_part(statement, name, name)]
         found |= {(part.component, part.name): part for part in marked}
     return list(found.values())
 
@@ -102,10 +103,14 @@ def parts_in(file: File, components: Collection[str]) -> list[Part]:
 def _marked(file: File, statement: ast.stmt) -> Iterator[Part]:
     decorators = getattr(statement, "decorator_list", [])
     first = min(node.lineno for node in (statement, *decorators))
+    targets = getattr(statement, "targets", ())
+    name = getattr(targets[0] if len(targets) == 1 else statement, "id", None)
+    name = name or getattr(statement, "name", None)
+    if name is None:  # Neither a definition, nor an assignment to one name.
+        return
     for line in sorted({first - 1, first, statement.lineno} - {0}):
-        mark = COMMENT.search(file.lines[line - 1])
-        if mark and (part := _part(statement, mark[1])):
-            yield part
+        if mark := COMMENT.search(file.lines[line - 1]):
+            yield _part(statement, mark[1], name)
     for call in decorators:
         function = getattr(call, "func", None)
         words = (getattr(function, "id", None), getattr(function, "attr", None))
@@ -117,24 +122,21 @@ def _marked(file: File, statement: ast.stmt) -> Iterator[Part]:
                 f'in @checks("attention"), got @{ast.unparse(call)}'
             )
         component, *args = call.args
-        yield _part(statement, str(component.value), args, call.keywords)
+        kind = str(component.value)
+        yield _part(statement, kind, name, args, call.keywords)
 
 
 def _part(
     statement: ast.stmt,
     component: str,
-    args: list[ast.expr] | None = None,
-    keywords: list[ast.keyword] | None = None,
-) -> Part | None:
-    """Make a part of a definition, or of an assignment to one name."""
-    targets = getattr(statement, "targets", ())
-    name = getattr(targets[0] if len(targets) == 1 else statement, "id", None)
-    name = name or getattr(statement, "name", None)
-    if name is None:
-        return None
-    expression = ast.Name(name, ast.Load())
+    name: str,
+    args: Sequence[ast.expr] = (),
+    keywords: Sequence[ast.keyword] = (),
+) -> Part:
+    """Make a part; a class, or what a mark has arguments for, is called."""
+    expression: ast.expr = ast.Name(name, ast.Load())
     if args or keywords or isinstance(statement, ast.ClassDef):
-        expression = ast.Call(expression, args or [], keywords or [])
+        expression = ast.Call(expression, [*args], [*keywords])
     ast.fix_missing_locations(ast.copy_location(expression, statement))
     return Part(component, name, statement.lineno, expression)
 

@@ -6,7 +6,6 @@ along. Neither reaches the process that asks.
 
 import ast
 import contextlib
-import importlib.util
 import io
 import json
 import multiprocessing
@@ -14,8 +13,10 @@ import os
 import sys
 import traceback
 import warnings
+from importlib.machinery import SourceFileLoader
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import ModuleType
 
 from companion.commands.check_file import File, Part, parts_in, read
 
@@ -75,11 +76,9 @@ def build(file: File, part: Part) -> object:
     from companion.contracts import checks
 
     name = f"checked_{file.path.stem}"
-    spec = importlib.util.spec_from_file_location(name, file.path)
-    module = importlib.util.module_from_spec(spec)
     # A mark needs no import, and a dataclass looks its module up.
-    module.checks = checks
-    sys.modules[name] = module
+    module = sys.modules[name] = ModuleType(name)
+    vars(module).update(__file__=str(file.path), checks=checks)
     folder = str(file.path.resolve().parent)
     sys.path.append(folder)
     expression = compile(
@@ -88,7 +87,7 @@ def build(file: File, part: Part) -> object:
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(_Nothing()):
             warnings.simplefilter("ignore")
-            spec.loader.exec_module(module)
+            SourceFileLoader(name, str(file.path)).exec_module(module)
             return eval(expression, module.__dict__)
     except BaseException as error:
         raise ValueError(_broken(file, part.line, error)) from None
@@ -182,7 +181,7 @@ def _broken(file: File, line: int, error: BaseException) -> str:
     """Say which line of the file raised, and what."""
     steps = traceback.extract_tb(error.__traceback__)
     lines = [s.lineno for s in steps if s.filename == str(file.path)]
-    line = lines[0] if lines else line
+    line = next(filter(None, lines), line)
     text = file.lines[line - 1].strip()
     raised = f"{type(error).__name__}: {error}".removesuffix(": ")
     return f"{file.at(line)}: `{text}` raised {raised}"

@@ -57,4 +57,4 @@ def thinned(log: Sequence[Row], name: str) -> list[float]:
     """Make at most ``POINTS`` numbers of a column, each a mean over steps."""
     width = -(-len(log) // POINTS)
     parts = (log[i : i + width] for i in range(0, len(log), width))
-    return [sum(row[name] for row in part) / len(part) for part in parts]
+    return [sum(row[name] or 0.0 for row in part) / len(part) for part in parts]

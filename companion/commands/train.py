@@ -10,8 +10,7 @@ from argparse import (
 )
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import UnionType
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 
@@ -50,10 +49,9 @@ def add_options(parser: ArgumentParser) -> None:
         flag = "--" + field.name.replace("_", "-")
         # A % is a format to argparse.
         text = help_of(field).replace("%", "%%")
+        kind: dict[str, Any] = {"type": _reader(field.type), "metavar": "X"}
         if field.type is bool:
             kind = {"action": BooleanOptionalAction}
-        else:
-            kind = {"type": _reader(field.type), "metavar": "X"}
         fields.add_argument(flag, default=SUPPRESS, help=text, **kind)
 
 
@@ -97,7 +95,7 @@ def _choose_threads(config: TrainConfig) -> None:
         torch.set_num_threads(1)
 
 
-def _reader(kind: type | UnionType) -> Callable:
+def _reader(kind: Any) -> Callable:
     """Make what reads a flag; ``none`` is None where a field may be that."""
     kinds = get_args(kind) or (kind,)
 
@@ -136,9 +134,10 @@ def _reached(log: Sequence[Row]) -> str:
 
 
 def _example(config: TrainConfig) -> str:
-    if config.sides() is None:
+    sides = config.sides()
+    if sides is None:
         return "abc"
-    read = config.sides()[0]
+    read = sides[0]
     if config.data == "multi30k":  # Its text is in lower case, and in tokens.
         return {
             "en": "a small cat is sleeping .",

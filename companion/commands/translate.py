@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -44,9 +45,10 @@ def run(options: Namespace) -> int:
     text, picture = _text_and_picture(options)
     trained = load_trained(options.folder or newest(RUNS))
     src = read(trained, text)
+    model: Any = trained.model
     longest = options.max_len
     [ids] = decoding.translate(
-        trained.model,
+        model,
         src,
         max_len=trained.config.max_len if longest is None else longest,
         beam=options.beam,
@@ -76,7 +78,7 @@ def newest(runs: Path) -> Path:
             f"no trained model in {runs.absolute()} that translates; to train "
             f"one, type: {TRAIN}"
         )
-    return max(times, key=times.get)
+    return max(times, key=times.__getitem__)
 
 
 def read(trained: Trained, text: str) -> Tensor:
@@ -117,13 +119,14 @@ def attended(
         ids: What it wrote.
     """
     tgt = torch.tensor([[trained.tgt_codec.bos, *ids[:-1]]])
-    model = trained.model.eval()
+    model: Any = trained.model.eval()
     with torch.no_grad():
         maps = model.maps(src, tgt)
     return maps.cross[-1][0].mean(0)
 
 
 def _show(trained: Trained, src: Tensor, ids: list[int], file: str) -> None:
+    assert trained.src_codec is not None  # ``read`` has refused that.
     source = _labels(trained.src_codec, src[0].tolist())
     target = _labels(trained.tgt_codec, ids)
     rows = attended(trained, src, ids).tolist()

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Shaped
@@ -109,7 +109,11 @@ def save(
     for index, state in optimizer.state_dict()["state"].items():
         for key, tensor in state.items():
             tensors[f"optimizer.{index}.{key}"] = tensor.cpu()
-    note = {"step": step, "facts": facts or {}, "rng": rng or [random_state()]}
+    note: dict[str, Any] = {
+        "step": step,
+        "facts": facts or {},
+        "rng": rng or [random_state()],
+    }
     note["sha256"] = _checksum(note, tensors)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(
@@ -259,6 +263,7 @@ def average(paths: Sequence[Path | str]) -> Tensors:
         raise ValueError("paths: expected at least one checkpoint, got none")
     # In 64 bits, so that the mean of equal numbers is the number itself.
     total: Tensors = {}
+    tensors: Tensors = {}
     for path in paths:
         tensors = read(path).model
         _require_same(total or tensors, tensors, str(path))
@@ -353,7 +358,9 @@ def _checksum(note: dict, tensors: Tensors) -> str:
     digest = sha256(json.dumps(note).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
+        digest.update(
+            tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data
+        )
     return digest.hexdigest()
 
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from types import UnionType
-from typing import get_args
+from typing import Any, get_args
 
 from companion.data.checks import check_sizes, check_switches
 from companion.training.loss import check_smoothing
@@ -224,13 +223,17 @@ class TrainConfig:
     def sides(self) -> tuple[str, str] | None:
         """Name the languages it reads and writes; None where there are none."""
         direction = self.direction or DIRECTIONS[self.data][0]
-        return direction and tuple(direction.split("-"))
+        if direction is None:
+            return None
+        src, tgt = direction.split("-")
+        return src, tgt
 
     def rate(self) -> Callable[[int], float]:
         """Make the function from step 1, 2, … to the learning rate."""
-        if self.schedule == "linear":
-            peak, warmup = self.peak, self.warmup
-            return partial(linear, steps=self.steps, peak=peak, warmup=warmup)
+        if self.schedule == "linear" and self.peak is not None:
+            return partial(
+                linear, steps=self.steps, peak=self.peak, warmup=self.warmup
+            )
         top = noam(self.warmup, self.d_model, self.warmup)
         scale = 1.0 if self.peak is None else self.peak / top
         return lambda step: scale * noam(step, self.d_model, self.warmup)
@@ -290,10 +293,12 @@ class TrainConfig:
 
 def help_of(field: dataclasses.Field) -> str:
     """Write a line on a field: meaning, choices, value in the preset tiny."""
-    text = inspect.cleandoc(TrainConfig.__doc__)
+    text = inspect.getdoc(TrainConfig) or ""
     # A meaning may go on for some lines, which are indented further.
-    found = re.search(rf"^    {field.name}: (.+(\n {{8}}.+)*)", text, re.M)
-    meaning = " ".join(found[1].removesuffix(".").split())
+    (meaning,) = re.findall(
+        rf"^    {field.name}: (.+(?:\n {{8}}.+)*)\.$", text, re.M
+    )
+    meaning = " ".join(meaning.split())
     directions = [d for some in DIRECTIONS.values() for d in some if d]
     choices = {
         "data": DIRECTIONS,
@@ -305,7 +310,7 @@ def help_of(field: dataclasses.Field) -> str:
     return f"{meaning}{listed}; tiny: {str(field.default).lower()}"
 
 
-def _check_type(name: str, kind: type | UnionType, value: object) -> None:
+def _check_type(name: str, kind: Any, value: Any) -> None:
     """Refuse True for 1, 1.5 for 1, and the like; 1 for 1.0 is welcome."""
     if kind is bool:
         check_switches(**{name: value})

@@ -75,7 +75,7 @@ def diagnose(
     if right is not None and not 0 <= right <= 1:
         raise ValueError(f"right: expected a share from 0 to 1, got {right}")
     found = [_stuck(history), _overfitting(history, valid)]
-    if right is not None:
+    if right is not None and length is not None:
         loss = valid[-1] if valid else _fifths(history, "loss")[-1]
         found.append(_sees_the_answer(loss, right, length))
     return [finding for finding in found if finding]

@@ -97,7 +97,7 @@ class Shared(nn.Module):
 
     def forward(
         self, *batch: Int[Tensor, "batch seq"]
-    ) -> tuple[Float[Tensor, ""], int]:
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """Compute the summed loss of the whole batch, and count its tokens."""
         number = self.here.processes
         rows = [part[self.here.process :: number] for part in batch]

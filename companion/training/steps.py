@@ -8,7 +8,7 @@ is the same without its first.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -60,7 +60,8 @@ class Objective(nn.Module):
     def __init__(self, model: nn.Module, *, smoothing: float = 0.0):
         super().__init__()
         check_smoothing(smoothing)
-        self.model, self.smoothing = model, smoothing
+        self.model: Any = model
+        self.smoothing = smoothing
 
     def forward(
         self, *batch: Tensor
@@ -104,7 +105,7 @@ class Objective(nn.Module):
 
 
 def update(
-    objective: nn.Module,
+    objective: Any,
     optimizer: torch.optim.Optimizer,
     batches: Sequence[Batch],
     *,
@@ -121,7 +122,8 @@ def update(
     add up to those of the one large batch.
 
     Args:
-        objective: Gives the summed loss of a batch, and counts its tokens.
+        objective: A module with the ``forward`` and the ``count`` of an
+            ``Objective``.
         optimizer: Has the parameters.
         batches: Whose gradients are added up.
         step: The number of this step, for the result and for messages.
@@ -149,7 +151,7 @@ def update(
     ]
     gradient = _clip(optimizer, clip, scaler)
     # One look at the device, which may be a GPU that has to be waited for.
-    loss, gradient = torch.stack([sum(parts), gradient]).tolist()
+    loss, gradient = torch.stack([sum(parts[1:], parts[0]), gradient]).tolist()
     taken = Step(step, loss, rate, gradient, tokens)
     _require_finite(taken, overflows=scaler is not None)
     _move(optimizer, rate, scaler)

@@ -41,7 +41,7 @@ class Task(NamedTuple):
     src_codec: Codec | None
     tgt_codec: Codec
     batches: PairBatches | WindowBatches
-    validation: list[Batch]
+    validation: Sequence[Batch]
 
 
 def make_task(config: TrainConfig, stored: Codecs | None = None) -> Task:
@@ -68,6 +68,7 @@ def make_task(config: TrainConfig, stored: Codecs | None = None) -> Task:
         return _windows(config, stored)
     parts = corpus(config)
     src, tgt = stored or _codecs(config, parts.train)
+    assert src is not None  # Only a language model has none.
     train, valid = (
         drop_long(encode_pairs(part, src, tgt), config.max_len)[0]
         for part in (parts.train, parts.valid)
@@ -94,15 +95,15 @@ def corpus(config: TrainConfig) -> Splits:
         >>> corpus(TrainConfig(data="reverse")).train[0]
         ('mgeigmehj', 'jhemgiegm')
     """
-    match config.data:
-        case "tatoeba":
-            return tatoeba(*config.sides(), script=config.script)
-        case "multi30k":
-            return multi30k(*config.sides(), tokenised=True)
-        case "phrasebook":
-            train, test = (_texts(part, config.sides()) for part in split())
+    match config.data, config.sides():
+        case "tatoeba", (src, tgt):
+            return tatoeba(src, tgt, script=config.script)
+        case "multi30k", (src, tgt):
+            return multi30k(src, tgt, tokenised=True)
+        case "phrasebook", (src, tgt):
+            train, test = (_texts(part, (src, tgt)) for part in split())
             return Splits(train, test, test)
-        case "copy" | "reverse":
+        case "copy" | "reverse", _:
             return _letters(config.data == "reverse")
     raise ValueError(f"data: expected pairs of texts, got {config.data!r}")
 
@@ -135,7 +136,7 @@ def _codecs(config: TrainConfig, train: Sequence[tuple[str, str]]) -> Codecs:
     src, tgt = ([pair[side] for pair in train] for side in (0, 1))
     if config.data == "phrasebook":
         kinds = {"zh": Characters, "en": Words}
-        src_kind, tgt_kind = (kinds[side] for side in config.sides())
+        src_kind, tgt_kind = (kinds[side] for side in config.sides() or ())
         return src_kind.train(src), tgt_kind.train(tgt)
     if config.data in ("copy", "reverse"):
         return Characters(LETTERS), Characters(LETTERS)

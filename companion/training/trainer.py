@@ -107,6 +107,7 @@ def _prepare(
     """Begin a run in ``folder``, or make sure that the one there is this."""
     found = read_config(folder)
     if found is None:
+        task = task or make_task(config)
         write_run(folder, config, task.src_codec, task.tgt_codec)
     elif resume:
         require_same(config, found, str(folder))
