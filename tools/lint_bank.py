@@ -104,7 +104,7 @@ def languages(question: Question) -> Iterator[str]:
             yield f"{name}.en has Chinese: translate it"
 
 
-def variants(question: Question) -> Iterator[str]:
+def variants(question: Question | notes.Note) -> Iterator[str]:
     """Words for which the glossary has another."""
     told = {"en": "", "zh": ""}
     for language, text in texts(question):
@@ -156,7 +156,7 @@ def noted(questions: list[Question]) -> Iterator[str]:
             yield f"{note.id}: master '{note.master}': name a question"
         if not proven(note.proof):
             yield f"{note.id}: proof '{note.proof}': name what exists"
-        for fault in [*stars(note), *blanks(note)]:
+        for fault in [*stars(note), *blanks(note), *variants(note)]:
             yield f"{note.id}: {fault}"
 
 
