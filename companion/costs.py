@@ -24,7 +24,7 @@ def check_layer(layer: str, **sizes: int) -> None:
 
 
 def path_length(layer: str, n: int, kernel: int = 3) -> int:
-    """Steps from the first of ``n`` words to the state of the last one.
+    """Count the steps from the first of ``n`` words to the last one's state.
 
     A step is one application of weights to a state: for an RNN one position
     on, for the others one layer up, in a stack just deep enough. One layer of
@@ -48,7 +48,7 @@ def path_length(layer: str, n: int, kernel: int = 3) -> int:
 
 
 def serial_steps(layer: str, n: int) -> int:
-    """Steps of one layer that wait for one another, with hardware to spare.
+    """Count the steps of a layer that wait for others, on ample hardware.
 
     Raises:
         ValueError: ``layer`` is unknown, or ``n`` is below 1.

@@ -108,7 +108,7 @@ def _open(screen: Screen, task: Open) -> float:
 
 
 def _ticked(typed: str, total: int) -> set[int] | None:
-    """The numbers of a line, or None if it has something else."""
+    """Read the numbers of a line, or None if it has something else."""
     words = re.split(r"[\s,;、]+", normalize("NFKC", typed).strip().lower())
     known = {str(number): number for number in range(1, total + 1)}
     if words == ["a"]:

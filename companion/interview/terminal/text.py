@@ -69,7 +69,7 @@ def wrapped(text: Styled, width: int) -> list[Styled]:
 
 
 def _pieces(plain: str, width: int) -> list[str]:
-    """What may not be broken, in order; none wider than ``width``."""
+    """Return what may not be broken, in order; none wider than ``width``."""
     pieces = []
     for match in _TOKEN.finditer(plain):
         piece = ""

@@ -140,6 +140,6 @@ def _row(note: Note) -> str:
 
 
 def _version(bank: Bank) -> str:
-    """A digest of the questions, so that no browser shows an old one."""
+    """Return a digest of the questions: no browser shows an old one."""
     content = repr([*bank.values(), notes.read()])
     return hashlib.sha256(content.encode()).hexdigest()[:8]
