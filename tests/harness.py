@@ -42,7 +42,7 @@ class Visit:
     """
 
     def __init__(
-        self, browser, url, *, before="", settle=False, measure="0", **context
+        self, browser, url, *, before="", settle=False, measure="", **context
     ):
         self.context = browser.new_context(**context)
         self.page = self.context.new_page()
@@ -56,11 +56,12 @@ class Visit:
         if settle:
             self.page.wait_for_load_state("networkidle")
         self.needed = set(self.requests)
-        self.measured = self.page.evaluate(measure)
+        self.measured = self.page.evaluate(measure) if measure else None
 
     def _listen(self, message):
         if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
+            where = message.location["url"]
+            self.complaints.append(f"{message.text} ({where})")
 
     def faults(self):
         """What a page must not do: complain, or ask another site."""

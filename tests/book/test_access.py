@@ -19,36 +19,47 @@ def axe():
     return path.read_text(encoding="utf-8")
 
 
-# What is folded is read too; a formula is a drawing with its words beside it.
-# Contrast takes axe half a minute a page: of the texts that have one colour,
-# size and ground it looks at two.
+# What is folded is read too. A formula is a drawing with its words beside it,
+# and of a thousand coloured words of code three of a colour are enough.
+UNFOLD = """() => {
+  document.querySelectorAll("details").forEach(one => { one.open = true; });
+  document.querySelectorAll("mjx-container").forEach(one => one.remove());
+  const seen = {};
+  for (const word of document.querySelectorAll(".highlight span[class]")) {
+    seen[word.className] = (seen[word.className] ?? 0) + 1;
+    if (seen[word.className] > 3 && !word.children.length)
+      word.replaceWith(word.textContent);
+  }
+}"""
+# Contrast takes axe half a minute a page: it looks at one of the texts that
+# have one colour and ground, small or large (as WCAG 1.4.3 has it).
 FAULTS = """async (contrast) => {
   const options = { resultTypes: ["violations"], preload: false };
-  const context = { exclude: ["mjx-container"] };
+  const context = {};
   if (contrast) {
-    const seen = {};
+    const seen = new Set();
     context.include = [...document.body.querySelectorAll("*")].filter(one => {
       if (![...one.childNodes].some(n => n.nodeType === 3 && n.data.trim()))
         return false;
       const { color, fontSize, fontWeight } = getComputedStyle(one);
-      const look = [color, fontSize, fontWeight];
+      const large = parseFloat(fontSize) >= (fontWeight >= 700 ? 18.66 : 24);
+      const look = [color, large];
       for (let at = one; at; at = at.parentElement) {
         const style = getComputedStyle(at);
         look.push(style.opacity, style.backgroundImage, style.backgroundColor);
         if (/^rgb\\(/.test(style.backgroundColor)) break;
       }
-      seen[look] = (seen[look] ?? 0) + one.checkVisibility();
-      return one.checkVisibility() && seen[look] <= 2;
+      if (seen.has(look.join()) || !one.checkVisibility()) return false;
+      return seen.add(look.join());
     });
     options.runOnly = ["color-contrast"];
   } else options.rules = { "color-contrast": { enabled: false } };
-  return (await axe.run(context, options)).violations
+  return (await axe.run(contrast ? context : document, options)).violations
     .filter(one => ["serious", "critical"].includes(one.impact))
     .map(one => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 200),
                  one.nodes[0].failureSummary.slice(0, 300)]);
 }"""
 THEME = "theme => document.documentElement.dataset.theme === theme"
-UNFOLD = 'document.querySelectorAll("details").forEach(d => { d.open = true })'
 
 
 @every_page_and_search

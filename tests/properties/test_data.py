@@ -106,7 +106,7 @@ def public(word):
 def test_every_public_function_of_a_chapter_has_a_property(word):
     used = {
         node.id
-        for path in TESTS.glob("test_properties_*.py")
+        for path in TESTS.glob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Name)
     }
