@@ -427,13 +427,16 @@ def data_of(figure):
 
 def parts_at(figure, *state):
     """What the parts of a played figure hold in a state of its controls."""
-    found = {}
-    for name, part in data_of(figure)["parts"].items():
-        number = part["at"]
-        for at in state:
-            number = number[at] if isinstance(number, list) else number
-        found[name] = part["of"][number]
-    return found
+    return {
+        name: [_text_at(state, **element) for element in elements]
+        for name, elements in data_of(figure)["parts"].items()
+    }
+
+
+def _text_at(state, of, at):
+    for i in state:
+        at = at[i] if isinstance(at, list) else at
+    return of[at]
 
 
 def read_aloud(live_figure):

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 import torch
 from figures.browser import PHONE, computed
-from figures.registry import BEAM, TOKENS, data_of, html_of, shown, step_fn
+from figures.registry import BEAM, TOKENS, html_of, parts_at, shown, step_fn
 
 from companion.data.vocabulary import Vocabulary
 from companion.decoding import (
@@ -64,9 +64,9 @@ def test_a_wider_beam_finds_what_greedy_search_misses():
     assert "A beam of 2 says “the little elephants <eos>”" in said
     assert "a sum of −1.31 over 4 tokens" in said
     assert "Greedy search says “I love <eos>”" in said
-    says = [t["pages"][-1]["says"] for t in data_of(figure)["trees"]]
-    assert "beam of 1 says “I love <eos>”" in says[0]
-    assert "beam of 1 this is greedy search" in says[0]
+    [says] = parts_at(figure, 0, 4)["says"]
+    assert "beam of 1 says “I love &lt;eos&gt;”" in says
+    assert "beam of 1 this is greedy search" in says
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,10 @@ def test_of_equal_sums_the_tree_keeps_those_the_search_keeps():
 
 
 def test_kept_cut_and_finished_boxes_are_told_apart():
-    tree = data_of(a_tree())["trees"][1]["drawing"]["svg"]
-    rows = re.findall(r'<g data-row="\d">(.*?)</g></g>|<g data-row', tree)
+    tree = parts_at(a_tree(), 1, 0)["tree"][0]
+    rows = re.findall(r"<g data-row", tree)
     assert len(rows) == 4
-    first = re.search(r'data-row="1">(.*?)(?=<g data-row)', tree)[1]
+    first = re.search(r'data-row="1"(.*?)(?=<g data-row)', tree)[1]
     boxes = re.findall(r'class="node (\w+)', first)
     assert boxes == ["kept", "kept", "cut"]
     # Two sentences end, and both are in the beam of 2.
@@ -135,45 +135,45 @@ def test_kept_cut_and_finished_boxes_are_told_apart():
 
 
 def test_the_winner_has_its_way_from_the_root():
-    tree = data_of(a_tree())["trees"][1]["drawing"]["svg"]
+    tree = parts_at(a_tree(), 1, 0)["tree"][0]
     won = re.findall(r'node kept won".*?class="word"[^>]*>(.*?)<', tree)
     words = ["<bos>", "the", "little", "elephants", "<eos>"]
     assert [unescape(word) for word in won] == words
 
 
 def test_a_step_says_who_stays_who_is_cut_and_who_has_finished():
-    pages = data_of(a_tree())["trees"][1]["pages"]
-    assert len(pages) == 1 + 4 + 1
-    assert pages[0]["says"].startswith("A beam of 2: the search follows")
-    assert pages[1]["says"] == (
+    pages = [parts_at(a_tree(), 1, step) for step in range(1 + 4 + 1)]
+    says = [unescape(page["says"][0]) for page in pages]
+    assert says[0].startswith("A beam of 2: the search follows")
+    assert says[1] == (
         "Step 1: of 3 continuations “I” (−0.69) and “the” (−0.92) stay. The "
         "best one cut is “little” (−2.30)."
     )
-    ended = next(p["says"] for p in pages if "is finished" in p["says"])
+    ended = next(text for text in says if "is finished" in text)
     assert "becomes a score of" in ended
-    assert pages[-1]["table"].count(">wins<") == 1
-    assert pages[-1]["table"].count("finished") == 1
+    assert pages[-1]["kept"][0].count(">wins<") == 1
+    assert pages[-1]["kept"][0].count("finished") == 1
 
 
 def test_the_table_gives_a_score_to_what_has_ended_only():
-    pages = data_of(a_tree())["trees"][1]["pages"]
-    cells = re.findall(r"<td>(.*?)</td>", pages[2]["table"])
+    [kept] = parts_at(a_tree(), 1, 2)["kept"]
+    cells = re.findall(r"<td>(.*?)</td>", kept)
     assert "in the beam" in cells
     assert cells.count("–") == cells.count("in the beam")
 
 
 def test_a_sentence_cut_at_max_len_competes_as_it_is():
-    pages = data_of(a_tree(max_len=2))["trees"][1]["pages"]
-    assert "says “the little”" in pages[-1]["says"]
-    assert "–</td>" not in pages[-1]["table"]
+    last = parts_at(a_tree(max_len=2), 1, 3)
+    assert "says “the little”" in last["says"][0]
+    assert "–</td>" not in last["kept"][0]
 
 
 def test_a_row_has_room_on_a_phone():
     draw = random_steps(30, 3)
     figure = beam_tree(draw, [str(i) for i in range(30)], bos=1, eos=2,
                        max_len=8)  # fmt: skip
-    for tree in data_of(figure)["trees"]:
-        rows = tree["drawing"]["svg"].split("<g data-row")[1:]
+    for beam in range(3):
+        rows = parts_at(figure, beam, 0)["tree"][0].split("<g data-row")[1:]
         assert all(1 <= row.count('class="node') <= MOST for row in rows)
 
 
@@ -184,7 +184,7 @@ def test_what_is_hardly_possible_gets_no_box():
         return logits
 
     figure = beam_tree(unlikely, list("abcdefg"), bos=1, eos=2, max_len=3)
-    assert "1000000" not in data_of(figure)["trees"][0]["drawing"]["svg"]
+    assert "1000000" not in parts_at(figure, 0, 0)["tree"][0]
 
 
 def test_a_long_word_is_squeezed_and_markup_is_written_out():
@@ -214,7 +214,7 @@ def test_the_last_step_has_the_winner_of_the_package(reader, beam):
     page = reader(html_of("beam_tree"))
     computed(page)
     page.get_by_role("button", name=f"Beam {beam}").click()
-    assert computed(page).beam == beam
+    assert computed(page).state[0] == beam - 1
     ids = beam_search(step_fn, beam=beam, alpha=0.6, **BEAM)
     words = [TOKENS[i] for i in ids]
     assert f"beam of {beam} says “{' '.join(words)}”" in computed(page).says
@@ -233,22 +233,22 @@ def test_the_steps_uncover_the_tree_row_by_row(reader):
     for step in range(rows + 2):
         if step:
             forward.press("Enter")
-        assert computed(page).step == step
-        hidden = page.locator("[data-row].later")
-        assert hidden.count() == max(rows - step, 0)
-        if step < rows:
-            assert not hidden.last.locator("rect").first.is_visible()
+        assert computed(page).state == [1, step]
+        seen = page.locator("[data-row]").evaluate_all(
+            "all => all.map(e => Number(getComputedStyle(e).opacity))"
+        )
+        assert seen == [float(row < step) for row in range(rows)]
         place = page.locator("output").inner_text()
         assert place == f"{step + 1} of {rows + 2}"
         # Before the end the winner is not given away.
-        over = page.locator("svg.over").count() == 1
+        over = page.locator(".picture.over").count() == 1
         assert over == (step == rows + 1)
         assert page.locator("[data-won]").count() == int(over)
     assert forward.get_attribute("aria-disabled") == "true"
     forward.press("Enter")
-    assert computed(page).step == rows + 1
+    assert computed(page).state[1] == rows + 1
     page.get_by_role("button", name="Back").press("Enter")
-    assert computed(page).step == rows
+    assert computed(page).state[1] == rows
 
 
 def test_kept_boxes_and_cut_ones_differ_in_more_than_their_colour(reader):

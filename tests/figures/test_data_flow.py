@@ -2,12 +2,13 @@
 
 import math
 import re
+from html import unescape
 from itertools import pairwise
 
 import pytest
 import torch
 from figures.browser import LAPTOP, PHONE, computed, press
-from figures.registry import EN, ZH, by_heart, data_of, html_of, shown
+from figures.registry import EN, ZH, by_heart, data_of, html_of, parts_at, shown
 
 from companion.data.phrasebook import batch
 from companion.figures import data_flow
@@ -85,16 +86,18 @@ def test_a_trained_flow_says_its_sizes_in_numbers():
         assert symbol not in page
     assert page.count('"times">2 layers<') == 2
     assert page.count("row × √14") == 2
-    first, second = data_of(data_flow(trained=by_heart()))["modes"]
+    figure = data_flow(trained=by_heart())
     numbers = Sizes("14", "7", "2 layers")
-    for page in (*first, *second):
-        assert page["shapes"] == shapes(6, page["reads"], numbers)
-    assert "(5, 7). One pass" in first[-1]["says"]
-    assert (
-        "What leaves the stack, 2 layers, has the shape (5, 14)"
-        in (first[-2]["says"])
-    )
-    assert "its row of the scores, (1, 7)" in second[2]["says"]
+    for state, reads in (((0, 0), 5), ((1, 0), 1), ((1, 3), 3)):
+        drawn = parts_at(figure, *state)["shape"]
+        assert drawn == list(shapes(6, reads, numbers).values())
+    says = [
+        unescape(parts_at(figure, *state)["says"][0])
+        for state in ((0, 7), (0, 6), (1, 2))
+    ]
+    assert "(5, 7). One pass" in says[0]
+    assert "What leaves the stack, 2 layers, has the shape (5, 14)" in says[1]
+    assert "its row of the scores, (1, 7)" in says[2]
 
 
 def test_one_layer_is_no_plural():
@@ -164,23 +167,33 @@ def test_a_word_that_occurs_twice_stands_twice():
     assert page.count(">cats</span>") == 4
 
 
+def looks(figure, mode, step):
+    """The classes of the tokens that are read, and of those that are said."""
+    parts = parts_at(figure, mode, step)
+    return [
+        re.findall(r'class="token (\w+)"', parts[lane][0])
+        for lane in ("tgt", "out")
+    ]
+
+
 def test_in_training_every_position_writes_in_one_pass():
-    pages = data_of(data_flow("".join(SRC), " ".join(TGT)))["modes"][0]
-    for page in pages:
-        assert page["tgt"] == ["on"] * LANES
-        assert page["reads"] == LANES
-    assert pages[-1]["out"] == ["on"] * LANES
-    assert pages[3]["out"] == ["old"] * LANES
+    figure = data_flow("".join(SRC), " ".join(TGT))
+    for step in range(8):
+        assert looks(figure, 0, step)[0] == ["on"] * LANES
+        [style] = parts_at(figure, 0, step)["decoder@style"]
+        assert style.endswith(f"--reads: {LANES}")
+    assert looks(figure, 0, 7)[1] == ["on"] * LANES
+    assert looks(figure, 0, 3)[1] == ["old"] * LANES
 
 
 def test_generating_what_is_written_is_read_in_the_next_pass():
-    pages = data_of(data_flow("".join(SRC), " ".join(TGT)))["modes"][1]
-    assert pages[0]["tgt"] == ["on", "off", "off", "off"]
-    assert pages[0]["out"] == ["off"] * LANES
-    assert pages[2]["tgt"] == ["on", "on", "next", "off"]
-    assert pages[2]["out"] == ["old", "on", "off", "off"]
-    assert pages[-1]["tgt"] == ["on"] * LANES
-    assert pages[-1]["out"] == ["old", "old", "old", "on"]
+    figure = data_flow("".join(SRC), " ".join(TGT))
+    assert looks(figure, 1, 0) == [["on", "off", "off", "off"], ["off"] * LANES]
+    assert looks(figure, 1, 2) == [
+        ["on", "on", "next", "off"],
+        ["old", "on", "off", "off"],
+    ]
+    assert looks(figure, 1, 4) == [["on"] * LANES, ["old", "old", "old", "on"]]
 
 
 def test_the_tour_passes_every_part_and_goes_with_the_flow():
@@ -203,7 +216,7 @@ def test_the_words_say_the_sizes():
 def test_the_hidden_cells_are_counted_with_the_causal_mask():
     hidden = int((~causal_mask(5)).sum())
     assert hidden == 10
-    says = data_of(data_flow())["modes"][0][4]["says"]
+    says = parts_at(data_flow(), 0, 4)["says"][0]
     assert f"causal mask hides {hidden}." in says
 
 
@@ -224,9 +237,9 @@ def test_the_last_pass_ends_the_sentence():
 def test_one_token_is_enough_for_a_flow():
     figure = data_flow("猫", "cat")
     assert "1 source token becomes" not in figure.text
-    pages = data_of(figure)["modes"]
-    assert len(pages[1]) == 3
-    assert pages[1][1]["says"].startswith("Pass 1: the decoder reads 1 token,")
+    assert data_of(figure)["controls"][1]["counts"] == [8, 3]
+    [says] = parts_at(figure, 1, 1)["says"]
+    assert says.startswith("Pass 1: the decoder reads 1 token,")
 
 
 def test_every_number_is_one_that_runs_through_the_model():
@@ -248,7 +261,7 @@ def test_every_number_is_one_that_runs_through_the_model():
             "self_attention": maps.tgt[-1][0].mean(0),
             "logits": odds,
         }
-    tables = data_of(data_flow(trained=by_heart()))["tables"]
+    tables = flow_numbers.run(by_heart(), ZH, EN).tables
     assert set(expected) < set(tables) == set(shapes(1, 1))
     for part, values in expected.items():
         shown = [[v or 0.0 for v in row] for row in tables[part]["values"]]
@@ -266,7 +279,7 @@ def test_feed_forward_shows_what_comes_out_of_the_last_one():
         getattr(model, side).layers[-1].feed_forward.register_forward_hook(
             lambda _, args, out, name=name: seen.update({name: out[0]})
         )
-    tables = data_of(data_flow(trained=(model, zh, en)))["tables"]
+    tables = flow_numbers.run((model, zh, en), ZH, EN).tables
     for name in names:
         torch.testing.assert_close(
             torch.tensor(tables[name]["values"]),
@@ -277,24 +290,24 @@ def test_feed_forward_shows_what_comes_out_of_the_last_one():
 
 
 def test_the_future_is_masked_and_has_no_number():
-    table = data_of(data_flow(trained=by_heart()))["tables"]["self_attention"]
+    table = flow_numbers.run(by_heart(), ZH, EN).tables["self_attention"]
     hidden = [[value is None for value in row] for row in table["values"]]
     assert torch.equal(~torch.tensor(hidden), causal_mask(5))
 
 
 def test_generating_says_the_odds_of_each_token_and_assumes_nothing():
     model, zh, en = by_heart()
-    pages = data_of(data_flow(trained=by_heart()))["modes"][1][1:]
+    figure = data_flow(trained=by_heart())
+    pages = [parts_at(figure, 1, step + 1)["says"][0] for step in range(5)]
     out = torch.tensor([[en.bos]])
     for page, answer in zip(pages, [*EN, "<eos>"], strict=True):
         with torch.no_grad():
             odds = model(batch([ZH], zh), out)[0, -1].softmax(-1)
         best = odds.argmax()
         assert en.tokens[best] == answer
-        assert f"{answer}” (p = {odds[best]:.3f})" in page["says"].replace(
-            "<eos> (", "<eos>” ("
-        )
-        assert "assumed" not in page["says"]
+        said = unescape(page).replace("<eos> (", "<eos>” (")
+        assert f"{answer}” (p = {odds[best]:.3f})" in said
+        assert "assumed" not in page
         out = torch.cat([out, best.view(1, 1)], dim=1)
 
 
@@ -320,7 +333,7 @@ def test_a_model_is_left_as_it_was(training_mode):
 
 def test_the_picture_without_scripts_has_the_numbers_of_its_step():
     page = shown(data_flow(trained=by_heart()))
-    values = data_of(data_flow(trained=by_heart()))["tables"]["logits"]
+    values = flow_numbers.run(by_heart(), ZH, EN).tables["logits"]
     cells = re.findall(r"<td[^>]*>([^<]+)</td>", page)
     assert cells[-25:] == [
         f"{value:.2f}" for row in values["values"] for value in row
@@ -377,7 +390,7 @@ def walk(page, steps):
         if number:
             button.focus()
             press(page, "Enter")
-        assert computed(page).step == number
+        assert computed(page).state[1] == number
         assert page.locator(".says").inner_text() == step.says
         assert set(lit(page)) == set(step.lit)
         encoder, decoder = step.passes
@@ -402,10 +415,11 @@ def test_generating_goes_token_by_token(reader):
     for step in walk(page, generating(ZH, EN)):
         seen = page.locator("[data-part=tgt] .on").all_inner_texts()
         assert seen == reads[: step.reads]
-        squares = page.locator(".mask i:not(.off)")
-        assert squares.count() == step.reads**2
-        sees = page.locator(".mask i.sees:not(.off)").count()
-        assert sees == causal_mask(step.reads).sum()
+        share = 100 * (1 - step.reads / LANES_OF)
+        clip = page.locator(".mask").evaluate(
+            "e => getComputedStyle(e).clipPath"
+        )
+        assert clip == (f"inset(0px {share:g}% {share:g}% 0px)")
         shape = page.locator("[data-part=cross_attention] .shape")
         assert shape.inner_text() == f"weights ({step.reads}, {len(ZH)})"
         if step.writes:
@@ -423,14 +437,14 @@ def test_the_ends_of_the_walk_hold(reader):
     assert back.get_attribute("aria-disabled") == "true"
     back.focus()  # It can still be reached, and does nothing.
     press(page, "Enter")
-    assert computed(page).step == 0
+    assert computed(page).state[1] == 0
     for _ in range(12):
         forward.focus()
         press(page, "Enter")
-    assert computed(page).step == 7
+    assert computed(page).state[1] == 7
     assert forward.get_attribute("aria-disabled") == "true"
     back.click()
-    assert computed(page).step == 6
+    assert computed(page).state[1] == 6
     assert forward.get_attribute("aria-disabled") == "false"
 
 
@@ -441,10 +455,10 @@ def test_another_mode_starts_from_its_beginning_and_undoes_the_first(reader):
              for n in ("Training", "Generating")]  # fmt: skip
     modes[1].click()
     page.get_by_role("button", name="Next").click()
-    assert computed(page).mode == "Generating"
+    assert computed(page).state == [1, 1]
     assert page.locator(".token.off").count() > 0
     modes[0].click()
-    assert (computed(page).step, computed(page).says) == (0, start)
+    assert (computed(page).state, computed(page).says) == ([0, 0], start)
     assert page.locator(".off").count() == 0
     pressed = [mode.get_attribute("aria-pressed") for mode in modes]
     assert pressed == ["true", "false"]
@@ -528,7 +542,7 @@ def expected(table, rows, columns):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_each_step_shows_the_numbers_of_the_part_at_work(reader, theme):
     page = reader(html_of("trained_flow"), theme=theme)
-    tables = data_of(data_flow(trained=by_heart()))["tables"]
+    tables = flow_numbers.run(by_heart(), ZH, EN).tables
     choice, shown = page.locator("select"), set()
     ends = ["<bos>", *ZH, "<eos>"]
     sizes = Sizes("14", "7", "2 layers")
@@ -545,7 +559,7 @@ def test_each_step_shows_the_numbers_of_the_part_at_work(reader, theme):
 
 def test_a_generating_decoder_has_only_the_rows_that_it_reads(reader):
     page = reader(html_of("trained_flow"))
-    tables = data_of(data_flow(trained=by_heart()))["tables"]
+    tables = flow_numbers.run(by_heart(), ZH, EN).tables
     page.get_by_role("button", name="Generating").click()
     for reads in range(1, LANES_OF + 1):
         page.get_by_role("button", name="Next").click()

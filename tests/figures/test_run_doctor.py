@@ -5,12 +5,12 @@ from math import inf, isfinite, nan
 
 import pytest
 from figures.browser import computed, enter, press
-from figures.registry import RUNS, data_of, html_of, points, shown
+from figures.registry import RUNS, data_of, html_of, parts_at, points, shown
 
 from companion.figures import (
     run_doctor,
 )
-from companion.figures.gallery import run_doctor as doctor
+from companion.figures.kit.curves import POINTS, spread, thinned
 
 
 def a_run(finding="healthy", steps=30, **lists):
@@ -27,9 +27,9 @@ def a_run(finding="healthy", steps=30, **lists):
 
 def test_the_diagnoses_are_those_of_the_runs_each_once():
     runs = {"A": a_run("b"), "B": a_run("a"), "C": a_run("b")}
-    data = data_of(run_doctor(runs))
-    assert data["findings"] == ["a", "b"]
-    assert [run["finding"] for run in data["runs"]] == ["b", "a", "b"]
+    guess = data_of(run_doctor(runs))["controls"][1]
+    assert guess["texts"] == ["a", "b"]
+    assert guess["right"] == [1, 0, 1]
 
 
 def test_the_reader_is_told_the_numbers_and_not_what_is_wrong():
@@ -50,19 +50,19 @@ def test_numbers_that_are_none_are_counted_and_marked():
     run = a_run(loss=loss, gradient=gradient, rate=[0.1] * 8)
     figure = run_doctor({"A": run})
     assert "4 numbers are NaN or infinite" in figure.text
-    plots = data_of(figure)["runs"][0]["plots"]
-    crosses = [plot["svg"].count("M-5 -5L5 5") for plot in plots]
-    ups = [plot["svg"].count("M-5 0H5L0 -8Z") for plot in plots]
+    plots = parts_at(figure, 0, 0)["plot"]
+    crosses = [plot.count("M-5 -5L5 5") for plot in plots]
+    ups = [plot.count("M-5 0H5L0 -8Z") for plot in plots]
     assert (crosses, ups) == ([1, 1, 0], [0, 1, 0])
     # The line is broken where there is no number.
-    path = re.search(r'class="line" d="([^"]*)"', plots[0]["svg"])[1]
+    path = re.search(r'class="line" d="([^"]*)"', plots[0])[1]
     assert path.count("M") == 2
     assert "nan" not in figure.html.lower().replace("nan or", "")
 
 
 def test_a_loss_far_above_its_beginning_leaves_the_picture():
     run = a_run(loss=[4.0, 3.0, 90.0, 3.0], gradient=[1.0] * 4, rate=[0.1] * 4)
-    svg = data_of(run_doctor({"A": run}))["runs"][0]["plots"][0]["svg"]
+    svg = parts_at(run_doctor({"A": run}), 0, 0)["plot"][0]
     assert svg.count("M-5 0H5L0 -8Z") == 1
     path = re.search(r'class="line" d="([^"]*)"', svg)[1]
     assert min(y for _, y in points(path)) == 14  # The upper edge.
@@ -70,14 +70,14 @@ def test_a_loss_far_above_its_beginning_leaves_the_picture():
 
 def test_a_gradient_of_0_leaves_the_picture_below():
     run = a_run(loss=[4.0] * 4, gradient=[1.0, 0, 1, 1], rate=[0.1] * 4)
-    svg = data_of(run_doctor({"A": run}))["runs"][0]["plots"][1]["svg"]
+    svg = parts_at(run_doctor({"A": run}), 0, 0)["plot"][1]
     assert svg.count("M-5 -8H5L0 0Z") == 1
 
 
 def test_a_rate_that_starts_small_stays_in_the_picture():
     rate = [1e-6, 1e-3, 2e-3, 1e-3]
     run = a_run(loss=[4.0] * 4, gradient=[1.0] * 4, rate=rate)
-    svg = data_of(run_doctor({"A": run}))["runs"][0]["plots"][2]["svg"]
+    svg = parts_at(run_doctor({"A": run}), 0, 0)["plot"][2]
     assert 'class="left"' not in svg
 
 
@@ -93,23 +93,23 @@ def test_a_rate_that_starts_small_stays_in_the_picture():
 )
 def test_the_numbers_beside_an_axis_are_written_alike(highest, ticks):
     run = a_run(rate=[highest / 2] * 29 + [highest])
-    svg = data_of(run_doctor({"A": run}))["runs"][0]["plots"][2]["svg"]
+    svg = parts_at(run_doctor({"A": run}), 0, 0)["plot"][2]
     assert re.findall(r'class="tick"[^>]*>(.*?)</text>', svg) == ticks
 
 
 def test_thinning_keeps_the_last_number_and_every_accident():
     numbers = [float(i) for i in range(1, 1002)]
     numbers[500] = inf
-    line = doctor.thinned(numbers)
-    assert len(line) == doctor.POINTS
+    line = thinned(numbers)
+    assert len(line) == POINTS
     assert line[-1] == (1001, 1001.0)
     assert [at for at in line if not isfinite(at[1])] == [(501, inf)]
     assert all(n == step for step, n in line if isfinite(n))
-    assert doctor.thinned([3.0, 5.0]) == [(1, 3.0), (2, 5.0)]
+    assert thinned([3.0, 5.0]) == [(1, 3.0), (2, 5.0)]
 
 
 def test_validation_losses_are_spread_over_the_run():
-    assert doctor.spread([5.0, 3.0], 10) == [(5.0, 5.0), (10.0, 3.0)]
+    assert spread([5.0, 3.0], 10) == [(5.0, 5.0), (10.0, 3.0)]
 
 
 def test_a_finding_with_markup_is_written_out():
@@ -147,9 +147,8 @@ def test_a_guess_is_answered_by_the_doctor_and_not_before(reader):
     ask = page.get_by_role("button", name="Ask the doctor")
     assert ask.get_attribute("aria-disabled") == "true"
     ask.press("Enter")
-    assert not computed(page).asked
     page.get_by_role("radio", name="healthy").check()
-    assert computed(page).guess == "healthy"
+    assert computed(page).state == [0, 0]
     assert "What is wrong?" in page.locator(".says").inner_text()
     ask.click()
     assert page.locator(".says").inner_text() == (
@@ -164,9 +163,9 @@ def test_the_right_guess_is_told_by_keyboard_too(reader):
     page = reader(html_of("run_doctor"))
     enter(page)
     press(page, "Tab", "Tab", "Enter")  # Run C.
-    assert computed(page).run == "Run C"
+    assert computed(page).says.startswith("Run C, 250 steps")
     press(page, "Tab", "Tab", "Space", *["ArrowDown"] * 3)
-    assert computed(page).guess == "rate too low"
+    assert page.locator("label:has(:checked)").inner_text() == "rate too low"
     press(page, "Tab", "Enter")
     assert page.locator(".says").inner_text() == (
         "Right. Run C: rate too low. That is what rate too low looks like."
@@ -182,7 +181,7 @@ def test_another_run_starts_without_a_guess(reader):
     before = page.locator(".plots").inner_html()
     page.get_by_role("button", name="Run B").click()
     shown = computed(page)
-    assert (shown.run, shown.guess, shown.asked) == ("Run B", None, False)
+    assert shown.state == [1, 0]
     assert page.locator("label:is(.right, .wrong)").count() == 0
     assert page.locator("input:checked").count() == 0
     assert page.locator(".plots").inner_html() != before

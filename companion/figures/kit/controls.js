@@ -69,6 +69,26 @@ function choices(home, name, texts, start, changed) {
   };
 }
 
+// A guess, and the button that asks for the answer: 0 until it is pressed, then
+// the guess and 1 more. `right` tells which guess is.
+function guesses(home, { name, texts, ask, right }, changed) {
+  let asked = false;
+  const draw = () => {
+    button.setAttribute("aria-disabled", guess() < 0);
+    home.querySelectorAll(".choice label").forEach((label, i) => {
+      label.className = !asked ? "" : i === right() ? "right"
+        : i === guess() ? "wrong" : "";
+    });
+  };
+  const turn = (to) => { asked = to; draw(); changed(); };
+  const guess = choices(home, name, texts, -1, () => turn(false));
+  const button = pressable(home, ask, () => turn(true));
+  draw();
+  const at = () => (asked ? guess() + 1 : 0);
+  at.restart = () => { guess(-1); asked = false; draw(); };
+  return at;
+}
+
 // The arrow keys that move along a row or a column, and where to.
 function along(event, at, last, [back, on] = ["ArrowLeft", "ArrowRight"]) {
   const to = { [back]: Math.max(at - 1, 0), [on]: Math.min(at + 1, last),
@@ -77,19 +97,30 @@ function along(event, at, last, [back, on] = ["ArrowLeft", "ArrowRight"]) {
   return to;
 }
 
-// The names of a table's rows, or of its columns, become buttons.
-function names(cells, start, changed) {
+// The names of a table's rows, or of its columns, become buttons. With `keys`
+// they are one stop, and these keys move along them.
+function names(cells, start, changed, keys) {
   let at = start;
   const set = (i) => {
     at = i;
-    buttons.forEach((button, j) => button.setAttribute("aria-pressed", i === j));
+    buttons.forEach((button, j) => {
+      button.setAttribute("aria-pressed", i === j);
+      if (keys) button.tabIndex = i === j ? 0 : -1;
+    });
     cells.forEach((cell, j) => (cell.scope === "row" ? cell.parentElement : cell)
       .toggleAttribute("data-chosen", i === j));
   };
+  const press = (i) => { set(i); changed(); };
   const buttons = cells.map((cell, i) => {
     const button = make("button", { type: "button", ...OWN_KEYS },
       ...cell.childNodes);
-    button.addEventListener("click", () => { set(i); changed(); });
+    button.addEventListener("click", () => press(i));
+    if (keys) button.addEventListener("keydown", (event) => {
+      const to = along(event, i, cells.length - 1, keys);
+      if (to === undefined) return;
+      press(to);
+      buttons[to].focus();
+    });
     cell.replaceChildren(button);
     return button;
   });

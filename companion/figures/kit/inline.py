@@ -21,6 +21,12 @@ def read_style(path: Path) -> str:
     return " ".join(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).split())
 
 
+def read_script(path: Path) -> str:
+    """Read a script without its comments, empty lines and indentation."""
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"^ *(//.*)?\n?", "", text, flags=re.MULTILINE)
+
+
 BASE_STYLE = read_style(HERE / "base.css")
 
 MOUNT = """
@@ -77,16 +83,17 @@ def figure_parts(
 
     Args:
         module: ``__file__`` of the figure, which stands beside ``view.css``
-            and, if it has a script of its own, ``view.js``.
+            and, if it does more than play its states, ``view.js``.
         shared: Scripts of the kit that it builds on.
         sheets: Style sheets of the kit.
     """
     room = Path(module).parent
     scripts = [HERE / f"{file}.js" for file in ("parts", *shared)]
     styles = [HERE / f"{file}.css" for file in sheets]
-    if (room / "view.js").exists():
-        scripts.append(room / "view.js")
+    own = (room / "view.js").exists()
+    scripts += [room / "view.js"] * own
+    script = "".join(map(read_script, scripts))
     return {
         "style": "".join(map(read_style, [*styles, room / "view.css"])),
-        "script": "".join(file.read_text(encoding="utf-8") for file in scripts),
+        "script": script if own else f"{script}const mount = play;",
     }

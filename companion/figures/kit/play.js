@@ -1,17 +1,22 @@
 // Python has made every state of the figure; here one of them is shown.
 
-// Fill the elements with a data-part: each part has its texts, and for every
-// state the number of the one that it shows. A list fills several elements.
+// Fill the elements with a data-part, or set an attribute of theirs: for every
+// state there is the index of one of the texts that an element may have.
 function player(root, parts) {
-  const shown = {};
-  const filled = Object.entries(parts).map(([name, { of, at }]) => [name, of, at,
-    [...root.querySelectorAll(`[data-part="${name}"]`)]]);
+  const filled = Object.entries(parts).flatMap(([key, texts]) => {
+    const [name, attribute] = key.split("@");
+    const homes = root.querySelectorAll(`[data-part="${name}"]`);
+    return texts.map(({ of, at }, i) =>
+      ({ home: homes[i], attribute, of, at, shown: null }));
+  });
   return (...state) => {
-    for (const [name, of, at, homes] of filled) {
-      const number = state.reduce((row, i) => row?.[i] ?? row, at);
-      if (shown[name] === number) continue;
-      shown[name] = number;
-      [of[number]].flat().forEach((html, i) => { homes[i].innerHTML = html; });
+    for (const part of filled) {
+      const { home, attribute, of, at, shown } = part;
+      const index = state.reduce((row, i) => row?.[i] ?? row, at);
+      if (index === shown || index === null) continue;
+      part.shown = index;
+      if (attribute) home.setAttribute(attribute, of[index]);
+      else home.innerHTML = of[index];
     }
     root.computed = { state, says: root.querySelector(".says")?.textContent };
   };
@@ -27,15 +32,20 @@ function raise(root, drawings, chosen) {
   }
 }
 
-function mount(root, { controls, parts }) {
+// Make the controls, and fill the parts whenever one of them moves; `after` is
+// told the state.
+function play(root, { controls, parts }, after = () => {}) {
   const home = root.querySelector(".controls");
   const show = player(root, parts);
   const held = [];
   const draw = () => {
-    show(...held.map((at) => at()));
-    controls.forEach(({ front }, i) => { if (front) raise(root, front, held[i]()); });
+    const state = held.map((at) => at());
+    show(...state);
+    controls.forEach(({ front }, i) => { if (front) raise(root, front, state[i]); });
+    after(...state);
   };
-  for (const { kind, name, texts, start, counts, rows } of controls) {
+  for (const spec of controls) {
+    const { kind, name, texts, start, counts } = spec;
     const before = held.length;
     // Another choice of what is stepped through starts where its steps do.
     const moved = () => {
@@ -50,7 +60,10 @@ function mount(root, { controls, parts }) {
     else if (kind === "choice")
       held.push(choices(home, name, texts, start, moved));
     else if (kind === "rows")
-      held.push(names([...root.querySelectorAll(rows)], start, moved));
+      held.push(names([...root.querySelectorAll(spec.rows)], start, moved));
+    else if (kind === "guess")
+      held.push(guesses(root.querySelector(".guess"), { name, texts,
+        ask: spec.ask, right: () => spec.right[held[before - 1]()] }, moved));
     else {
       const count = () => counts[held[before - 1]()];
       const at = steps(home, texts, count, moved);

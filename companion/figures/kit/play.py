@@ -5,16 +5,32 @@ changes, and a function from a state of the controls to what its parts hold. An
 element that holds a part carries ``data-part="name"``.
 """
 
-import json
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from companion.figures.kit.inline import figure_parts, inline
 
-__all__ = ["Control", "buttons", "choice", "played", "rows", "slider", "steps"]
+__all__ = [
+    "Control",
+    "Parts",
+    "buttons",
+    "choice",
+    "guess",
+    "playable",
+    "played",
+    "rows",
+    "slider",
+    "start_of",
+    "states",
+    "steps",
+]
 
 Parts = dict[str, str | list[str]]
-"""Name of a part -> the HTML in it; a list fills several elements in turn."""
+"""Name of a part -> the HTML in it; a list fills several elements in turn.
+
+``name@attribute`` sets an attribute of the same elements instead.
+"""
 
 
 class Control(NamedTuple):
@@ -68,6 +84,21 @@ def steps(
     return Control(spec, start, counts)
 
 
+def guess(
+    name: str, texts: Sequence[str], ask: str, right: Sequence[int]
+) -> Control:
+    """Make a guess and a button that asks: 0 before, then the guess plus 1.
+
+    Args:
+        name: What the guesses are.
+        texts: The guesses.
+        ask: What stands on the button.
+        right: The right one, by the control just before.
+    """
+    spec = {"kind": "guess", "name": name, "texts": texts, "ask": ask}
+    return Control(spec | {"right": right}, 0, len(texts) + 1)
+
+
 def _control(kind: str, start: int, texts: Sequence[str], **more) -> Control:
     spec = {"kind": kind, "texts": list(texts), "start": start} | more
     return Control(spec, start, len(texts))
@@ -86,6 +117,9 @@ def played(
 ) -> str:
     """Make the HTML of a figure out of all of its states.
 
+    A figure that does more than this has a ``view.js`` whose ``mount`` calls
+    ``play``; it calls ``inline`` itself, with ``playable`` among its data.
+
     Args:
         kind: One word, as for ``inline``.
         frame: From the positions of the controls to the parts.
@@ -96,54 +130,83 @@ def played(
         caption: What the reader should see in it.
         sheets: Style sheets of the kit, beside that of the controls.
     """
-    start: list[int] = []
-    for control in controls:
-        start.append(control.start % control.count(*start))
     return inline(
         kind,
-        body=body(frame(*start)),
+        body=body(frame(*start_of(controls))),
         label=label,
         caption=caption,
-        data={
-            "controls": [control.spec for control in controls],
-            "parts": states(frame, controls),
-        },
+        data=playable(frame, controls),
         **figure_parts(
-            module, "controls", "play", sheets=("controls", *sheets)
+            module, "controls", "play", sheets=["controls", *sheets]
         ),
     )
 
 
+def start_of(controls: Sequence[Control]) -> list[int]:
+    """Tell where the controls stand at first."""
+    start: list[int] = []
+    for control in controls:
+        start.append(control.start % control.count(*start))
+    return start
+
+
+def playable(
+    frame: Callable[..., Parts], controls: Sequence[Control]
+) -> dict[str, object]:
+    """Collect what ``play.js`` needs: the controls, and every state."""
+    return {
+        "controls": [control.spec for control in controls],
+        "parts": states(frame, controls),
+    }
+
+
 def states(
     frame: Callable[..., Parts], controls: Sequence[Control]
-) -> dict[str, dict]:
-    """Collect the texts of each part, and which of them a state shows.
+) -> dict[str, list[dict]]:
+    """Collect what each part may hold, and what it holds in which state.
 
     Returns:
-        Name of a part -> ``of``, its different texts, and ``at``, for each
-        state the index of one of them, in lists within lists, a level a
-        control; where a part does not depend on the controls that follow, the
-        index stands in place of a list.
+        Name of a part -> for each of its elements ``of``, the different texts,
+        and ``at``, the index of one of them for every state, in lists within
+        lists, a level a control; where nothing depends on the controls that
+        follow, an index stands in place of a list.
     """
-    texts: dict[str, dict[str, int]] = {}
+    known: dict[str, list[dict[str, int]]] = {}
 
-    def walk(*before: int) -> dict:
+    def walk(*before: int) -> dict[str, list]:
         if len(before) == len(controls):
-            parts = frame(*before)
-            found = {}
-            for name, html in parts.items():
-                known = texts.setdefault(name, {})
-                found[name] = known.setdefault(json.dumps(html), len(known))
-            return found
+            return {
+                name: _numbered(known.setdefault(name, []), html)
+                for name, html in frame(*before).items()
+            }
         count = controls[len(before)].count(*before)
         below = [walk(*before, i) for i in range(count)]
-        return {name: _same([one[name] for one in below]) for name in below[0]}
+        return {
+            name: [
+                _same(list(numbers))
+                for numbers in zip_longest(*(one[name] for one in below))
+            ]
+            for name in below[0]
+        }
 
     numbers = walk()
     return {
-        name: {"of": [json.loads(text) for text in known], "at": numbers[name]}
-        for name, known in texts.items()
+        name: [
+            {"of": [*texts], "at": at}
+            for texts, at in zip(elements, numbers[name], strict=True)
+        ]
+        for name, elements in known.items()
     }
+
+
+def _numbered(known: list[dict[str, int]], html: str | list[str]) -> list[int]:
+    """Number the text of every element of a part; a new one is remembered."""
+    texts = [html] if isinstance(html, str) else html
+    known += [{} for _ in texts[len(known) :]]
+    return [
+        of.setdefault(text, len(of))
+        for of, text in zip(known, texts, strict=False)
+    ]
 
 
 def _same(numbers: list) -> list | int:

@@ -7,6 +7,7 @@ from companion.figures.kit.digits import fixed
 from companion.figures.kit.figure import Figure
 from companion.figures.kit.grids import largest, rows_of
 from companion.figures.kit.inline import figure_parts, inline
+from companion.figures.kit.play import Parts, playable, rows
 from companion.figures.kit.tables import tinted, word
 
 CAPTION = """Pick a target word. Its row says how much it takes of each source
@@ -42,17 +43,23 @@ def alignment_grid(
     _check_sums(target, weights)
     # The word that looks most sharply at one place makes the clearest start.
     start = max(range(len(target)), key=lambda i: max(weights[i]))
-    data = {"source": source, "target": target, "start": start}
-    sentence = _sentence(source, target, weights, states, start)
+
+    def frame(i: int) -> Parts:
+        return {
+            "scaled": _products(target[i], weights[i], states),
+            "says": escape(_sentence(source, target[i], weights[i], states)),
+        }
+
+    picked = rows(".grid tr:not(.title) th", len(target), start)
     html = inline(
         "alignment",
-        body=_table(source, target, weights, states, start)
-        + f'<p class="says" aria-live="polite">{escape(sentence)}</p>',
+        body=_body(source, target, weights, states, frame(start), start),
         label="Alignment of target words with source words",
         caption=CAPTION,
-        data=data | {"weights": weights, "states": states},
-        **figure_parts(__file__),
+        data={"start": start, "parts": playable(frame, [picked])["parts"]},
+        **figure_parts(__file__, "controls", "play"),
     )
+    sentence = _sentence(source, target[start], weights[start], states)
     return Figure(html, f"Alignment grid. {sentence}")
 
 
@@ -73,33 +80,28 @@ def _check_sums(target: list[str], weights: list[list[float]]) -> None:
             )
 
 
-def _table(source, target, weights, states, start: int) -> str:
+def _body(source, target, weights, states, parts: Parts, start: int) -> str:
     """One table, so that a state stands under the weight it is scaled by."""
     heads = "".join(f"<th scope=col>{word(token)}</th>" for token in source)
-    chosen = f"<span class=chosen>{word(target[start])}</span>"
-    top, width = largest(states), len(source) + 2
+    width = len(source) + 2
     dense = " dense" if len(source) > MANY else ""
-    parts = (
-        _title("grid", "Weights α", width),
-        _weight_rows(target, weights, start),
-        _title("states", "States h", width),
-        _rows(zip(*states, strict=True), top),
-        _title(
-            "scaled", f"States × the weights of “{chosen}”, added up", width
-        ),
-        _products(weights[start], states, top),
-    )
     return (
         f'<div class="scroll"><table class="cells{dense}" style='
         f'"--columns: {len(source)}"><thead><tr><td></td>{heads}<td></td></tr>'
-        f"</thead>{''.join(parts)}</table></div>"
+        f'</thead><tbody class="grid">{_title("Weights α", width)}'
+        f"{_weight_rows(target, weights, start)}</tbody>"
+        f'<tbody class="states">{_title("States h", width)}'
+        f"{_rows(zip(*states, strict=True), largest(states))}</tbody>"
+        f'<tbody class="scaled" data-part="scaled">{parts["scaled"]}</tbody>'
+        '</table></div><p class="says" aria-live="polite" data-part="says">'
+        f"{parts['says']}</p>"
     )
 
 
-def _title(kind: str, title: str, width: int) -> str:
-    """The start of a group of rows (HTML lets the one before end by itself)."""
+def _title(title: str, width: int) -> str:
+    """The first of a group of rows."""
     return (
-        f'<tbody class="{kind}"><tr class="title">'
+        '<tr class="title">'
         f"<th scope=rowgroup colspan={width}><span>{title}</span></th></tr>"
     )
 
@@ -120,24 +122,29 @@ def _rows(rows, top: float) -> str:
     )
 
 
-def _products(weights, states, top: float) -> str:
-    """The weights, and each state times its own, with the sum at the end."""
+def _products(token: str, weights, states) -> str:
+    """The weights of a word, each state times its own, and the sum of these."""
     scaled = [
         [w * h for h in state] for w, state in zip(weights, states, strict=True)
     ]
-    sums = context(weights, states)
+    sums, top = context(weights, states), largest(states)
+    title = (
+        f"States × the weights of “<span class=chosen>{word(token)}</span>”, "
+        "added up"
+    )
     return (
-        f'<tr class="alphas"><th scope=row>α</th>{tinted(weights)}'
+        _title(title, len(weights) + 2)
+        + f'<tr class="alphas"><th scope=row>α</th>{tinted(weights)}'
         "<th scope=col>c</th></tr>"
         + _rows(zip(*scaled, sums, strict=True), top)
     )
 
 
-def _sentence(source, target, weights, states, i: int) -> str:
-    """What the picture shows; ``alignment.js`` says it in the same words."""
-    j = max(range(len(source)), key=lambda j: weights[i][j])
-    numbers = ", ".join(fixed(number) for number in context(weights[i], states))
+def _sentence(source, token: str, weights, states) -> str:
+    """What the picture shows of a word."""
+    j = max(range(len(source)), key=lambda j: weights[j])
+    numbers = ", ".join(fixed(number) for number in context(weights, states))
     return (
-        f"“{target[i]}” looks most at “{source[j]}” "
-        f"({fixed(weights[i][j])}). Its context c: {numbers}."
+        f"“{token}” looks most at “{source[j]}” ({fixed(weights[j])}). Its "
+        f"context c: {numbers}."
     )

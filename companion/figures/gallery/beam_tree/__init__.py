@@ -13,7 +13,7 @@ from companion.figures.gallery.beam_tree.words import (
 )
 from companion.figures.kit.digits import fixed
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.inline import figure_parts, inline
+from companion.figures.kit.play import Parts, buttons, played, steps
 from companion.figures.kit.tables import table
 
 BEAMS = (1, 2, 3)
@@ -60,41 +60,45 @@ def beam_tree(
     records = [
         record(step_fn, list(tokens), beam=beam, **settings) for beam in BEAMS
     ]
-    greedy = greedy_decode(step_fn, bos, eos, max_len)
-    return _figure([_tree(one, greedy) for one in records])
+    return _figure(records, greedy_decode(step_fn, bos, eos, max_len))
 
 
-def _figure(trees: list[dict]) -> Figure:
-    start = BEAMS.index(START)
-    html = inline(
+def _figure(records: list[Record], greedy: list[int]) -> Figure:
+    """The figure: a frame for each beam, and for each step of its search."""
+    trees = [drawing(one) for one in records]
+
+    def frame(beam: int, step: int) -> Parts:
+        one = records[beam]
+        over = step == len(one.steps) + 1
+        rows = min(step, len(one.steps))
+        if over:
+            says = last_words(one, greedy)
+        else:
+            says = step_words(one, step - 1) if step else opening(one)
+        return {
+            "tree": trees[beam],
+            "tree@class": f"picture{' over' * over}",
+            "tree@style": f"--rows: {rows}",
+            "kept": _table(one, rows, over),
+            "says": escape(says),
+        }
+
+    counts = [len(one.steps) + 2 for one in records]
+    html = played(
         "beam",
-        body=_body(trees[start]),
+        frame,
+        [
+            buttons([f"Beam {width}" for width in BEAMS], BEAMS.index(START)),
+            steps(counts, ("Start", "Back", "Next"), last=True),
+        ],
+        _body,
+        module=__file__,
         label="Beam search as a tree",
         caption=CAPTION,
-        data={"beams": BEAMS, "start": start, "trees": trees},
-        **figure_parts(__file__),
     )
-    says = trees[start]["pages"][-1]["says"]
-    return Figure(html, f"Beam search. {says}")
-
-
-def _tree(one: Record, greedy: list[int]) -> dict:
-    """All that the page shows of one search."""
-    steps = range(len(one.steps))
-    says = [
-        opening(one),
-        *(step_words(one, number) for number in steps),
-        last_words(one, greedy),
-    ]
-    overs = [*(False for _ in says[1:]), True]
-    reached = [0, *(number + 1 for number in steps), len(one.steps)]
-    return {
-        "drawing": drawing(one),
-        "pages": [
-            {"says": text, "rows": rows, "table": _table(one, rows, over)}
-            for text, rows, over in zip(says, reached, overs, strict=True)
-        ],
-    }
+    return Figure(
+        html, f"Beam search. {last_words(records[BEAMS.index(START)], greedy)}"
+    )
 
 
 def _table(one: Record, rows: int, over: bool) -> str:
@@ -106,7 +110,7 @@ def _table(one: Record, rows: int, over: bool) -> str:
         for h, won in ((h, over and h == one.winner) for h in kept)
     ]
     names = [" ".join(one.names(h)) or one.tokens[one.bos] for h in kept]
-    heads = ["", "Σ log p", "score"]
+    heads = ["state", "Σ log p", "score"]
     return table("kept", "Sentences", heads, names, lines)
 
 
@@ -122,16 +126,12 @@ def _score(one: Record, ids: Ids) -> str:
     return fixed(one.score(ids)) if competes else "–"
 
 
-def _body(tree: dict) -> str:
+def _body(parts: Parts) -> str:
     """Everything the figure shows without scripts: the whole tree."""
-    page = tree["pages"][-1]
-    height = tree["drawing"]["height"]
     return (
         '<div class="controls"></div>'
-        f'<p class="says" aria-live="polite">{escape(page["says"])}</p>'
-        '<div class="both"><div class="picture">'
-        f'<svg viewBox="0 0 {tree["drawing"]["width"]} {height}" role="img" '
-        'class="over" aria-label="The tree of the search; the sentences stand '
-        f'in the table.">{tree["drawing"]["svg"]}</svg></div>'
-        f'<div class="kept">{page["table"]}</div></div>'
+        f'<p class="says" aria-live="polite" data-part="says">{parts["says"]}'
+        f'</p><div class="both"><div class="{parts["tree@class"]}" '
+        f'style="{parts["tree@style"]}" data-part="tree">{parts["tree"]}</div>'
+        f'<div class="kept" data-part="kept">{parts["kept"]}</div></div>'
     )

@@ -14,8 +14,8 @@ LETTER = 7.6
 Place = tuple[Number, Number]
 
 
-def drawing(one: Record) -> dict:
-    """The tree as SVG, a group a step, and its size."""
+def drawing(one: Record) -> str:
+    """Draw the tree, a group a step."""
     places = {(): (WIDTH / 2, ABOVE)}
     groups = [_start(one)]
     for number, step in enumerate(one.steps, 1):
@@ -33,10 +33,17 @@ def drawing(one: Record) -> dict:
         ) + "".join(
             _box(one, ids, at, ids in step.kept) for ids, at in below.items()
         )
-        groups.append(f'<g data-row="{number}">{boxes}</g>')
+        # Its own number, so that a step may uncover it.
+        groups.append(
+            f'<g data-row="{number}" style="--row: {number}">{boxes}</g>'
+        )
         places = below
     height = ROW * len(one.steps) + BOX_HEIGHT + ABOVE + 3
-    return {"svg": "".join(groups), "width": WIDTH, "height": height}
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="The tree '
+        'of the search; the sentences stand in the table.">'
+        f"{''.join(groups)}</svg>"
+    )
 
 
 def _rank(ids: Ids, parents: list[Ids], one: Record) -> tuple[int, float]:

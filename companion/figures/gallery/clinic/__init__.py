@@ -42,11 +42,25 @@ def clinic(cases: Sequence[Mapping]) -> Figure:
         body=_body(cases),
         label="The clinic: cases to diagnose",
         caption=CAPTION,
-        data={"right": [case["right"] for case in cases]},
-        **figure_parts(__file__),
+        data={
+            "right": [case["right"] for case in cases],
+            "verdicts": [_verdicts(case) for case in cases],
+        },
+        **figure_parts(__file__, "controls", sheets=["controls", "plot"]),
     )
     first = cases[0]
     return Figure(html, f"The clinic. {first['name']}. {first['symptom']}")
+
+
+def _verdicts(case: Mapping) -> list[str]:
+    """What is said of each guess."""
+    right = case["right"]
+    return [
+        f"Right: {guess}"
+        if i == right
+        else f"You said: {guess} It is: {_text(case['guesses'][right])}"
+        for i, guess in enumerate(map(_text, case["guesses"]))
+    ]
 
 
 def _require(place: str, case: Mapping) -> None:

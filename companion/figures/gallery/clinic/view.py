@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from html import escape
 
-from companion.figures.gallery.run_doctor import thinned
-from companion.figures.gallery.run_doctor.view import plot_of
+from companion.figures.kit.curves import VIEW, curves, thinned
 from companion.figures.kit.digits import short
 from companion.figures.kit.tables import table, tinted, word
 
@@ -25,23 +24,23 @@ def picture(place: str, case: Mapping) -> str:
     return PICTURES[found](f"{place}[{found!r}]", case[found])
 
 
-def _curves(place: str, curves: Mapping) -> str:
+def _curves(place: str, named: Mapping) -> str:
     """Lines over the steps, from 0 up; their ends are told in words."""
-    lists = {name: [float(n) for n in curve] for name, curve in curves.items()}
+    lists = {name: [float(n) for n in curve] for name, curve in named.items()}
     lengths = {len(numbers) for numbers in lists.values()}
     if not 1 <= len(lists) <= CURVES or len(lengths) > 1 or min(lengths) < 2:
         raise ValueError(
             f"{place}: expected 1 or {CURVES} curves of one length, 2 at "
             f"least, got lengths {[len(n) for n in lists.values()]}"
         )
-    drawn = plot_of([thinned(n) for n in lists.values()], min(lengths))
+    drawn = curves([thinned(n) for n in lists.values()], min(lengths))
     told = "; ".join(
         f"{name} ({style}) from {short(numbers[0])} to {short(numbers[-1])}"
         for (name, numbers), style in zip(lists.items(), STYLES, strict=False)
     )
     return (
-        f'<div class="plot"><svg viewBox="{drawn["view"]}" role="img" '
-        f'aria-label="Curves; told in words below.">{drawn["svg"]}</svg>'
+        f'<div class="plot"><svg viewBox="{VIEW}" role="img" '
+        f'aria-label="Curves; told in words below.">{drawn}</svg>'
         f'<p class="legend">{escape(told)}</p></div>'
     )
 

@@ -6,8 +6,9 @@ import torch
 
 from companion.data.vocabulary import Vocabulary
 from companion.figures.gallery.data_flow.model import (
-    Run,
+    NAMES,
     Trained,
+    html,
     loss,
     panel,
     run,
@@ -21,14 +22,14 @@ from companion.figures.gallery.data_flow.steps import (
     generating,
     training,
 )
-from companion.figures.gallery.data_flow.view import body
+from companion.figures.gallery.data_flow.view import body, frame
 from companion.figures.kit.figure import Figure
 from companion.figures.kit.inline import figure_parts, inline
+from companion.figures.kit.play import Parts, buttons, playable, steps
 from companion.masks import causal_mask
 from companion.transformer import Transformer, shift_right
 
 LONGEST = 6  # A phone shows seven tokens side by side, one of them <bos>.
-SIDES = ("encoder", "decoder")
 MODES = ("Training", "Generating")
 LABEL = "Data flow of a Transformer, encoder and decoder"
 CAPTION = """Follow a sentence through both modes. The decoder is the same in
@@ -69,32 +70,44 @@ def data_flow(
     if trained is not None:
         source = _few("src", [BOS, *source, EOS])
         seen, sizes = run(trained, source[1:-1], target), _sizes(trained[0])
-    modes = _modes(source, target, seen, sizes)
-    first = modes[0][0]
-    drawing = body(source, *_shifted(target), first, sizes)
-    caption = CAPTION
-    data = {"names": MODES, "modes": modes}
-    if seen is not None:
-        drawing += panel(seen, first["looks"])
-        caption += MEASURED.format(loss=loss(seen))
-        data["tables"] = seen.tables
-    parts = {"body": drawing, "label": LABEL, "caption": caption, "data": data}
-    html = inline("flow", **parts, **figure_parts(__file__))
-    return Figure(html, f"Data flow. {first['says']}")
-
-
-def _modes(
-    source: list[str], target: list[str], seen: Run | None, sizes: Sizes
-) -> list[list[dict]]:
-    """The steps of both modes, as the page needs them."""
     lanes = len(target) + 1
     hidden = int((~causal_mask(lanes)).sum())
-    tour = training(source, target, hidden, sizes)
-    passes = generating(source, target, seen.odds if seen else None, sizes)
-    return [
-        [_page(step, len(source), lanes, sizes) for step in steps]
-        for steps in (tour, passes)
+    modes = [
+        training(source, target, hidden, sizes),
+        generating(source, target, seen.odds if seen else None, sizes),
     ]
+    tokens = _shifted(target)
+
+    def show(mode: int, at: int) -> Parts:
+        step = modes[mode][at]
+        return frame(step, shapes(len(source), step.reads, sizes), tokens)
+
+    controls = [
+        buttons(MODES, 0),
+        steps([len(mode) for mode in modes], ("Back", "Next")),
+    ]
+    drawing = body(source, tokens[0], show(0, 0), sizes)
+    caption = CAPTION
+    data = playable(show, controls)
+    if seen is not None:
+        looks = [[_looks(step) for step in mode] for mode in modes]
+        drawing += panel(seen, looks[0][0])
+        caption += MEASURED.format(loss=loss(seen))
+        data |= {
+            "looks": looks,
+            "reads": [[step.reads for step in mode] for mode in modes],
+            "tables": {part: html(seen, part) for part in NAMES},
+            "names": NAMES,
+        }
+    page = inline(
+        "flow",
+        body=drawing,
+        label=LABEL,
+        caption=caption,
+        data=data,
+        **figure_parts(__file__, "controls", "play", sheets=["controls"]),
+    )
+    return Figure(page, f"Data flow. {modes[0][0].says}")
 
 
 def _tokens(name: str, text: str) -> list[str]:
@@ -151,43 +164,6 @@ def shapes(src: int, tgt: int, sizes: Sizes = SYMBOLS) -> dict[str, str]:
     }
 
 
-def _page(step: Step, src: int, lanes: int, sizes: Sizes) -> dict:
-    """All that the page shows at one step."""
-    return {
-        "lit": step.lit,
-        "reads": step.reads,
-        "tgt": [_read(step, i) for i in range(lanes)],
-        "out": [_written(step, i, lanes) for i in range(lanes)],
-        "shapes": shapes(src, step.reads, sizes),
-        "passes": [
-            _passes(*pair) for pair in zip(SIDES, step.passes, strict=True)
-        ],
-        "says": step.says,
-        "looks": _looks(step),
-    }
-
-
 def _looks(step: Step) -> str:
     """The part whose numbers a step is about: the last one at work."""
-    known = shapes(1, 1)
-    return [part for part in step.lit if part in known][-1]
-
-
-def _read(step: Step, lane: int) -> str:
-    """How the token that the decoder reads there looks."""
-    if lane < step.reads:
-        return "on"
-    # What has just been written is the next thing to read.
-    return "next" if step.writes == (lane - 1,) else "off"
-
-
-def _written(step: Step, lane: int, lanes: int) -> str:
-    """How the next token at that place looks: it counts, is known, or not."""
-    if lane in step.writes:
-        return "on"
-    known = lane < step.reads - 1 or step.reads == lanes
-    return "old" if known else "off"
-
-
-def _passes(side: str, number: int) -> str:
-    return f"{side} {number}{' ' * bool(number)}{'●' * number}"
+    return [part for part in step.lit if part in NAMES][-1]

@@ -155,7 +155,6 @@ def _table(part: str, values: Tensor, what: str, columns: list[str]) -> dict:
     square = part == "self_attention"
     rows = rounded(values[:, : len(columns)])
     return {
-        "name": NAMES[part],
         "title": f"{NAMES[part]}, {what}",
         "columns": columns,
         "values": [
@@ -175,15 +174,20 @@ def rounded(values: Tensor) -> list[list[float]]:
 
 
 def panel(run: Run, part: str) -> str:
-    """The table of one part, as the page shows it without scripts."""
+    """Draw the table of one part, as the page shows it without scripts."""
+    return f'<div class="numbers">{html(run, part)}</div>'
+
+
+def html(run: Run, part: str) -> str:
+    """Draw the table of one part; its class says what generating leaves out."""
     shown = run.tables[part]
     rows = [
         "".join(_cell(value, shown["top"]) for value in row)
         for row in shown["values"]
     ]
+    kind = "numbers" + " reads" * shown["reads"] + " square" * shown["square"]
     names = shown["columns"], shown["rows"]
-    whole = table("numbers", escape(shown["title"]), *names, rows)
-    return f'<div class="numbers">{whole}</div>'
+    return table(kind, escape(shown["title"]), *names, rows)
 
 
 def _cell(value: float | None, top: Number) -> str:

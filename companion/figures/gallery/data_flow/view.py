@@ -2,7 +2,8 @@
 
 from html import escape
 
-from companion.figures.gallery.data_flow.steps import Sizes
+from companion.figures.gallery.data_flow.steps import Sizes, Step
+from companion.figures.kit.play import Parts
 from companion.figures.kit.tables import word
 from companion.masks import causal_mask
 
@@ -22,97 +23,123 @@ DECODER_LAYER = "self_attention", "cross_attention", "feed_forward"
 
 
 def body(
-    source: list[str],
-    reads: list[str],
-    answers: list[str],
-    page: dict,
-    sizes: Sizes,
+    source: list[str], reads: list[str], parts: Parts, sizes: Sizes
 ) -> str:
-    """Everything the figure shows without scripts.
+    """Draw everything the figure shows without scripts.
 
     Args:
         source: The source tokens.
         reads: What the decoder reads.
-        answers: What it must say at each of these places.
-        page: What ``flow`` shows at the first step.
+        parts: What the first step shows.
         sizes: What the model's sizes are called.
     """
+    shapes = iter(parts["shape"])
+
+    def box(part: str, extra: str = "") -> str:
+        name, does = BOXES[part]
+        does = does.format_map(sizes._asdict())
+        return (
+            f'<div class="{parts[f"{part}@class"]}" data-part="{part}"><div>'
+            f'<b>{name}</b><span class="does">{does}</span></div>{extra}'
+            f'<span class="shape" data-part="shape">{next(shapes)}</span></div>'
+        )
+
+    def lane(part: str, label: str, cells: str) -> str:
+        return (
+            f'<div class="{parts[f"{part}@class"]}" data-part="{part}" '
+            f'role="group" aria-label="{label}">{cells}</div>'
+        )
+
+    def layers(first: str, *rest: str, extra: str = "") -> str:
+        return (
+            f'<div class="layers"><span class="times">{sizes.layers}</span>'
+            f"{box(first, extra)}{''.join(map(box, rest))}</div>"
+        )
+
+    encoder = (
+        _title("Encoder", "reads the source, once"),
+        lane("src", "source", lanes(source, ["on"] * len(source))),
+        box("src_embedding"),
+        layers(*ENCODER_LAYER),
+        box("memory"),
+    )
+    decoder = (
+        _title("Decoder", "writes the target"),
+        lane("tgt", "what the decoder reads", parts["tgt"]),
+        box("tgt_embedding"),
+        layers(*DECODER_LAYER, extra=_mask(len(reads))),
+        box("logits"),
+        lane("out", "the next token, place by place", parts["out"]),
+    )
     return (
         '<div class="flow">'
         f'<div class="side encoder" style="--n: {len(source)}">'
-        f"{_encoder(source, page, sizes)}</div>"
-        f'<div class="side decoder" style="--n: {len(reads)}; '
-        f'--reads: {page["reads"]}">'
-        f"{_decoder(reads, answers, page, sizes)}</div>"
+        f"{''.join(encoder)}</div>"
+        f'<div class="side decoder" style="{parts["decoder@style"]}" '
+        f'data-part="decoder">{"".join(decoder)}</div>'
         '</div><div class="panel"><div class="controls"></div>'
-        f'<p class="passes">{_counts(page)}</p>'
-        f'<p class="says" aria-live="polite">{escape(page["says"])}</p></div>'
+        f'<p class="passes" data-part="passes">{parts["passes"]}</p>'
+        f'<p class="says" aria-live="polite" data-part="says">{parts["says"]}'
+        "</p></div>"
     )
 
 
-def _encoder(source: list[str], page: dict, sizes: Sizes) -> str:
-    return (
-        _title("Encoder", "reads the source, once")
-        + _lanes("src", "source", source, ["on"] * len(source))
-        + _box("src_embedding", page, sizes)
-        + _layers(ENCODER_LAYER, page, sizes)
-        + _box("memory", page, sizes)
+def frame(step: Step, shapes: dict[str, str], tokens: tuple) -> Parts:
+    """Collect what changes from step to step.
+
+    Args:
+        step: The step.
+        shapes: What comes out of each part.
+        tokens: What the decoder reads, and what it must say at each place.
+    """
+    reads, answers = tokens
+    places = range(len(reads))
+    kinds = dict.fromkeys(("src", *BOXES, "tgt", "out"), "part lanes")
+    kinds |= dict.fromkeys(BOXES, "part box")
+    sides = zip(("encoder", "decoder"), step.passes, strict=True)
+    passes = "".join(
+        f"<span>{side} {number}{' ' * bool(number)}{'●' * number}</span>"
+        for side, number in sides
+    )
+    return {
+        f"{part}@class": f"{kind}{' lit' * (part in step.lit)}"
+        for part, kind in kinds.items()
+    } | {
+        "shape": [shapes[part] for part in BOXES],
+        "tgt": lanes(reads, [_read(step, i) for i in places]),
+        "out": lanes(answers, [_written(step, i, len(reads)) for i in places]),
+        "decoder@style": f"--n: {len(reads)}; --reads: {step.reads}",
+        "passes": f"Passes: {passes}",
+        "says": escape(step.says),
+    }
+
+
+def lanes(tokens: list[str], states: list[str]) -> str:
+    """Draw tokens side by side, each at the head of its lane."""
+    return "".join(
+        f'<span class="token {state}">{word(token)}</span>'
+        for token, state in zip(tokens, states, strict=True)
     )
 
 
-def _decoder(
-    reads: list[str], answers: list[str], page: dict, sizes: Sizes
-) -> str:
-    return (
-        _title("Decoder", "writes the target")
-        + _lanes("tgt", "what the decoder reads", reads, page["tgt"])
-        + _box("tgt_embedding", page, sizes)
-        + _layers(DECODER_LAYER, page, sizes, _mask(len(reads)))
-        + _box("logits", page, sizes)
-        + _lanes("out", "the next token, place by place", answers, page["out"])
-    )
+def _read(step: Step, lane: int) -> str:
+    """How the token that the decoder reads there looks."""
+    if lane < step.reads:
+        return "on"
+    # What has just been written is the next thing to read.
+    return "next" if step.writes == (lane - 1,) else "off"
 
 
-def _counts(page: dict) -> str:
-    return "Passes: " + "".join(f"<span>{p}</span>" for p in page["passes"])
+def _written(step: Step, lane: int, lanes: int) -> str:
+    """How the next token at that place looks: it counts, is known, or not."""
+    if lane in step.writes:
+        return "on"
+    known = lane < step.reads - 1 or step.reads == lanes
+    return "old" if known else "off"
 
 
 def _title(name: str, does: str) -> str:
     return f'<p class="title"><b>{name}</b> {does}</p>'
-
-
-def _lanes(part: str, label: str, tokens: list[str], states: list[str]) -> str:
-    """Tokens side by side, each at the head of its lane."""
-    cells = "".join(
-        f'<span class="token {state}">{word(token)}</span>'
-        for token, state in zip(tokens, states, strict=True)
-    )
-    return (
-        f'<div class="part lanes lit" data-part="{part}" role="group" '
-        f'aria-label="{label}">{cells}</div>'
-    )
-
-
-def _box(part: str, page: dict, sizes: Sizes, extra: str = "") -> str:
-    name, does = BOXES[part]
-    does = does.format_map(sizes._asdict())
-    return (
-        f'<div class="part box lit" data-part="{part}"><div><b>{name}</b>'
-        f'<span class="does">{does}</span></div>{extra}'
-        f'<span class="shape">{page["shapes"][part]}</span></div>'
-    )
-
-
-def _layers(
-    parts: tuple[str, ...], page: dict, sizes: Sizes, extra: str = ""
-) -> str:
-    """The parts of one layer, in a frame; the first one has something more."""
-    first, *rest = parts
-    return (
-        f'<div class="layers"><span class="times">{sizes.layers}</span>'
-        f"{_box(first, page, sizes, extra)}"
-        f"{''.join(_box(part, page, sizes) for part in rest)}</div>"
-    )
 
 
 def _mask(length: int) -> str:

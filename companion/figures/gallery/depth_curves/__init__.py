@@ -8,7 +8,7 @@ from companion.figures.gallery.depth_curves.view import (
     LINES,
     VIEW,
     Axis,
-    Plot,
+    Drawn,
     assembled,
     panel,
     sample,
@@ -17,6 +17,7 @@ from companion.figures.kit.digits import fixed, short
 from companion.figures.kit.figure import Figure
 from companion.figures.kit.grids import rows_of
 from companion.figures.kit.play import Parts, played, rows, slider
+from companion.figures.kit.plot import powers
 
 LOWEST = -0.05  # A mean cosine a little below 0 needs no axis down to -1.
 DECADES = 8
@@ -146,20 +147,10 @@ def _gradient_axis(curves: Curves) -> Axis:
     logs = [log10(size) for sizes in lists for size in sizes if size] or [0]
     top = ceil(max(logs) + 1e-9)
     bottom = max(floor(min(logs)), top - DECADES)
-    step = 1 if top - bottom < 5 else 2
-    return Axis(
-        bottom, top, {p: power(p) for p in range(top, bottom - 1, -step)}
-    )
+    return Axis(bottom, top, powers(bottom, top))
 
 
-def power(exponent: int) -> str:
-    """A power of ten as SVG text; 1 and 10 are written out."""
-    if exponent in (0, 1):
-        return str(10**exponent)
-    return f'10<tspan class="power" dy="-5">{fixed(exponent, 0)}</tspan>'
-
-
-def _plots(runs: dict, depth: int, axes: tuple[Axis, Axis]) -> list[Plot]:
+def _plots(runs: dict, depth: int, axes: tuple[Axis, Axis]) -> list[Drawn]:
     """The two plots of one depth."""
     low = axes[0].low  # Random tokens may stand a hair below 0.
     alike = [

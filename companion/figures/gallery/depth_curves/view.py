@@ -4,17 +4,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from companion.figures.kit.digits import Number
+from companion.figures.kit.plot import MARKS, Plot, mark
 
 LEFT, RIGHT, TOP, BOTTOM = 44, 326, 12, 176
 VIEW = "0 0 340 212"
 LINES = ("circle", "square", "triangle", "diamond")
 """The mark at the ends of each line; its colour and dashes are in the style."""
-MARKS = {
-    "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z",
-    "square": "M-3.5 -3.5H3.5V3.5H-3.5Z",
-    "triangle": "M0 -4.5L4.5 3.5H-4.5Z",
-    "diamond": "M0 -5L5 0L0 5L-5 0Z",
-}
 
 Point = tuple[Number, Number]
 
@@ -27,7 +22,7 @@ class Axis(NamedTuple):
     ticks: dict[Number, str]
 
     def y(self, value: Number) -> float:
-        """Pixels from above."""
+        """Turn a value into pixels from above."""
         share = (value - self.low) / (self.high - self.low)
         return BOTTOM - share * (BOTTOM - TOP)
 
@@ -43,91 +38,59 @@ def sample(number: int) -> str:
     )
 
 
-class Plot(NamedTuple):
+class Drawn(NamedTuple):
     """A frame and the lines in it, as SVG."""
 
     frame: str
     lines: list[str]
 
 
-def panel(lines: list[list[Point]], depth: int, axis: Axis) -> Plot:
+def panel(lines: list[list[Point]], depth: int, axis: Axis) -> Drawn:
     """Draw a plot over the layers 0 … depth."""
-    drawn = [
-        _line(number, points, depth, axis)
-        for number, points in enumerate(lines)
-    ]
-    return Plot(_frame(depth, axis), drawn)
+    plot = Plot(0, depth, axis.low, axis.high)
+    middle = [depth // 2] if depth % 2 == 0 and depth > 1 else []
+    columns = {at: str(at) for at in (0, *middle, depth)}
+    return Drawn(
+        plot.grid(axis.ticks, columns, "layer"),
+        [_line(number, points, plot) for number, points in enumerate(lines)],
+    )
 
 
-def assembled(plot: Plot, chosen: int | None = None) -> str:
+def assembled(drawn: Drawn, chosen: int | None = None) -> str:
     """Put a plot together, the chosen line last, above the others."""
-    lines = dict(enumerate(plot.lines))
+    lines = dict(enumerate(drawn.lines))
     if chosen is not None:
-        front = lines.pop(chosen)
-        lines[chosen] = front.replace(
+        lines[chosen] = lines.pop(chosen).replace(
             f'class="line{chosen}"', f'class="line{chosen} chosen"', 1
         )
-    return plot.frame + "".join(lines.values())
+    return drawn.frame + "".join(lines.values())
 
 
-def _frame(depth: int, axis: Axis) -> str:
-    rows = "".join(
-        f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{axis.y(at):.1f}" '
-        f'y2="{axis.y(at):.1f}"/><text class="tick" x="{LEFT - 8}" '
-        f'y="{axis.y(at) + 4:.1f}">{name}</text>'
-        for at, name in axis.ticks.items()
-    )
-    middle = [depth // 2] if depth % 2 == 0 and depth > 1 else []
-    columns = "".join(
-        f'<text x="{_x(at, depth):.1f}" y="{BOTTOM + 18}">{at}</text>'
-        for at in (0, *middle, depth)
-    )
-    middle_x = (LEFT + RIGHT) // 2
-    return (
-        f'{rows}{columns}<text class="name" x="{middle_x}" '
-        f'y="{BOTTOM + 34}">layer</text>'
-    )
-
-
-def _x(layer: Number, depth: int) -> float:
-    return LEFT + (RIGHT - LEFT) * layer / depth
-
-
-def _line(number: int, points: list[Point], depth: int, axis: Axis) -> str:
-    path, left = _path(points, depth, axis)
-    ends = {points[0], points[-1]}
+def _line(number: int, points: list[Point], plot: Plot) -> str:
+    path, left = _path(points, plot)
     marks = [
-        _mark(MARKS[LINES[number]], _x(at, depth), axis.y(value))
-        for at, value in sorted(ends)
-        if value >= axis.low
+        mark("mark", plot.x(at), plot.y(value), MARKS[LINES[number]])
+        for at, value in sorted({points[0], points[-1]})
+        if value >= plot.y0
     ]
     if left:
-        marks.append(_mark("M-5 -9H5L0 -1Z", _x(left, depth), BOTTOM))
+        marks.append(mark("mark", plot.x(left), plot.bottom, "M-5 -9H5L0 -1Z"))
     return (
         f'<g class="line{number}"><path class="line" d="{path}"/>'
         f"{''.join(marks)}</g>"
     )
 
 
-def _mark(shape: str, x: Number, y: Number) -> str:
-    return (
-        f'<path class="mark" transform="translate({x:.1f},{y:.1f})" '
-        f'd="{shape}"/>'
-    )
-
-
-def _path(
-    points: list[Point], depth: int, axis: Axis
-) -> tuple[str, Number | None]:
+def _path(points: list[Point], plot: Plot) -> tuple[str, Number | None]:
     """The line as far as it is in the plot, and where it leaves it below."""
     path, pen, left = "", None, None
     for a, b in pairwise(points):
-        if a[1] < axis.low and b[1] < axis.low:
+        if a[1] < plot.y0 and b[1] < plot.y0:
             continue
-        start, end = _cut(a, b, axis.low), _cut(b, a, axis.low)
+        start, end = _cut(a, b, plot.y0), _cut(b, a, plot.y0)
         if pen != start:
-            path += f"M{_at(start, depth, axis)}"
-        path += f"L{_at(end, depth, axis)}"
+            path += f"M{plot.at(*start)}"
+        path += f"L{plot.at(*end)}"
         pen = end
         for whole, piece in ((a, start), (b, end)):
             left = piece[0] if piece != whole else left
@@ -140,7 +103,3 @@ def _cut(point: Point, other: Point, low: Number) -> Point:
         return point
     share = (low - point[1]) / (other[1] - point[1])
     return point[0] + share * (other[0] - point[0]), low
-
-
-def _at(point: Point, depth: int, axis: Axis) -> str:
-    return f"{_x(point[0], depth):.1f} {axis.y(point[1]):.1f}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import NamedTuple
 
 from companion.figures.kit.digits import Number, fixed, heat
 from companion.figures.kit.figure import Figure
@@ -46,8 +47,8 @@ def head_maps(
     _check_bands(models, accuracy)
     widths = {h: _width(h, d_model) for h in models}
     start = [*models, *models][1]  # The second, or the only one.
-    sentence = _sentence(tokens, start, widths[start], models[start][0])
-    data = {"tokens": tokens, "widths": widths, "start": start, "maps": models}
+    says = _Words(tokens, widths)
+    sentence = says.of_strongest(start, models[start][0])
     html = inline(
         "heads",
         body=_chooser(widths, accuracy, start)
@@ -55,10 +56,54 @@ def head_maps(
         f'<p class="aside">{note(start)}</p>' + _squares(tokens, models[start]),
         label="Attention maps of the heads of trained models",
         caption=CAPTION,
-        data=data | {"notes": {h: note(h) for h in models}},
-        **figure_parts(__file__),
+        data={
+            "start": list(models).index(start),
+            "heads": list(models),
+            "maps": list(models.values()),
+            "captions": [
+                [_caption(head, rows) for head, rows in enumerate(maps, 1)]
+                for maps in models.values()
+            ],
+            "notes": [note(h) for h in models],
+            "words": says.parts(),
+        },
+        **figure_parts(__file__, "controls"),
     )
     return Figure(html, f"Attention maps. {sentence}")
+
+
+class _Words(NamedTuple):
+    """What is said of a cell, in pieces that the page puts together."""
+
+    tokens: list[str]
+    widths: dict[int, int]
+
+    def parts(self) -> dict[str, list[str]]:
+        """Beginning by model, who asks, who is looked at, and how far off."""
+        n = len(self.tokens)
+        places = list(enumerate(self.tokens, 1))
+        return {
+            "models": [
+                f"{h} {'head' if h == 1 else 'heads'} of width {width}. Head "
+                for h, width in self.widths.items()
+            ],
+            "rows": [f": “{word}” at place {i} gives " for i, word in places],
+            "columns": [
+                f" of its weight to “{word}” at place {i}: "
+                for i, word in places
+            ],
+            "towards": [towards(back) for back in range(1 - n, n)],
+        }
+
+    def of_strongest(self, h: int, rows: list[list[Number]]) -> str:
+        """What is said of the largest weight of the last row of head 1."""
+        i, parts = len(rows) - 1, self.parts()
+        j = rows[i].index(max(rows[i]))
+        model = parts["models"][list(self.widths).index(h)]
+        return (
+            f"{model}1{parts['rows'][i]}{fixed(rows[i][j])}"
+            f"{parts['columns'][j]}{towards(i - j)}."
+        )
 
 
 def distance(maps: list[list[Number]]) -> tuple[int, float]:
@@ -77,7 +122,7 @@ def distance(maps: list[list[Number]]) -> tuple[int, float]:
 
 
 def towards(back: int) -> str:
-    """A distance in words; ``heads.js`` uses the same."""
+    """Write a distance in words."""
     if back == 0:
         return "itself"
     return f"{abs(back)} {'back' if back > 0 else 'ahead'}"
@@ -174,26 +219,19 @@ def _squares(tokens: list[str], maps: Maps) -> str:
 
 
 def _square(tokens: list[str], head: int, rows: list[list[Number]]) -> str:
-    """One head; ``heads.js`` builds the same for another model."""
-    back, mean = distance(rows)
+    """One head; the script fills copies of it for another model."""
     names = "".join(f"<th scope=col>{word(token)}</th>" for token in tokens)
     lines = "".join(
         f"<tr><th scope=row>{word(token)}</th>{tinted(row)}</tr>"
         for token, row in zip(tokens, rows, strict=True)
     )
     return (
-        f'<div><table class="cells map"><caption><b>Head {head}</b> '
-        f"{towards(back)} {fixed(mean)}</caption><thead><tr><td></td>{names}"
-        f"</tr></thead><tbody>{lines}</tbody></table></div>"
+        f'<div><table class="cells map"><caption>{_caption(head, rows)}'
+        f"</caption><thead><tr><td></td>{names}</tr></thead>"
+        f"<tbody>{lines}</tbody></table></div>"
     )
 
 
-def _sentence(tokens: list[str], h: int, width: int, rows) -> str:
-    """What the picture shows; ``heads.js`` says it in the same words."""
-    i = len(rows) - 1
-    j = rows[i].index(max(rows[i]))
-    return (
-        f"{h} {'head' if h == 1 else 'heads'} of width {width}. Head 1: "
-        f"“{tokens[i]}” at place {i + 1} gives {fixed(rows[i][j])} of its "
-        f"weight to “{tokens[j]}” at place {j + 1}: {towards(i - j)}."
-    )
+def _caption(head: int, rows: list[list[Number]]) -> str:
+    back, mean = distance(rows)
+    return f"<b>Head {head}</b> {towards(back)} {fixed(mean)}"

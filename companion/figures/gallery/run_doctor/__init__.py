@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from html import escape
 from math import isfinite
 
-from companion.figures.gallery.run_doctor.view import Line, plot_of
+from companion.figures.kit.curves import VIEW, curves, spread, thinned
 from companion.figures.kit.digits import Number, short
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.inline import figure_parts, inline
+from companion.figures.kit.play import Parts, buttons, guess, played
 
 MOST = 7
-POINTS = 200
 LISTS = ("loss", "gradient", "rate")
 TITLES = (
     "Loss: training, and validation",
@@ -41,16 +40,35 @@ def run_doctor(runs: Mapping) -> Figure:
     """
     checked = _checked(runs)
     findings = sorted({run["finding"] for run in checked.values()})
-    pages = [_page(name, run) for name, run in checked.items()]
-    html = inline(
+    names = list(checked)
+    plots = [_plots(run) for run in checked.values()]
+    readings = [_reading(name, run) for name, run in checked.items()]
+
+    def frame(run: int, said: int) -> Parts:
+        says = readings[run]
+        if said:
+            says = _verdict(names[run], checked[names[run]], findings[said - 1])
+        return {"plot": plots[run], "says": escape(says)}
+
+    html = played(
         "doctor",
-        body=_body(pages),
+        frame,
+        [
+            buttons(names, 0),
+            guess(
+                "Your diagnosis",
+                findings,
+                "Ask the doctor",
+                [findings.index(run["finding"]) for run in checked.values()],
+            ),
+        ],
+        lambda parts: _body(parts, checked),
+        module=__file__,
         label="Run doctor: curves of training runs to diagnose",
         caption=CAPTION,
-        data={"findings": findings, "runs": pages},
-        **figure_parts(__file__),
+        sheets=["plot"],
     )
-    return Figure(html, f"Run doctor. {pages[0]['says']}")
+    return Figure(html, f"Run doctor. {readings[0]}")
 
 
 def _checked(runs: Mapping) -> dict[str, dict]:
@@ -86,51 +104,24 @@ def _numbers(values) -> list[float]:
     return [float(value) for value in values]
 
 
-def thinned(numbers: list[float]) -> Line:
-    """At most so many of its points, each with its step; no accident is lost.
-
-    Of each stretch the last number stands for all, but one that is not finite
-    comes before it.
-    """
-    count = len(numbers)
-    pieces = min(count, POINTS)
-    line = []
-    for i in range(pieces):
-        steps = range(count * i // pieces, count * (i + 1) // pieces)
-        bad = [step for step in steps if not isfinite(numbers[step])]
-        chosen = bad[0] if bad else steps[-1]
-        line.append((chosen + 1, numbers[chosen]))
-    return line
-
-
-def spread(numbers: list[float], steps: int) -> Line:
-    """Numbers spread evenly over a run, the last one at its last step."""
-    count = len(numbers)
-    return [(steps * (i + 1) / count, n) for i, n in enumerate(numbers)]
-
-
-def _page(name: str, run: dict) -> dict:
-    """All that the page shows of one run."""
+def _plots(run: dict) -> list[str]:
     steps = len(run["loss"])
     loss, gradient, rate = (thinned(run[key]) for key in LISTS)
-    valid = thinned_pairs(spread(run["valid"], steps))
-    return {
-        "name": name,
-        "plots": [
-            plot_of([loss, valid] if valid else [loss], steps, cut=True),
-            plot_of([gradient], steps, powers=True),
-            plot_of([rate], steps),
-        ],
-        "says": _reading(name, run),
-        "finding": run["finding"],
-        "why": run["why"],
-    }
+    valid = spread(run["valid"], steps)
+    return [
+        curves([loss, valid] if valid else [loss], steps, cut=True),
+        curves([gradient], steps, decades=True),
+        curves([rate], steps),
+    ]
 
 
-def thinned_pairs(line: Line) -> Line:
-    """At most so many points, the last one among them."""
-    every = max(1, -(-len(line) // POINTS))
-    return line[::-1][::every][::-1]
+def _verdict(name: str, run: dict, guess: str) -> str:
+    finding = run["finding"]
+    if guess == finding:
+        return f"Right. {name}: {finding}. {run['why']}"
+    return (
+        f"You said: {guess}. The doctor says of {name}: {finding}. {run['why']}"
+    )
 
 
 def _reading(name: str, run: dict) -> str:
@@ -172,23 +163,23 @@ def _told(number: Number) -> str:
     return short(number) if isfinite(number) else str(number).replace("-", "−")
 
 
-def _body(pages: list[dict]) -> str:
+def _body(parts: Parts, runs: dict[str, dict]) -> str:
     """Everything the figure shows without scripts: the first run, and all."""
     plots = "".join(
-        f'<div class="plot"><p class="title">{title}</p><svg viewBox="'
-        f'{plot["view"]}" role="img" aria-label="{title}; told in words '
-        f'below.">{plot["svg"]}</svg></div>'
-        for title, plot in zip(TITLES, pages[0]["plots"], strict=True)
+        f'<div class="plot"><p class="title">{title}</p><svg viewBox="{VIEW}" '
+        f'role="img" aria-label="{title}; told in words below." '
+        f'data-part="plot">{plot}</svg></div>'
+        for title, plot in zip(TITLES, parts["plot"], strict=True)
     )
     answers = "".join(
-        f"<dt>{escape(page['name'])}: {escape(page['finding'])}</dt>"
-        f"<dd>{escape(page['why'])}</dd>"
-        for page in pages
+        f"<dt>{escape(name)}: {escape(run['finding'])}</dt>"
+        f"<dd>{escape(run['why'])}</dd>"
+        for name, run in runs.items()
     )
     return (
         f'<div class="controls"></div><div class="plots">{plots}'
-        f'<div class="talk"><p class="says" aria-live="polite">'
-        f"{escape(pages[0]['says'])}</p>"
+        '<div class="talk"><p class="says" aria-live="polite" '
+        f'data-part="says">{parts["says"]}</p>'
         '<div class="guess"></div></div></div><details><summary>All '
         f"diagnoses</summary><dl>{answers}</dl></details>"
     )

@@ -3,10 +3,9 @@
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-from companion.figures.gallery.depth_curves import power
-from companion.figures.gallery.depth_curves.view import MARKS
 from companion.figures.gallery.run_doctor.view import BOTTOM, LEFT, RIGHT, Frame
 from companion.figures.kit.digits import Number
+from companion.figures.kit.plot import MARKS, power
 
 
 class Band(NamedTuple):
