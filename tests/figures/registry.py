@@ -433,7 +433,8 @@ def parts_at(figure, *state):
     }
 
 
-def _text_at(state, of, at):
+def _text_at(state, of, at=None):
+    at = [*range(len(of))] if at is None else at
     for i in state:
         at = at[i] if isinstance(at, list) else at
     return of[at]

@@ -12,7 +12,8 @@ function player(root, parts) {
   return (...state) => {
     for (const part of filled) {
       const { home, attribute, of, at, shown } = part;
-      const index = state.reduce((row, i) => row?.[i] ?? row, at);
+      const index = at === undefined ? state[0]
+        : state.reduce((row, i) => row?.[i] ?? row, at);
       if (index === shown || index === null) continue;
       part.shown = index;
       if (attribute) home.setAttribute(attribute, of[index]);

@@ -169,7 +169,8 @@ def states(
         Name of a part -> for each of its elements ``of``, the different texts,
         and ``at``, the index of one of them for every state, in lists within
         lists, a level a control; where nothing depends on the controls that
-        follow, an index stands in place of a list.
+        follow, an index stands in place of a list. Where each position of
+        the first control has a text of its own, ``at`` is left out.
     """
     known: dict[str, list[dict[str, int]]] = {}
 
@@ -192,7 +193,9 @@ def states(
     numbers = walk()
     return {
         name: [
-            {"of": [*texts], "at": at}
+            {"of": [*texts]}
+            if at == list(range(len(texts)))
+            else {"of": [*texts], "at": at}
             for texts, at in zip(elements, numbers[name], strict=True)
         ]
         for name, elements in known.items()

@@ -6,15 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from companion.figures.gallery.unrolled_rnn.view import (
-    DECADE,
-    DECADES,
-    MIDDLE,
-    body,
-)
+from companion.figures.gallery.unrolled_rnn.view import body, frame
 from companion.figures.kit.digits import fixed, lowered, short
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.inline import figure_parts, inline
+from companion.figures.kit.play import Parts, played, slider
 from companion.rnn import gradient_to_inputs, unroll
 
 GAINS = {"min": 0.5, "max": 2.0, "step": 0.05}
@@ -63,21 +58,31 @@ def unrolled_rnn(rnn: SmallRNN | None = None) -> Figure:
     """
     # The page gets rounded numbers, so what stands in it is computed from them.
     rnn = SmallRNN(*(_rounded(part) for part in rnn or small_rnn()))
-    gradients, sizes = _measure(rnn, START)
-    linear = _without_tanh(rnn, START)
-    sentence = _sentence(START, gradients, sizes)
-    data = {name: value.tolist() for name, value in rnn._asdict().items()}
-    data |= {"gain": START, "gains": GAINS, "middle": MIDDLE}
-    data |= {"decade": DECADE, "decades": DECADES}
-    html = inline(
+    count = round((GAINS["max"] - GAINS["min"]) / GAINS["step"]) + 1
+    gains = [GAINS["min"] + i * GAINS["step"] for i in range(count)]
+
+    def show(i: int) -> Parts:
+        gradients, sizes = _measure(rnn, gains[i])
+        linear = _without_tanh(rnn, gains[i])
+        says = _sentence(gains[i], gradients, sizes)
+        return frame(gradients, sizes, linear) | {"says": says}
+
+    start = round((START - GAINS["min"]) / GAINS["step"])
+    control = slider(
+        "Gain: how much U stretches the state",
+        [fixed(gain) for gain in gains],
+        start,
+    )
+    html = played(
         "unrolled",
-        body=body(gradients, sizes, linear, sentence),
+        show,
+        [control],
+        body,
+        module=__file__,
         label="Unrolled RNN with a slider for its gain",
         caption=_caption(rnn),
-        data=data,
-        **figure_parts(__file__),
     )
-    return Figure(html, f"Unrolled RNN. {sentence}")
+    return Figure(html, f"Unrolled RNN. {show(start)['says']}")
 
 
 def _rounded(numbers: Tensor) -> Tensor:
@@ -98,7 +103,7 @@ def _without_tanh(rnn: SmallRNN, gain: float) -> list:
 
 
 def _sentence(gain: float, gradients: list, sizes: list) -> str:
-    """What the picture shows; ``unrolled.js`` says it in the same words."""
+    """What the picture shows, in words."""
     steps = len(sizes)
     first, last = lowered("x", 1), lowered("x", steps)
     state = lowered("h", steps)

@@ -1,4 +1,4 @@
-"""The picture of the unrolled RNN, before any script moves it.
+"""The picture of the unrolled RNN, and what changes in it.
 
 Heights are in pixels, downwards. Across, everything is in per cent, so that the
 drawing fits any width while its letters keep their size.
@@ -7,6 +7,7 @@ drawing fits any width while its letters keep their size.
 from math import log10
 
 from companion.figures.kit.digits import lowered, short
+from companion.figures.kit.play import Parts
 
 STATE, INPUT, HEADING, TOP = 44, 96, 156, 176
 AXIS, END = 9, 98
@@ -15,17 +16,36 @@ MIDDLE = TOP + DECADE * DECADES
 TICKS = {6: "10⁶", 3: "10³", 0: "1", -3: "10⁻³", -6: "10⁻⁶"}
 
 
-def body(gradients, sizes, linear, sentence: str) -> str:
-    """Everything the figure shows without scripts.
+def frame(
+    gradients: list[float], sizes: list[float], linear: list[float]
+) -> Parts:
+    """Collect what changes with the gain, a text a step.
 
     Args:
         gradients: How strongly each input reaches the last state.
         sizes: The mean size of the numbers in each state.
         linear: What ``gradients`` would be without tanh.
-        sentence: The same in words.
     """
-    steps, values = len(sizes), zip(gradients, sizes, linear, strict=True)
-    columns = (_column(t, steps, *v) for t, v in enumerate(values, 1))
+    bars = [_height(gradient) for gradient in gradients]
+    written = [short(gradient) for gradient in gradients]
+    return {
+        "title": [
+            f"{lowered('x', t)}: {text}" for t, text in enumerate(written, 1)
+        ],
+        "state@fill-opacity": [f"{size:.3f}" for size in sizes],
+        "bar@class": [f"bar {'down' if bar < 0 else 'up'}" for bar in bars],
+        "bar@y": [f"{MIDDLE - max(bar, 0):.1f}" for bar in bars],
+        "bar@height": [f"{max(abs(bar), 1):.1f}" for bar in bars],
+        "linear@y": [f"{MIDDLE - _height(dash) - 1:.1f}" for dash in linear],
+        "gradient": written,
+        "size": [short(size) for size in sizes],
+    }
+
+
+def body(parts: Parts) -> str:
+    """Draw everything the figure shows without scripts."""
+    steps = len(parts["size"])
+    columns = (_column(t, steps, parts) for t in range(1, steps + 1))
     height = MIDDLE + DECADE * DECADES + 12
     return f"""<div class="controls"></div>
 <svg class="drawing" height="{height}" role="img"
@@ -34,14 +54,15 @@ def body(gradients, sizes, linear, sentence: str) -> str:
 <p class="legend"><span><i class="full"></i>state: fuller means nearer ±1</span>
 <span><i class="up"></i>amplified</span> <span><i class="down"></i>weakened
 </span> <span><i class="linear"></i>without tanh</span></p>
-<p class="says" aria-live="polite">{sentence}</p>
+<p class="says" aria-live="polite" data-part="says">{parts["says"]}</p>
 <details><summary>The numbers as a table</summary>
-{_table(gradients, sizes)}</details>"""
+{_table(parts["gradient"], parts["size"])}</details>"""
 
 
-def _table(gradients, sizes) -> str:
+def _table(gradients: list[str], sizes: list[str]) -> str:
     rows = "".join(
-        f"<tr><th scope=row>{t}</th><td>{short(g)}</td><td>{short(s)}</td></tr>"
+        f'<tr><th scope=row>{t}</th><td data-part="gradient">{g}</td>'
+        f'<td data-part="size">{s}</td></tr>'
         for t, (g, s) in enumerate(zip(gradients, sizes, strict=True), 1)
     )
     return (
@@ -88,43 +109,33 @@ def _axis() -> str:
     return html
 
 
-def _column(t: int, steps: int, gradient, size, linear: float) -> str:
+def _column(t: int, steps: int, parts: Parts) -> str:
     """Step t: its input and state, the arrows into them, its bar."""
     share = (END - AXIS) / steps
+    here = {name: texts[t - 1] for name, texts in parts.items()}
     names = (
         f'<text y="{STATE - 16}">{lowered("h", t)}</text>'
         f'<text y="{INPUT + 24}">{lowered("x", t)}</text>'
     )
-    return (
-        f'<svg class="step" x="{AXIS + share * (t - 0.5):.3f}%">'
-        f"<title>{lowered('x', t)}: {short(gradient)}</title>{_cell(t, size)}"
-        f"{names if t in (1, steps) or t % 5 == 0 else ''}"
-        f"{_bar(share, _height(gradient), _height(linear))}</svg>"
-    )
-
-
-def _cell(t: int, size: float) -> str:
     along = (
         f'<path class="tip along" d="M-12 {STATE - 3.5}L-7 {STATE}'
         f'L-12 {STATE + 3.5}"/>'
     )
     return (
+        f'<svg class="step" x="{AXIS + share * (t - 0.5):.3f}%">'
+        f'<title data-part="title">{here["title"]}</title>'
         f'<path class="wire" d="M0 {INPUT}V{STATE}"/><path class="tip" '
         f'd="M-3.5 {STATE + 12}L0 {STATE + 7}L3.5 {STATE + 12}"/>'
         f"{along if t > 1 else ''}"
         f'<circle class="ground" r="6" cy="{STATE}"/>'
-        f'<circle class="state" r="6" cy="{STATE}" fill-opacity="{size:.3f}"/>'
+        f'<circle class="state" r="6" cy="{STATE}" data-part="state" '
+        f'fill-opacity="{here["state@fill-opacity"]}"/>'
         f'<rect class="input" x="-5" y="{INPUT - 5}" width="10" height="10"/>'
-    )
-
-
-def _bar(share: float, bar: float, linear: float) -> str:
-    """A bar from the line of 1, and the dash of the RNN without tanh."""
-    return (
-        f'<rect class="bar {"down" if bar < 0 else "up"}" '
+        f"{names if t in (1, steps) or t % 5 == 0 else ''}"
+        f'<rect class="{here["bar@class"]}" data-part="bar" '
         f'x="{-0.36 * share:.3f}%" width="{0.72 * share:.3f}%" '
-        f'y="{MIDDLE - max(bar, 0):.1f}" height="{max(abs(bar), 1):.1f}"/>'
-        f'<rect class="linear" x="{-0.48 * share:.3f}%" '
-        f'width="{0.96 * share:.3f}%" height="2" '
-        f'y="{MIDDLE - linear - 1:.1f}"/>'
+        f'y="{here["bar@y"]}" height="{here["bar@height"]}"/>'
+        f'<rect class="linear" data-part="linear" '
+        f'x="{-0.48 * share:.3f}%" width="{0.96 * share:.3f}%" height="2" '
+        f'y="{here["linear@y"]}"/></svg>'
     )

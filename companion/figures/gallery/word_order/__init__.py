@@ -10,6 +10,7 @@ from companion.data.vocabulary import Vocabulary
 from companion.figures.kit.digits import fixed, heat
 from companion.figures.kit.figure import Figure
 from companion.figures.kit.inline import figure_parts, inline
+from companion.figures.kit.play import Parts, buttons, states
 from companion.figures.kit.tables import table, tinted, word
 from companion.rnn import bag_of_words
 
@@ -38,18 +39,44 @@ def word_order() -> Figure:
     """Move the words of 我爱小猫: its bag and its mean stay as they are.
 
     The bag is ``companion.rnn.bag_of_words``. The mean and the concatenation
-    of the word vectors are what ``MeanFNN`` and ``ConcatFNN`` read; the page
-    computes all three from the order in which the words stand.
+    of the word vectors are what ``MeanFNN`` and ``ConcatFNN`` read.
     """
+    orders = list(permutations(START))
+    texts = [str(i) for i in range(len(orders))]
     html = inline(
         "order",
-        body=_body(combined(START)),
+        body=_body(_frame(START)),
         label="A sentence whose words move, and three ways to add it up",
         caption=_caption(),
-        data={"tokens": TOKENS, "vectors": VECTORS},
-        **figure_parts(__file__),
+        data={
+            "words": START,
+            "orders": ["".join(order) for order in orders],
+            "parts": states(lambda i: _frame(orders[i]), [buttons(texts, 0)]),
+        },
+        **figure_parts(__file__, "controls", "play"),
     )
     return Figure(html, f"Word order. {sentence(START)}")
+
+
+def _frame(words: Sequence[str]) -> Parts:
+    """What follows from the order of the words; bag and mean do not."""
+    concat, before = combined(words).concat, combined(START).concat
+    pairs = list(zip(concat, before, strict=True))
+    said = sentence(words).removeprefix(" ".join(words))
+    return {
+        "number": [
+            _chip(number) + f"<small>{_compared(number, first)}</small>"
+            for number, first in pairs
+        ],
+        "number@class": [
+            "changed" if number != first else "" for number, first in pairs
+        ],
+        "says": word(" ".join(words)) + said,
+    }
+
+
+def _compared(number: float, before: float) -> str:
+    return "=" if number == before else f"≠ {fixed(before, 1)}"
 
 
 def combined(words: Sequence[str]) -> Combined:
@@ -65,7 +92,7 @@ def combined(words: Sequence[str]) -> Combined:
 
 
 def sentence(words: Sequence[str]) -> str:
-    """What the picture shows; ``order.js`` says it in the same words."""
+    """What the picture shows, in words."""
     _, mean, concat = combined(words)
     pairs = zip(concat, combined(START).concat, strict=True)
     changed = sum(now != before for now, before in pairs)
@@ -99,21 +126,27 @@ def _caption() -> str:
     )
 
 
-def _body(start: Combined) -> str:
+def _body(parts: Parts) -> str:
     """Everything the figure shows without scripts."""
     tiles = "".join(f"<li>{_tile(w)}</li>" for w in START)
-    parts = "".join(
-        f"<li>{_chip(number)}<small>=</small></li>" for number in start.concat
+    numbers = "".join(
+        f'<li class="" data-part="number">{number}</li>'
+        for number in parts["number"]
     )
-    said = sentence(START).removeprefix(" ".join(START))
+    start = combined(START)
+    places = [str(i) for i in range(1, len(start.mean) + 1)]
+    counts = [tinted(start.bag, 1, 0)]
+    means = [tinted(start.mean, 1, 1)]
+    panels = table("bag", "Bag of words", TOKENS, ["count"], counts)
+    panels += table("mean", "Mean vector", places, ["mean"], means)
     return (
         f'<p class="title">The sentence, each word with its vector</p>'
         f'<ol class="words">{tiles}</ol><div class="controls"></div>'
-        f'<p class="title">Concatenation: {len(start.concat)} numbers</p>'
-        f'<ol class="long">{parts}</ol><p class="key">= unchanged; '
+        f'<p class="title">Concatenation: {len(parts["number"])} numbers</p>'
+        f'<ol class="long">{numbers}</ol><p class="key">= unchanged; '
         "≠ changed, with the number at the start</p>"
-        f'<p class="says" aria-live="polite">{word(" ".join(START))}{said}</p>'
-        f'<div class="panels">{_tables(start)}</div>'
+        '<p class="says" aria-live="polite" data-part="says">'
+        f'{parts["says"]}</p><div class="panels">{panels}</div>'
     )
 
 
@@ -127,13 +160,3 @@ def _tile(token: str) -> str:
 
 def _chip(number: float) -> str:
     return f"<span {heat(number)}>{fixed(number, 1)}</span>"
-
-
-def _tables(start: Combined) -> str:
-    """The two vectors that know no order."""
-    places = [str(i) for i in range(1, len(start.mean) + 1)]
-    return table(
-        "bag", "Bag of words", TOKENS, ["count"], [tinted(start.bag, 1, 0)]
-    ) + table(
-        "mean", "Mean vector", places, ["mean"], [tinted(start.mean, 1, 1)]
-    )

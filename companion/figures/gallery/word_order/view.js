@@ -1,24 +1,5 @@
-// Words are moved by mouse, finger, buttons or arrow keys. What the sentence
-// becomes is computed from the order in which they stand.
-
-function compute(words, { tokens, vectors }) {
-  const rows = words.map((word) => vectors[word]);
-  const concat = rows.flat(), start = Object.values(vectors).flat();
-  return { words,
-    bag: tokens.map((token) => words.filter((word) => word === token).length),
-    // The vectors are in tenths: whole numbers, whose sum knows no order.
-    mean: rows[0].map((_, k) =>
-      rows.reduce((sum, row) => sum + row[k], 0) / rows.length / 10),
-    concat: concat.map((tenths) => tenths / 10),
-    start: start.map((tenths) => tenths / 10),
-    changed: concat.map((tenths, i) => tenths !== start[i]) };
-}
-
-function rest({ mean, changed }) {
-  return `: the counts and the mean, (${mean.map((number) => fixed(number, 1))
-    .join(", ")}), are as at the start; ${changed.filter(Boolean).length} of `
-    + `${changed.length} numbers of the concatenation changed.`;
-}
+// Words are moved by mouse, finger, buttons or arrow keys; Python has written
+// what each of their orders becomes.
 
 const place = (item) => [...item.parentElement.children].indexOf(item);
 const between = (low, value, high) => Math.max(low, Math.min(value, high));
@@ -74,28 +55,12 @@ function tileOf(item, pick, move) {
 
 function mount(root, data) {
   const row = root.querySelector(".words"), start = [...row.children];
-  const names = Object.keys(data.vectors), last = start.length - 1;
-  const parts = [...root.querySelectorAll(".long li")];
-  const cells = (kind) => root.querySelectorAll(`.${kind} tbody td`);
-  const bag = cells("bag"), mean = cells("mean");
+  const names = data.words, last = start.length - 1;
+  const show = player(root, data.parts);
   let picked = start[0];
 
-  function draw() {
-    const words = [...row.children].map((item) => names[start.indexOf(item)]);
-    const shown = compute(words, data);
-    shown.bag.forEach((count, i) => tint(bag[i], count, 1, 0));
-    shown.mean.forEach((number, i) => tint(mean[i], number, 1, 1));
-    parts.forEach((part, i) => {
-      const [number, before] = part.children;
-      tint(number, shown.concat[i], 1, 1);
-      part.toggleAttribute("data-changed", shown.changed[i]);
-      before.textContent = shown.changed[i]
-        ? `≠ ${fixed(shown.start[i], 1)}` : "=";
-    });
-    root.querySelector(".says").replaceChildren(
-      make("span", { lang: "zh" }, words.join(" ")), rest(shown));
-    root.computed = shown;
-  }
+  const draw = () => show(data.orders.indexOf(
+    [...row.children].map((item) => names[start.indexOf(item)]).join("")));
 
   function pick(item) {
     picked = item;
