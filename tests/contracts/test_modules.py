@@ -14,6 +14,7 @@ from torch import nn
 
 from companion import blocks, multihead, positions
 from companion.contracts import COMPONENTS, check
+from companion.contracts.blocks.feed_forward import ConvolutionOfWidthThree
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, one_tensor
@@ -27,7 +28,6 @@ from companion.contracts.multihead.multihead import (
 from companion.contracts.multihead.split_heads import viewed_straight
 from companion.contracts.positions.add_positions import indexed_by_the_batch
 from companion.contracts.positions.rope import turned_by_place
-from companion.zoo.networks import ConvolutionOfWidthThree
 
 OWN = [
     ("split_heads", multihead.split_heads),

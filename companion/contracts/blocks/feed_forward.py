@@ -1,20 +1,26 @@
-"""Contracts of the feed-forward network, whatever weights it has of its own.
+"""The feed-forward network, whatever weights it has of its own.
 
 It does the same to every position, and knows of no other. Sizes are 2
 sentences of 5 positions, and width 12.
 """
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
+from companion.blocks import LayerNorm
 from companion.contracts.engine.compare import (
     Broken,
     after,
     draw,
-    furthest,
-    same,
 )
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import (
+    batch_independence,
+    equivariance,
+    part_as_in_the_whole,
+    require_not_linear,
+)
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.influence import (
     SHARE,
@@ -22,6 +28,8 @@ from companion.contracts.engine.influence import (
     require_moved,
     require_silent,
 )
+
+__all__ = ["FEED_FORWARD"]
 
 SEQ, WIDTH = 5, 12
 APART = (
@@ -31,7 +39,7 @@ APART = (
 
 
 def arguments(seed: int, batch: int = 2, seq: int = SEQ) -> Tensor:
-    """Vectors near 1."""
+    """Draw vectors near 1."""
     return draw(batch, seq, WIDTH, seed=seed)
 
 
@@ -48,6 +56,7 @@ FEED_FORWARD = Component(
         ),
     },
 )
+ORDER = torch.tensor([3, 0, 4, 2, 1], device="cpu")
 
 
 @FEED_FORWARD.before_reference
@@ -59,45 +68,38 @@ def positions_apart(fn: Guarded) -> None:
     require_moved(seen, alone, "which is its own", "Is its input lost?")
 
 
-@FEED_FORWARD.contract
-@after(positions_apart)
-def sentences_apart(fn: Guarded) -> None:
-    """No sentence sees another."""
-    x = arguments(5)
-    before, x = fn(x), x.clone()
-    x[0] += draw(SEQ, WIDTH, seed=7)
-    after = fn(x)
-    if furthest(after[1], before[1]) is not None:
-        raise Broken(
-            "Only sentence 0 was changed, and sentence 1 moved: does a "
-            "normalisation run over the batch?",
-            after[1],
-            before[1],
+sentences_apart = FEED_FORWARD.contract(
+    after(positions_apart)(
+        batch_independence(
+            "No sentence sees another",
+            lambda: (arguments(5),),
+            lambda x: (torch.stack([x[0] + draw(SEQ, WIDTH, seed=7), x[1]]),),
+            why="does a normalisation run over the batch?",
         )
-
-
-@FEED_FORWARD.contract
-@after(positions_apart)
-def same_everywhere(fn: Guarded) -> None:
-    """Every position goes through the same weights."""
-    x, order = arguments(11), torch.tensor([3, 0, 4, 2, 1])
-    why = "What a position gets depends on where it stands."
-    same(fn, fn(x[:, order]), fn(x)[:, order], why)
+    )
+)
+FEED_FORWARD.contract(
+    after(positions_apart)(
+        equivariance(
+            "Every position goes through the same weights",
+            lambda: (arguments(11),),
+            lambda x: (x[:, ORDER],),
+            lambda y: y[:, ORDER],
+            why="What a position gets depends on where it stands.",
+        )
+    )
+)
 
 
 @FEED_FORWARD.contract
 @after(positions_apart)
 def bends(fn: Guarded) -> None:
     """It is not linear."""
-    x, y = arguments(13), arguments(17)
-    for size in (1.0, 3.0, 10.0):
-        bend = fn(size * (x + y)) - fn(size * x) - fn(size * y) + fn(0 * x)
-        if bend.abs().max() > 1e-3 * (fn(size * x) - fn(0 * x)).abs().max():
-            return
-    raise Broken(
+    why = (
         "f(x + y) = f(x) + f(y) − f(0), so two matrices do here what one "
         "could: is the ReLU between them missing?"
     )
+    require_not_linear(fn, arguments(13), arguments(17), why)
 
 
 @FEED_FORWARD.contract
@@ -143,9 +145,9 @@ def every_feature(fn: Guarded) -> None:
             changed[..., feature] += 3
             gap = fn(sign * changed) - fn(sign * x)
             gaps[row, feature] = gap.detach().abs().max()
-    still = gaps <= SHARE * gaps.max()
-    if still.any():
-        row, feature = still.nonzero()[0].tolist()
+    unmoved = gaps <= SHARE * gaps.max()
+    if unmoved.any():
+        row, feature = unmoved.nonzero()[0].tolist()
         sign = ("positive", "negative")[row]
         raise Broken(
             f"Feature {feature} of `x` was changed where it is {sign}, and the "
@@ -153,15 +155,158 @@ def every_feature(fn: Guarded) -> None:
         )
 
 
-@FEED_FORWARD.contract
-@after(positions_apart, sentences_apart)
-def any_size(fn: Guarded) -> None:
-    """It takes any batch and any length, 1 included."""
-    x = arguments(29, 3, 11)
-    whole = fn(x)
-    for batch, seq in ((3, 1), (1, 11), (1, 1), (2, 5)):
-        why = (
-            f"The first {seq} positions of the first {batch} sentences, run "
-            "alone, give other vectors than in the whole."
+FEED_FORWARD.contract(
+    after(positions_apart, sentences_apart)(
+        part_as_in_the_whole(
+            "It takes any batch and any length, 1 included",
+            lambda: (arguments(29, 3, 11),),
+            lambda batch, seq, x: (x[:batch, :seq],),
+            why="The first {seq} positions of the first {batch} sentences, run "
+            "alone, give other vectors than in the whole.",
         )
-        same(fn, fn(x[:batch, :seq]), whole[:batch, :seq], why)
+    )
+)
+
+
+# Known mistakes
+
+
+class Network(nn.Module):
+    """Two matrices with a ReLU between them."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(12, 47), nn.Linear(47, 12)
+
+    def forward(self, x):
+        """The same for every position."""
+        return self.down(self.up(x).relu())
+
+
+@FEED_FORWARD.mistake(
+    "convolution-of-width-three",
+    symptom="a decoder's loss is too good: it reads the next word here",
+)
+class ConvolutionOfWidthThree(Network):
+    """Reads both neighbours of a position along with it."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Conv1d(12, 12, 3, padding=1)
+
+    def forward(self, x):
+        return super().forward(self.mix(x.mT).mT)
+
+
+@FEED_FORWARD.mistake(
+    "gate-over-the-positions",
+    symptom="rows change with the length of the sentence, padding included",
+)
+class GateOverThePositions(Network):
+    """The gate is a softmax over `dim=1`, and that is the positions."""
+
+    def forward(self, x):
+        return super().forward(x * x.softmax(1))
+
+
+@FEED_FORWARD.mistake(
+    "norm-over-the-batch",
+    symptom="it tests well, and trains otherwise with each size of batch",
+)
+class NormOverTheBatch(Network):
+    """A BatchNorm inside, which in evaluation mode is only a scale."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(12)
+
+    def forward(self, x):
+        return super().forward(self.norm(x.mT).mT)
+
+
+@FEED_FORWARD.mistake(
+    "nothing-between",
+    symptom="two thirds of the weights are spent, and the loss is as without",
+)
+class NothingBetween(Network):
+    """Two matrices in a row do what one could."""
+
+    def forward(self, x):
+        return self.down(self.up(x))
+
+
+@FEED_FORWARD.mistake(
+    "ends-with-a-relu",
+    symptom="the stream only ever grows, and norms have to take it back",
+)
+class EndsWithARelu(Network):
+    """Every matrix is followed by a ReLU, the last one too."""
+
+    def forward(self, x):
+        return super().forward(x).relu()
+
+
+@FEED_FORWARD.mistake(
+    "begins-with-a-relu",
+    symptom="half of what arrives is thrown away, and the loss ends higher",
+)
+class BeginsWithARelu(Network):
+    """Cuts off the negative half of the stream before it reads it."""
+
+    def forward(self, x):
+        return super().forward(x.relu())
+
+
+@FEED_FORWARD.mistake(
+    "adds-and-norms-itself",
+    symptom="with the layer's own norm and sum there are two of each, and "
+    "deep stacks train badly",
+)
+class AddsAndNormsItself(Network):
+    """Residual and norm are inside, and the layer around it has them too."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = LayerNorm(12)
+
+    def forward(self, x):
+        return self.norm(x + super().forward(x))
+
+
+@FEED_FORWARD.mistake(
+    "gate-that-is-not-called",
+    symptom="it learns as if a third of its weights were not there",
+)
+class GateThatIsNotCalled(Network):
+    """SwiGLU, whose gate is built, and lets through whatever comes."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(12, 47, bias=False)
+
+    def forward(self, x):
+        return self.down(F.silu(self.up(x)))
+
+
+@FEED_FORWARD.mistake(
+    "drops-out-for-ever",
+    symptom="the same question has another answer each time, in use too",
+)
+class DropsOutForEver(Network):
+    """The function does not know that training is over: nobody told it."""
+
+    def forward(self, x):
+        return self.down(F.dropout(self.up(x).relu(), 0.1, training=True))
+
+
+@FEED_FORWARD.mistake(
+    "louder-towards-the-end",
+    symptom="words at the end of a sentence shout the others down",
+)
+class LouderTowardsTheEnd(Network):
+    """Scales a position by its place, as if each were to have its own
+    network."""
+
+    def forward(self, x):
+        place = torch.arange(1, x.shape[1] + 1)[:, None]
+        return super().forward(x) * place / x.shape[1]

@@ -1,25 +1,51 @@
-"""Contracts of layer normalisation: each vector by its own statistics."""
+"""Layer normalisation: each vector by its own statistics.
+
+Sizes are prime and differ: 2 sentences of 5 positions, vectors of width 7.
+"""
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
-from companion.contracts.blocks.layer_norm_cases import (
-    LAST,
-    SEQ,
-    SUSPECTS,
-    WIDTH,
-    arguments,
-    cases,
-    oracle,
-)
-from companion.contracts.engine.compare import (
-    draw,
-    finite,
-    require_half_precision,
-    same,
-)
+from companion.contracts.engine.compare import draw, finite, same
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import (
+    equivariance,
+    half_precision,
+    leading_axes,
+    positions_apart,
+)
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.influence import reach, require_silent
+
+__all__ = ["LAYER_NORM"]
+
+SEQ, WIDTH = 5, 7
+
+
+def arguments(
+    seed: int, *lead: int, width: int = WIDTH, eps: float = 1e-5
+) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Draw x, gain, bias and eps."""
+    x = 2 * draw(*(lead or (2, SEQ)), width, seed=seed) + 1
+    gain = 1 + draw(width, seed=seed + 100) / 2
+    return x, gain, draw(width, seed=seed + 200), eps
+
+
+def cases() -> dict[str, tuple]:
+    """Return what a function and the oracle must agree on."""
+    return {
+        # Large, so that it shows where eps stands.
+        "with eps = 0.5": arguments(2, eps=0.5),
+        "with eps = 1e-5": arguments(3),
+        # Where both are 7, exchanged axes show their numbers.
+        "for 7 positions of width 7": arguments(5, 2, WIDTH),
+    }
+
+
+def oracle(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """Call PyTorch's own."""
+    return F.layer_norm(x, x.shape[-1:], gain, bias, eps)
+
 
 LAYER_NORM = Component(
     name="layer_norm",
@@ -30,8 +56,8 @@ LAYER_NORM = Component(
     oracle=oracle,
     reference="F.layer_norm",
     cases=cases,
-    suspects=SUSPECTS,
 )
+LAST = "take the mean and the variance of each vector, `dim=-1`."
 
 
 @LAYER_NORM.contract
@@ -45,36 +71,41 @@ def standardised(fn: Guarded) -> None:
         same(fn, found, torch.full_like(found, wanted), why, 1e-3)
 
 
-@LAYER_NORM.contract
-def positions_apart(fn: Guarded) -> None:
-    """No position sees another."""
-    x, *rest = arguments(11)
-    seen = reach(fn, x, *rest)
-    alone = torch.eye(SEQ, dtype=torch.bool).expand_as(seen)
-    why = f"Over which axis do the statistics run? {LAST.capitalize()}"
-    require_silent(seen, alone, "which is another position", why)
+LAYER_NORM.contract(
+    positions_apart(
+        lambda: arguments(11),
+        f"Over which axis do the statistics run? {LAST.capitalize()}",
+    )
+)
+LAYER_NORM.contract(
+    equivariance(
+        "Shifting and stretching a vector changes nothing",
+        lambda: arguments(13),
+        lambda x, *rest: (
+            torch.tensor([[2.0], [3], [5], [7], [11]]) * x - 5,
+            *rest,
+        ),
+        why="A vector's own mean and variance are divided out.",
+    )
+)
 
 
-@LAYER_NORM.contract
-def shift_and_scale(fn: Guarded) -> None:
-    """Shifting and stretching a vector changes nothing."""
-    x, *rest = arguments(13)
-    stretch = torch.tensor([2.0, 3.0, 5.0, 7.0, 11.0]).unsqueeze(-1)
-    why = "A vector's own mean and variance are divided out."
-    same(fn, fn(stretch * x - 5, *rest), fn(x, *rest), why)
+def with_lead(lead: tuple[int, ...]) -> tuple:
+    """Draw arguments with these axes before the features."""
+    x, *rest = arguments(17, 12)
+    count = max(1, torch.Size(lead).numel())
+    return x[:count].reshape(*lead, WIDTH), *rest
 
 
-@LAYER_NORM.contract
-def any_leading_axes(fn: Guarded) -> None:
-    """It takes any number of axes before the features."""
-    for lead in ((), (3,), (1, 1), (2, 3, 2)):
-        x, *rest = arguments(17, 12)
-        x = x[: max(1, torch.Size(lead).numel())].reshape(*lead, WIDTH)
-        why = (
-            f"With {len(lead)} axes before the features it is not what "
-            "F.layer_norm returns."
-        )
-        same(fn, fn(x, *rest), oracle(x, *rest), why)
+LAYER_NORM.contract(
+    leading_axes(
+        "the features",
+        ((), (3,), (1, 1), (2, 3, 2)),
+        with_lead,
+        lambda fn, got, args: oracle(*args),
+        "F.layer_norm returns",
+    )
+)
 
 
 @LAYER_NORM.contract
@@ -100,19 +131,212 @@ def far_from_zero(fn: Guarded) -> None:
         "E[x²] − E[x]² is the difference of two large numbers: subtract the "
         "mean first, then square."
     )
-    got, expected = fn.raw(x, *rest), oracle(x.double(), *doubled(rest))
+    gain, bias, eps = rest
+    expected = oracle(x.double(), gain.double(), bias.double(), eps)
+    got = fn.raw(x, *rest)
     finite(fn, got, why)
     same(fn, got, expected.float(), why, 1e-2)
 
 
-def doubled(rest: list) -> list:
-    """Gain and bias in float64, and eps."""
-    gain, bias, eps = rest
-    return [gain.double(), bias.double(), eps]
-
-
-@LAYER_NORM.contract
-def half(fn: Guarded) -> None:
-    """It works in half precision."""
+def drawn_anew() -> tuple:
+    """Draw arguments whose vectors have no mean."""
     x, *rest = arguments(29)
-    require_half_precision(fn, draw(*x.shape, seed=31), *rest)
+    return draw(*x.shape, seed=31), *rest
+
+
+LAYER_NORM.contract(half_precision(drawn_anew))
+
+
+# Known mistakes, in the order in which they are recognised
+
+
+def normed(x, gain, bias, eps, dim=-1, *, correction=0, outside=False):
+    """Normalise with the statistics of any axes."""
+    variance = x.var(dim, correction=correction, keepdim=True)
+    root = variance.sqrt() + eps if outside else (variance + eps).sqrt()
+    return (x - x.mean(dim, keepdim=True)) / root * gain + bias
+
+
+def unit(x, eps):
+    """Normalise without gain and bias."""
+    return F.layer_norm(x, x.shape[-1:], eps=eps)
+
+
+@LAYER_NORM.mistake(
+    "over-the-batch",
+    hint=f"The statistics run over the batch: {LAST}",
+    symptom="a sentence means something else in every batch, and a batch of "
+    "one is all bias",
+)
+def over_the_batch(x, gain, bias, eps):
+    """The mean is taken over axis 0, which is the batch."""
+    return normed(x, gain, bias, eps, 0)
+
+
+@LAYER_NORM.mistake(
+    "over-the-positions",
+    hint=f"The statistics run over the positions: {LAST}",
+    symptom="a decoder's loss is too good: the statistics tell of the future",
+)
+def over_the_positions(x, gain, bias, eps):
+    """Each feature is normalised along the sentence."""
+    return normed(x, gain, bias, eps, -2 if x.ndim > 1 else -1)
+
+
+@LAYER_NORM.mistake(
+    "batch-norm",
+    hint="The statistics run over batch and positions, as in BatchNorm: "
+    f"{LAST}",
+    symptom="it trains, and one sentence at a time it answers otherwise",
+)
+def batch_norm(x, gain, bias, eps):
+    """All positions of all sentences share the statistics of a feature."""
+    lead = tuple(range(x.ndim - 1)) or -1
+    return normed(x, gain, bias, eps, lead)
+
+
+@LAYER_NORM.mistake(
+    "over-the-sentence",
+    hint=f"The statistics run over a whole sentence: {LAST}",
+    symptom="rows change when the sentence gets longer, by padding too",
+)
+def over_the_sentence(x, gain, bias, eps):
+    """One mean and one variance for all positions of a sample, as images have
+    it."""
+    return normed(x, gain, bias, eps, (-2, -1) if x.ndim > 1 else -1)
+
+
+LAYER_NORM.mistake(
+    "over-everything",
+    hint=f"The statistics run over all there is: {LAST}",
+)(lambda *args: normed(*args, tuple(range(args[0].ndim))))
+
+
+@LAYER_NORM.mistake(
+    "unbiased",
+    hint="The variance divides by d − 1: here it divides by d, "
+    "`unbiased=False`.",
+    symptom="loaded weights answer a little wrongly, the more so the narrower "
+    "the model",
+)
+def unbiased(x, gain, bias, eps):
+    """The variance of a sample stands for that of the vector."""
+    return normed(x, gain, bias, eps, correction=1)
+
+
+@LAYER_NORM.mistake(
+    "eps-outside-the-root",
+    hint="eps stands outside the root: √(variance + eps).",
+    symptom="a vector of equal numbers has an infinite gradient",
+)
+def eps_outside_the_root(x, gain, bias, eps):
+    """The root is taken first, and eps added to it."""
+    return normed(x, gain, bias, eps, outside=True)
+
+
+@LAYER_NORM.mistake(
+    "by-the-default-deviation",
+    hint="The variance divides by d − 1, and eps stands outside the root: "
+    "√(variance + eps), with `unbiased=False`.",
+    symptom="it trains well; what was trained with another norm does not fit",
+)
+def by_the_default_deviation(x, gain, bias, eps):
+    """Divides by `x.std() + eps`: two slips in so few letters."""
+    return normed(x, gain, bias, eps, correction=1, outside=True)
+
+
+LAYER_NORM.mistake(
+    "always-the-same-eps",
+    hint="`eps` is not used, or always the same.",
+)(lambda x, gain, bias, eps: oracle(x, gain, bias, 1e-5))
+LAYER_NORM.mistake(
+    "without-gain",
+    hint="The gain is not used.",
+)(lambda x, gain, bias, eps: unit(x, eps) + bias)
+LAYER_NORM.mistake(
+    "without-bias",
+    hint="The bias is not used.",
+)(lambda x, gain, bias, eps: unit(x, eps) * gain)
+LAYER_NORM.mistake(
+    "without-gain-and-bias",
+    hint="Neither gain nor bias is used.",
+)(lambda x, gain, bias, eps: unit(x, eps))
+LAYER_NORM.mistake(
+    "swapped",
+    hint="Gain and bias are swapped.",
+)(lambda x, gain, bias, eps: oracle(x, bias, gain, eps))
+
+
+@LAYER_NORM.mistake(
+    "gain-before-the-norm",
+    hint="The gain comes before the normalisation, which wipes it out again.",
+    symptom="the gain hardly learns, since the norm undoes it at once",
+)
+def gain_before_the_norm(x, gain, bias, eps):
+    """Multiplies by the gain, and normalises then."""
+    return unit(x * gain, eps) + bias
+
+
+LAYER_NORM.mistake(
+    "gain-and-bias-before",
+    hint="Gain and bias come before the normalisation, which wipes them out.",
+)(lambda x, gain, bias, eps: unit(x * gain + bias, eps))
+LAYER_NORM.mistake(
+    "bias-times-gain",
+    hint="The bias is multiplied by the gain: it is added last.",
+)(lambda x, gain, bias, eps: (unit(x, eps) + bias) * gain)
+LAYER_NORM.mistake(
+    "gain-along-the-positions",
+    hint="The gain runs along the positions: it has one number a feature.",
+)(
+    lambda x, gain, bias, eps: (
+        unit(x, eps) * gain.unsqueeze(-1) + bias.unsqueeze(-1)
+    )
+)
+
+
+@LAYER_NORM.mistake(
+    "mean-left-in",
+    hint="The mean is not subtracted: this is RMSNorm.",
+    symptom="outputs drift with the mean of the stream, layer by layer",
+)
+def mean_left_in(x, gain, bias, eps):
+    """Divides by the root of the mean square, and calls it LayerNorm."""
+    return F.rms_norm(x, x.shape[-1:], gain, eps) + bias
+
+
+LAYER_NORM.mistake(
+    "mean-not-subtracted",
+    hint="The mean is not subtracted.",
+)(
+    lambda x, gain, bias, eps: (
+        x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt() * gain + bias
+    )
+)
+LAYER_NORM.mistake(
+    "not-divided",
+    hint="The mean is subtracted, and nothing is divided.",
+)(lambda x, gain, bias, eps: (x - x.mean(-1, keepdim=True)) * gain + bias)
+LAYER_NORM.mistake(
+    "without-the-root",
+    hint="The root is missing: divide by √(variance + eps).",
+)(
+    lambda x, gain, bias, eps: (
+        unit(x, eps)
+        * torch.rsqrt(x.var(-1, correction=0, keepdim=True) + eps)
+        * gain
+        + bias
+    )
+)
+
+
+@LAYER_NORM.mistake(
+    "difference-of-squares",
+    symptom="NaN after long training, where a vector's mean has grown large",
+)
+def difference_of_squares(x, gain, bias, eps):
+    """The variance as the mean square less the squared mean, in float32."""
+    wide = x.float()
+    mean = wide.mean(-1, keepdim=True)
+    variance = wide.square().mean(-1, keepdim=True) - mean**2
+    return ((wide - mean) / (variance + eps).sqrt() * gain + bias).to(x.dtype)

@@ -1,4 +1,4 @@
-"""Contracts of the causal mask: a position sees itself and what came before."""
+"""The causal mask: a position sees itself and what came before."""
 
 import torch
 from torch import Tensor
@@ -9,6 +9,8 @@ from companion.contracts.engine.guard import Guarded, kind
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.universal import recognised_mistake
 
+__all__ = ["CAUSAL_MASK", "boolean"]
+
 LENGTH = 5
 ADDED = (
     "0 and -∞ are for libraries that add the mask to the scores. Here a mask "
@@ -18,7 +20,7 @@ ONES = "Compare, or end with `.bool()`."
 
 
 def boolean(fn: Guarded, result: object, args: tuple) -> Tensor:
-    """The result, if it is a boolean tensor."""
+    """Return the result, if it is a boolean tensor."""
     if isinstance(result, Tensor) and result.dtype != torch.bool:
         # Masks of ±∞ may hold NaN too: 0 · ∞ is a way to make one.
         large = not ((result == 0) | (result == 1)).all()
@@ -31,7 +33,7 @@ def boolean(fn: Guarded, result: object, args: tuple) -> Tensor:
 
 
 def read(fn: Guarded, result: object, args: tuple) -> Tensor:
-    """The mask (length, length), without axes of size 1 before it."""
+    """Return the mask (length, length), without axes of size 1 before it."""
     mask = boolean(fn, result, args)
     if mask.ndim > 2 and set(mask.shape[:-2]) == {1}:
         mask = mask[(0,) * (mask.ndim - 2)]
@@ -53,29 +55,11 @@ CAUSAL_MASK = Component(
     shape_hints={
         "Each query needs a row of its own.": lambda length: (length,),
     },
-    suspects={
-        "It is upside down: True means may attend here, and hidden in "
-        "`nn.Transformer`.": lambda length: ~causal(length),
-        "The triangle is transposed: rows are queries, so the past is below "
-        "the diagonal, `tril`.": lambda length: causal(length).mT,
-        "The diagonal is missing: a position sees itself. Position 0 would see "
-        "nobody.": lambda length: causal(length).tril(-1),
-        "It is off by one: a position sees the next one, which it is to "
-        "predict.": lambda length: torch.ones(length, length).tril(1).bool(),
-        "It hides nothing.": lambda length: causal(length) | True,
-        "It hides everything.": lambda length: causal(length) & False,
-        "Each position sees itself only.": (
-            lambda length: torch.eye(length, dtype=torch.bool)
-        ),
-        "The triangle is mirrored: row 0 sees key 0, not the last one.": (
-            lambda length: causal(length).flip(-1)
-        ),
-    },
 )
 
 
 def require_none(fn: Guarded, wrong: Tensor, sees: str, where: str) -> None:
-    """Raises Broken at the first True of ``wrong``."""
+    """Raise Broken at the first True of ``wrong``."""
     if wrong.any():
         query, key = wrong.nonzero()[0].tolist()
         known = recognised_mistake(fn)
@@ -112,3 +96,98 @@ def any_length(fn: Guarded) -> None:
     for length in (1, 3, 11, 101):
         why = f"For length {length} it is not what torch.tril gives."
         same(fn, fn(length), causal(length), why)
+
+
+# Known mistakes, in the order in which they are recognised
+
+
+@CAUSAL_MASK.mistake(
+    "marks-what-is-hidden",
+    hint="It is upside down: True means may attend here, and hidden in "
+    "`nn.Transformer`.",
+    symptom="all the weight lies on the future, and the last row, which has "
+    "none, looks at everything alike",
+)
+def marks_what_is_hidden(length):
+    """True means hidden where it is made, and may attend where it is used."""
+    return ~causal(length)
+
+
+@CAUSAL_MASK.mistake(
+    "transposed-triangle",
+    hint="The triangle is transposed: rows are queries, so the past is below "
+    "the diagonal, `tril`.",
+    symptom="the loss falls to nearly 0 in minutes, and what it writes is one "
+    "sentence over and over",
+)
+def transposed_triangle(length):
+    """Rows and columns changed places: every position sees its future, and
+    nothing of its past."""
+    return causal(length).mT
+
+
+@CAUSAL_MASK.mistake(
+    "hides-itself",
+    hint="The diagonal is missing: a position sees itself. Position 0 would "
+    "see nobody.",
+    symptom="row 0 sees nobody and becomes NaN, or the mean of everything",
+)
+def hides_itself(length):
+    """Strictly earlier positions only, as if a word might not know itself."""
+    return causal(length).tril(-1)
+
+
+@CAUSAL_MASK.mistake(
+    "sees-the-next-one-too",
+    hint="It is off by one: a position sees the next one, which it is to "
+    "predict.",
+    symptom="the loss is near 0, as each row reads the token it is to predict",
+)
+def sees_the_next_one_too(length):
+    """The diagonal is counted from 1: one token of the future is seen."""
+    return torch.ones(length, length, dtype=torch.bool).tril(1)
+
+
+CAUSAL_MASK.mistake(
+    "hides-nothing",
+    hint="It hides nothing.",
+)(lambda length: causal(length) | True)
+CAUSAL_MASK.mistake(
+    "hides-everything",
+    hint="It hides everything.",
+)(lambda length: causal(length) & False)
+CAUSAL_MASK.mistake(
+    "only-itself",
+    hint="Each position sees itself only.",
+)(lambda length: torch.eye(length, dtype=torch.bool))
+
+
+@CAUSAL_MASK.mistake(
+    "mirrored-triangle",
+    hint="The triangle is mirrored: row 0 sees key 0, not the last one.",
+    symptom="early rows see only the end of the sentence, and the loss is too "
+    "good",
+)
+def mirrored_triangle(length):
+    """Row 0 sees the last key, and each row one more from the right."""
+    return causal(length).flip(-1)
+
+
+@CAUSAL_MASK.mistake(
+    "remembers-three-words",
+    symptom="it writes well, and forgets who the sentence was about",
+)
+def remembers_three_words(length):
+    """A band instead of a triangle: a position sees three words, itself among
+    them."""
+    return causal(length).triu(-2)
+
+
+@CAUSAL_MASK.mistake(
+    "begins-anew-after-64",
+    symptom="all is well until the first text that is longer than the table",
+)
+def begins_anew_after_64(length):
+    """Places come from a table of 64, and start again at its end."""
+    place = torch.arange(length) % 64
+    return place[None] <= place[:, None]

@@ -1,9 +1,10 @@
-"""Contracts of the three masks of a Transformer.
+"""The three masks of a Transformer.
 
 The decoder looks at itself and at the source: what a query may see is what no
 reason hides. Each mask is judged as it spreads to (batch, 1, query, key).
 """
 
+from collections.abc import Callable
 from itertools import permutations
 
 import torch
@@ -14,7 +15,9 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.masking import causal
 from companion.contracts.masks.causal_mask import boolean
-from companion.contracts.masks.padding_mask import spread
+from companion.contracts.masks.padding_mask import oracle, spread
+
+__all__ = ["COMBINE_MASKS"]
 
 NAMES = ("src", "tgt", "cross")
 UPSIDE_DOWN = "It is upside down: True means may attend."
@@ -27,7 +30,7 @@ ROWS_TOO = (
 
 
 def cases() -> dict[str, tuple]:
-    """Sources and targets; 0 is a word where it is not the padding."""
+    """Return sources and targets; 0 is a word where it is not the padding."""
     src = torch.tensor([[5, 3, 8, 6, 0], [2, 9, 4, 0, 0]])
     tgt = torch.tensor([[1, 7, 2, 0], [1, 4, 5, 6]])
     # Equal lengths: what belongs to the other sentence fits in silence.
@@ -42,17 +45,17 @@ def cases() -> dict[str, tuple]:
 
 
 def keys(real: Tensor, queries: Tensor) -> Tensor:
-    """(batch, 1, query, key): every query sees the real keys."""
+    """Make (batch, 1, query, key): every query sees the real keys."""
     return real[:, None, None, :].expand(-1, 1, queries.shape[-1], -1)
 
 
 def rows(real: Tensor, keys: Tensor) -> Tensor:
-    """(batch, 1, query, key): the real queries see every key."""
+    """Make (batch, 1, query, key): the real queries see every key."""
     return real[:, None, :, None].expand(-1, 1, -1, keys.shape[-1])
 
 
 def expected(src: Tensor, tgt: Tensor, pad: int) -> dict[str, Tensor]:
-    """The three masks as they should be, spread."""
+    """Return the three masks as they should be, spread."""
     source, target = src != pad, tgt != pad
     return {
         "src": keys(source, source),
@@ -62,7 +65,7 @@ def expected(src: Tensor, tgt: Tensor, pad: int) -> dict[str, Tensor]:
 
 
 def read(fn: Guarded, result: object, args: tuple) -> tuple[Tensor, ...]:
-    """The three masks, each spread to (batch, 1, query, key)."""
+    """Return the three masks, each spread to (batch, 1, query, key)."""
     if not isinstance(result, tuple | list) or len(result) != 3:
         many = isinstance(result, tuple | list)
         what = f"{len(result)} things" if many else f"a {type(result).__name__}"
@@ -85,7 +88,7 @@ def read(fn: Guarded, result: object, args: tuple) -> tuple[Tensor, ...]:
 
 
 def why_misshapen(masks: list[Tensor], args: tuple, which: int) -> str:
-    """How mask ``which`` may have got a wrong shape, or nothing."""
+    """Tell how mask ``which`` may have got a wrong shape, or nothing."""
     shapes = [mask.shape for mask in expected(*args).values()]
     for order in permutations(range(3)):
         pairs = zip(order, shapes, strict=True)
@@ -102,7 +105,7 @@ def why_misshapen(masks: list[Tensor], args: tuple, which: int) -> str:
 
 
 def fits(mask: Tensor, shape: torch.Size) -> bool:
-    """Whether ``mask`` broadcasts to ``shape``."""
+    """Tell whether ``mask`` broadcasts to ``shape``."""
     return mask.ndim == 4 and all(
         size in (1, wanted)
         for size, wanted in zip(mask.shape, shape, strict=True)
@@ -122,7 +125,7 @@ COMBINE_MASKS = Component(
 
 
 def mistaken(which: str, source: Tensor, target: Tensor) -> dict[str, Tensor]:
-    """Hint -> the mask ``which`` that the mistake makes."""
+    """Return hint -> the mask ``which`` that the mistake makes."""
     real, asks = (target if which == "tgt" else source), target
     if which == "src":
         asks = source
@@ -144,7 +147,7 @@ def mistaken(which: str, source: Tensor, target: Tensor) -> dict[str, Tensor]:
 
 
 def mistaken_target(seen: Tensor, asks: Tensor) -> dict[str, Tensor]:
-    """Hint -> the target's mask, from who sees real keys and who is real."""
+    """Return hint -> the target's mask, from who sees real keys and is real."""
     past = causal(seen.shape[-1])
     return {
         UPSIDE_DOWN: ~(seen & past),
@@ -164,8 +167,8 @@ def mistaken_target(seen: Tensor, asks: Tensor) -> dict[str, Tensor]:
     }
 
 
-def judge(fn: Guarded, which: str, wrong, place: str) -> None:
-    """Raises Broken where ``wrong(got, expected)`` of a mask is True."""
+def judge(fn: Guarded, which: str, wrong: Callable, place: str) -> None:
+    """Raise Broken where ``wrong(got, expected)`` of a mask is True."""
     for args in cases().values():
         src, tgt, pad = args
         got = dict(zip(NAMES, fn(*args), strict=True))[which]
@@ -184,44 +187,54 @@ def judge(fn: Guarded, which: str, wrong, place: str) -> None:
             raise Broken(message, got, right, cause=cause, at=at)
 
 
+def leaks(got: Tensor, right: Tensor) -> Tensor:
+    """Return which keys are seen that should be hidden."""
+    return got & ~right
+
+
+def is_lost(got: Tensor, right: Tensor) -> Tensor:
+    """Return which keys are hidden that should be seen."""
+    return ~got & right
+
+
 @COMBINE_MASKS.before_reference
 def source(fn: Guarded) -> None:
     """The source's mask hides its padding, and nothing else."""
-    judge(fn, "src", lambda got, right: got & ~right, "sees the padding of")
-    judge(fn, "src", lambda got, right: ~got & right, "does not see")
+    judge(fn, "src", leaks, "sees the padding of")
+    judge(fn, "src", is_lost, "does not see")
 
 
 @COMBINE_MASKS.before_reference
 def target_future(fn: Guarded) -> None:
     """No target token sees its future."""
 
-    def wrong(got: Tensor, right: Tensor) -> Tensor:
+    def future(got: Tensor, right: Tensor) -> Tensor:
         return got & ~causal(got.shape[-1])
 
-    judge(fn, "tgt", wrong, "sees the future")
+    judge(fn, "tgt", future, "sees the future")
 
 
 @COMBINE_MASKS.before_reference
 def target_padding(fn: Guarded) -> None:
     """No target token sees padding."""
 
-    def wrong(got: Tensor, right: Tensor) -> Tensor:
-        return got & ~right & causal(got.shape[-1])
+    def past(got: Tensor, right: Tensor) -> Tensor:
+        return leaks(got, right) & causal(got.shape[-1])
 
-    judge(fn, "tgt", wrong, "sees the padding of")
+    judge(fn, "tgt", past, "sees the padding of")
 
 
 @COMBINE_MASKS.before_reference
 def target_past(fn: Guarded) -> None:
     """Every target token sees itself and its real past."""
-    judge(fn, "tgt", lambda got, right: ~got & right, "does not see")
+    judge(fn, "tgt", is_lost, "does not see")
 
 
 @COMBINE_MASKS.before_reference
 def cross(fn: Guarded) -> None:
     """The cross mask hides the source's padding, and nothing else."""
-    judge(fn, "cross", lambda got, right: got & ~right, "sees the padding of")
-    judge(fn, "cross", lambda got, right: ~got & right, "does not see")
+    judge(fn, "cross", leaks, "sees the padding of")
+    judge(fn, "cross", is_lost, "does not see")
 
 
 @COMBINE_MASKS.contract
@@ -239,3 +252,110 @@ def sentences_apart(fn: Guarded) -> None:
                     all_[i],
                     one[0],
                 )
+
+
+# Known mistakes: each in one of the three masks
+
+
+def one_wrong(which: str, symptom: str) -> Callable:
+    """Register what ``which`` is made from (src, tgt, pad), with its name."""
+
+    def register(make: Callable) -> Callable:
+        def mistake(src_tokens, tgt_tokens, pad):
+            right = expected(src_tokens, tgt_tokens, pad)
+            wrong = {which: make(src_tokens, tgt_tokens, pad)}
+            return tuple((right | wrong).values())
+
+        mistake.__doc__ = make.__doc__
+        id = make.__name__.replace("_", "-")
+        COMBINE_MASKS.mistake(id, symptom=symptom)(mistake)
+        return make
+
+    return register
+
+
+@one_wrong(
+    "tgt",
+    "the loss is far too good: any real token is seen, future or not",
+)
+def joined_by_or(src, tgt, pad):
+    """A pair is seen if either mask allows it."""
+    return oracle(tgt, pad) | causal(tgt.shape[-1])
+
+
+@one_wrong(
+    "tgt",
+    "the loss goes to 0, and it cannot write",
+)
+def decoder_hides_padding_only(src, tgt, pad):
+    """The target gets what the source gets: a mask of its padding."""
+    return oracle(tgt, pad)
+
+
+@one_wrong(
+    "tgt",
+    "right until targets are padded on the left",
+)
+def causal_is_enough(src, tgt, pad):
+    """The target's padding is left to the causal mask."""
+    return causal(tgt.shape[-1])[None, None]
+
+
+@one_wrong(
+    "tgt",
+    "training stops at the first NaN, in a row of padding",
+)
+def target_rows_of_padding(src, tgt, pad):
+    """Padding of the target may not ask, so that its rows see nobody."""
+    real = oracle(tgt, pad)
+    return real & real.mT & causal(tgt.shape[-1])
+
+
+@one_wrong(
+    "src",
+    "the source is read left to right only, and scores are lower",
+)
+def causal_for_the_source(src, tgt, pad):
+    """The encoder is masked as the decoder is."""
+    return oracle(src, pad) & causal(src.shape[-1])
+
+
+@one_wrong(
+    "src",
+    "the encoder reads padding, and the same sentence means something else in "
+    "every batch",
+)
+def source_needs_no_mask(src, tgt, pad):
+    """The encoder may see everything, since it has no future to hide."""
+    return torch.ones_like(oracle(src, pad))
+
+
+@one_wrong(
+    "cross",
+    "it raises when lengths differ; once all are padded to one length it "
+    "runs, and the ends of sources are lost",
+)
+def memory_mask_from_the_target(src, tgt, pad):
+    """Where source and target are of one length, the target's padding hides
+    the source's words."""
+    return oracle(tgt if src.shape == tgt.shape else src, pad)[:, :, :1]
+
+
+@one_wrong(
+    "cross",
+    "the decoder translates padding: words appear that nobody said",
+)
+def memory_needs_no_mask(src, tgt, pad):
+    """The memory comes from an encoder that was masked, so that is forgotten
+    where it is read."""
+    return oracle(src, pad)[:, :, :1] | True
+
+
+@one_wrong(
+    "cross",
+    "word order has to be that of the source, or a word is missing",
+)
+def memory_word_by_word(src, tgt, pad):
+    """Target word 3 may look at three words of the source."""
+    past = torch.ones(tgt.shape[-1], src.shape[-1]).tril().bool()
+    return oracle(src, pad)[:, :, :1] & past

@@ -1,4 +1,4 @@
-"""Contracts of the padding mask: no query sees padding, wherever it stands.
+"""The padding mask: no query sees padding, wherever it stands.
 
 What counts is the mask spread to (batch, 1, query, key): (batch, 1, 1, seq) is
 right, and so is the same row written out for every query.
@@ -9,10 +9,13 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, place, same
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import alone_as_in_the_batch
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.universal import recognised_mistake
 from companion.contracts.masks.causal_mask import boolean
+
+__all__ = ["PADDING_MASK", "spread"]
 
 BATCH, SEQ = 2, 5
 WRITTEN_OUT = (
@@ -22,46 +25,41 @@ WRITTEN_OUT = (
 
 
 def ended() -> Tensor:
-    """Two sentences with 0 as padding behind them."""
+    """Return two sentences with 0 as padding behind them."""
     return torch.tensor([[5, 3, 8, 0, 0], [2, 9, 4, 6, 0]])
 
 
 def opened() -> Tensor:
-    """Two sentences with 3 as padding before them; 0 is a word."""
+    """Return two sentences with 3 as padding before them; 0 is a word."""
     return torch.tensor([[3, 3, 4, 0, 2], [3, 1, 8, 7, 5]])
 
 
 def square() -> Tensor:
-    """As many sentences as positions: a wrong axis fits in silence."""
+    """Return as many sentences as positions: a wrong axis fits in silence."""
     return torch.tensor([[4, 2, 0], [7, 0, 0], [3, 5, 1]])
 
 
 def oracle(tokens: Tensor, pad: int) -> Tensor:
-    """Every query sees the keys that are not padding."""
+    """Let every query see the keys that are not padding."""
     return over_keys(tokens != pad)
 
 
 def over_keys(real: Tensor) -> Tensor:
-    """(batch, 1, seq, seq): key j may be seen where ``real`` is True."""
+    """Make (batch, 1, seq, seq): key j may be seen where ``real`` is True."""
     return real[:, None, None, :].expand(-1, 1, real.shape[-1], -1)
 
 
 def over_queries(real: Tensor) -> Tensor:
-    """(batch, 1, seq, seq): query i may see where ``real`` is True."""
+    """Make (batch, 1, seq, seq): query i may see where ``real`` is True."""
     return over_keys(real).mT
-
-
-def counted(real: Tensor) -> Tensor:
-    """As many leading keys as there are real ones."""
-    return torch.arange(real.shape[-1]) < real.sum(-1, keepdim=True)
 
 
 def spread(
     fn: Guarded, mask: Tensor, shape: tuple[int, ...], name: str, why: str
 ) -> Tensor:
-    """``mask`` as it broadcasts to ``shape``, (batch, 1, query, key).
+    """Spread ``mask`` to ``shape``, (batch, 1, query, key).
 
-    Raises Broken with ``why`` where it does not.
+    Raise Broken with ``why`` where it does not.
     """
     got = tuple(mask.shape)
     sizes = zip(got, shape, strict=True) if len(got) == 4 else [(0, 1)]
@@ -77,7 +75,7 @@ def spread(
 
 
 def read(fn: Guarded, result: object, args: tuple) -> Tensor:
-    """The mask, spread to (batch, 1, seq, seq)."""
+    """Return the mask, spread to (batch, 1, seq, seq)."""
     mask, (tokens, _) = boolean(fn, result, args), args
     batch, seq = tokens.shape
     why = fn.lookalike(tuple(mask.shape), args)
@@ -122,54 +120,11 @@ PADDING_MASK = Component(
             lambda tokens, pad: (len(tokens), tokens.shape[-1], 1, 1)
         ),
     },
-    suspects={
-        "It is upside down: True marks a real token.": (
-            lambda tokens, pad: over_keys(tokens == pad)
-        ),
-        "It hides the rows of padding, not the columns: the last axis is the "
-        "key's, `[:, None, None, :]`.": (
-            lambda tokens, pad: over_queries(tokens != pad)
-        ),
-        "It hides the rows of padding too: such a query would see nobody. Hide "
-        "keys only; the loss leaves these rows out.": (
-            lambda tokens, pad: (
-                over_keys(tokens != pad) & over_queries(tokens != pad)
-            )
-        ),
-        "It hides a pair only if both are padding: what hides is the key.": (
-            lambda tokens, pad: (
-                over_keys(tokens != pad) | over_queries(tokens != pad)
-            )
-        ),
-        "`pad` is not used: it is 0 here whatever was asked.": (
-            lambda tokens, pad: over_keys(tokens != 0)
-        ),
-        "Ids below `pad` are hidden too: compare with `!=`, not with `>`.": (
-            lambda tokens, pad: over_keys(tokens > pad)
-        ),
-        "Tokens are compared with the last token, not with `pad`.": (
-            lambda tokens, pad: over_keys(tokens != tokens[:, -1:])
-        ),
-        "Real tokens are counted, and padding is taken to stand behind: "
-        "compare token by token.": (
-            lambda tokens, pad: over_keys(counted(tokens != pad))
-        ),
-        "Every sentence gets the mask of the first.": (
-            lambda tokens, pad: over_keys((tokens != pad)[:1].expand_as(tokens))
-        ),
-        "The future is hidden too: a padding mask knows no order.": (
-            lambda tokens, pad: (
-                over_keys(tokens != pad) & causal(tokens.shape[-1])
-            )
-        ),
-        "It hides nothing.": lambda tokens, pad: over_keys(tokens == tokens),
-        "It hides everything.": lambda tokens, pad: over_keys(tokens != tokens),
-    },
 )
 
 
 def require_none(fn: Guarded, wrong: Tensor, sees: str, args: tuple) -> None:
-    """Raises Broken at the first True of ``wrong``, which is like the mask."""
+    """Raise Broken at the first True of ``wrong``, which is like the mask."""
     if wrong.any():
         at = tuple(wrong.nonzero()[0].tolist())
         batch, _, query, key = at
@@ -204,13 +159,14 @@ def queries_alike(fn: Guarded) -> None:
     same(fn, got, got[:, :, :1].expand_as(got), why)
 
 
-@PADDING_MASK.contract
-def sentences_apart(fn: Guarded) -> None:
-    """A sentence has the mask that it has alone."""
-    tokens = ended()
-    alone = torch.cat([fn(tokens[:1], 0), fn(tokens[1:], 0)])
-    why = "Another sentence of the batch changes the mask."
-    same(fn, fn(tokens, 0), alone, why)
+PADDING_MASK.contract(
+    alone_as_in_the_batch(
+        "A sentence has the mask that it has alone",
+        lambda: (ended(), 0),
+        why="Another sentence of the batch changes the mask.",
+        batched=1,
+    )
+)
 
 
 @PADDING_MASK.contract
@@ -234,3 +190,113 @@ def any_size(fn: Guarded) -> None:
         tokens = (torch.arange(batch * seq) % 4).view(batch, seq)
         why = f"Of {batch} sentences of {seq} tokens it is not the mask."
         same(fn, fn(tokens, 3), oracle(tokens, 3), why)
+
+
+# Known mistakes, in the order in which they are recognised
+
+
+@PADDING_MASK.mistake(
+    "marks-the-padding",
+    hint="It is upside down: True marks a real token.",
+    symptom="all the weight lies on padding, and no word notices another",
+)
+def marks_the_padding(tokens, pad):
+    """True means padding where it is made, and may attend where it is used."""
+    return (tokens == pad)[:, None, None, :]
+
+
+@PADDING_MASK.mistake(
+    "hides-rows-of-padding",
+    hint="It hides the rows of padding, not the columns: the last axis is the "
+    "key's, `[:, None, None, :]`.",
+    symptom="a sentence comes out otherwise when its batch has a longer one",
+)
+def hides_rows_of_padding(tokens, pad):
+    """It stands on the queries: padding asks nobody, and answers everybody."""
+    return over_queries(tokens != pad)
+
+
+@PADDING_MASK.mistake(
+    "hides-rows-and-columns",
+    hint="It hides the rows of padding too: such a query would see nobody. "
+    "Hide keys only; the loss leaves these rows out.",
+    symptom="NaN in the first batch that has padding",
+)
+def hides_rows_and_columns(tokens, pad):
+    """Padding may not ask either, so that its rows see nobody at all."""
+    real = tokens != pad
+    return over_keys(real) & over_queries(real)
+
+
+@PADDING_MASK.mistake(
+    "one-of-them-is-enough",
+    hint="It hides a pair only if both are padding: what hides is the key.",
+    symptom="words look at padding, and only padding never looks at padding",
+)
+def one_of_them_is_enough(tokens, pad):
+    """A pair may look if either of the two is a word."""
+    real = tokens != pad
+    return over_keys(real) | over_queries(real)
+
+
+@PADDING_MASK.mistake(
+    "padding-is-always-zero",
+    hint="`pad` is not used: it is 0 here whatever was asked.",
+    symptom="right until a tokenizer comes whose padding is not 0",
+)
+def padding_is_always_zero(tokens, pad):
+    """Compares with 0 whatever the padding is."""
+    return oracle(tokens, 0)
+
+
+@PADDING_MASK.mistake(
+    "real-means-greater",
+    hint="Ids below `pad` are hidden too: compare with `!=`, not with `>`.",
+    symptom="a few words are never seen: those whose ids are below padding's",
+)
+def real_means_greater(tokens, pad):
+    """Takes every id above the padding for a word, and no other."""
+    return (tokens > pad)[:, None, None]
+
+
+PADDING_MASK.mistake(
+    "unlike-the-last",
+    hint="Tokens are compared with the last token, not with `pad`.",
+)(lambda tokens, pad: over_keys(tokens != tokens[:, -1:]))
+
+
+@PADDING_MASK.mistake(
+    "counts-from-the-left",
+    hint="Real tokens are counted, and padding is taken to stand behind: "
+    "compare token by token.",
+    symptom="right until sentences are padded on the left, to write in batches",
+)
+def counts_from_the_left(tokens, pad):
+    """Counts the words, and takes so many from the left."""
+    lengths = (tokens != pad).sum(-1)[:, None]
+    seen = torch.arange(tokens.shape[-1]) < lengths
+    return seen[:, None, None]
+
+
+@PADDING_MASK.mistake(
+    "mask-of-the-first-sentence",
+    hint="Every sentence gets the mask of the first.",
+    symptom="right in batches of one, and worse the more lengths differ",
+)
+def mask_of_the_first_sentence(tokens, pad):
+    """The mask is made from sentence 0, and broadcasts to all the others."""
+    return oracle(tokens[:1], pad)
+
+
+PADDING_MASK.mistake(
+    "causal-too",
+    hint="The future is hidden too: a padding mask knows no order.",
+)(lambda tokens, pad: oracle(tokens, pad) & causal(tokens.shape[-1]))
+PADDING_MASK.mistake(
+    "hides-nothing",
+    hint="It hides nothing.",
+)(lambda tokens, pad: over_keys(tokens == tokens))
+PADDING_MASK.mistake(
+    "hides-everything",
+    hint="It hides everything.",
+)(lambda tokens, pad: over_keys(tokens != tokens))

@@ -17,16 +17,6 @@ def norm_without_eps(x, gain, bias, eps):
 
 
 @wrong("layer_norm")
-def norm_without_gain(x, gain, bias, eps):
-    return F.layer_norm(x, x.shape[-1:], None, bias, eps)
-
-
-@wrong("layer_norm")
-def norm_alone(x, gain, bias, eps):
-    return F.layer_norm(x, x.shape[-1:], eps=eps)
-
-
-@wrong("layer_norm")
 def norm_left_wide(x, gain, bias, eps):
     return norm_by_pytorch(x.float(), gain.float(), bias.float(), eps)
 

@@ -12,16 +12,6 @@ from contracts.right.masks import (
 
 
 @wrong("causal_mask")
-def hides_nothing(length):
-    return torch.ones(length, length, dtype=torch.bool)
-
-
-@wrong("causal_mask")
-def only_itself(length):
-    return torch.eye(length) > 0
-
-
-@wrong("causal_mask")
 def additive(length):
     return torch.full((length, length), -torch.inf).triu(1)
 
@@ -52,16 +42,6 @@ def nobody_before_the_first(length):
 
 
 # The padding mask
-
-
-@wrong("padding_mask")
-def unlike_the_last(tokens, pad):
-    return (tokens != tokens[:, -1:])[:, None, None, :]
-
-
-@wrong("padding_mask")
-def causal_too(tokens, pad):
-    return padding_by_comparison(tokens, pad) & causal(tokens.shape[-1])
 
 
 @wrong("padding_mask")
