@@ -1,5 +1,4 @@
-"""The zoo: known mistakes that return the right shape, so that no test of
-shapes finds them.
+"""The zoo: known mistakes that no test of shapes finds.
 
 Each trains, is wrong, and has a symptom that one notices late or never. It is a
 record of its component, in ``companion/contracts``; the contracts catch every

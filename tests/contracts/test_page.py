@@ -9,7 +9,7 @@ from contracts.known import KEYS, report_on
 from contracts.right.attention import attention_by_matmul
 
 from companion.contracts import COMPONENTS, check
-from companion.contracts.engine.matrices import side_by_side
+from companion.contracts.engine.page import side_by_side
 
 pytestmark = pytest.mark.once
 

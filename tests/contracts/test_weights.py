@@ -1,4 +1,4 @@
-"""What only a module can break: idle weights, and norms over the batch."""
+"""What only a module can break: unused weights, and norms over the batch."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from told import told
 from torch import nn
 
 from companion.contracts import check
-from companion.contracts.engine.modules import idle
+from companion.contracts.engine.modules import is_unused
 
 PART = "Every weight of a module takes part"
 APART = "In training mode too no sentence sees another"
@@ -56,7 +56,7 @@ def failed(report):
     return {failure.contract for failure in report.failures}
 
 
-def test_a_layer_that_lost_its_network_is_named_by_the_first_idle_weight():
+def test_a_layer_that_lost_its_network_is_named_by_the_first_unused_weight():
     module = built(LostItsNetwork).eval()
     report = check("encoder", module)
     assert failed(report) == {PART}
@@ -75,9 +75,9 @@ def test_a_bound_method_is_asked_for_the_weights_of_its_module():
 def test_a_bias_may_have_no_slope_and_a_matrix_may_not():
     # That of the keys adds the same to all scores of a row.
     bias, matrix = torch.zeros(3), torch.zeros(3, 2)
-    assert not idle(bias, gradient=torch.zeros(3))
-    assert idle(matrix, gradient=torch.zeros(3, 2))
-    assert idle(bias, gradient=None)
+    assert not is_unused(bias, gradient=torch.zeros(3))
+    assert is_unused(matrix, gradient=torch.zeros(3, 2))
+    assert is_unused(bias, gradient=None)
 
 
 def test_frozen_weights_are_not_asked_for():

@@ -318,7 +318,7 @@ def log_p(case: Case, ids: list[int]) -> float:
 
 
 def require_best(fn: Guarded, case: Case, expected: list[int]) -> None:
-    """Raises Broken unless it finds ``expected``."""
+    """Raise Broken unless it finds ``expected``."""
     got = found(fn, case)
     if got == expected:
         return

@@ -169,7 +169,7 @@ def close(one: float, other: float) -> bool:
 
 
 def require_score(fn: Guarded, texts: Corpus, why: str = "") -> None:
-    """Raises Broken unless ``texts`` have the right score."""
+    """Raise Broken unless ``texts`` have the right score."""
     got, expected = fn(*texts), RIGHT(*texts)
     if not close(got, expected):
         hint = mistake(fn) or why

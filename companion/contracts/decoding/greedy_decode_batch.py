@@ -125,7 +125,7 @@ def asked(
 
 
 def require_rows(fn: Guarded, eos: int, pad: int) -> None:
-    """Raises Broken unless each row is what it is alone."""
+    """Raise Broken unless each row is what it is alone."""
     speaker = speakers(eos)
     got = fn(*asked(speaker, eos, pad))
     expected = [[*words, eos] for words in SPOKEN.values()]

@@ -212,7 +212,7 @@ def kept(fn: Guarded, *args) -> Tensor:
 
 
 def refuse(fn: Guarded, says: str, args: tuple) -> None:
-    """Raises Broken with the mistake that explains it, if one is known."""
+    """Raise Broken with the mistake that explains it, if one is known."""
     known = recognised_mistake(fn)
     hint = known[0] if known else ""
     raise Broken(

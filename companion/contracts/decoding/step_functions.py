@@ -46,7 +46,7 @@ class Speaker:
         return torch.stack([self.scores(row[1:]) for row in rows])
 
     def require_rows(self, tokens: object) -> None:
-        """Raises Broken unless it is a tensor of ids (rows, length)."""
+        """Raise Broken unless it is a tensor of ids (rows, length)."""
         wants = "it takes a tensor of ids (rows, length)"
         if not isinstance(tokens, Tensor):
             name = type(tokens).__name__
@@ -61,7 +61,7 @@ class Speaker:
             raise Broken(f"It gave `step_fn` {kind(tokens)}: {wants}.")
 
     def require_end(self, said: int) -> None:
-        """Raises Broken if the search goes on long after it should end."""
+        """Raise Broken if the search goes on long after it should end."""
         if said > self.max_len + 3:
             raise Broken(
                 f"After {said} ids it still asks for more, with max_len "

@@ -38,27 +38,27 @@ EXPLAINED = {
 COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 
 
-def said_by(error: BaseException) -> str:
-    """What an exception says: short, and the same in every run."""
+def text_of(error: BaseException) -> str:
+    """Return the text of an exception: short, and the same in every run."""
     try:
-        said = " ".join(str(error).split())
+        text = " ".join(str(error).split())
     except BaseException:
         return ""
-    said = re.sub(r"0x[0-9a-fA-F]{4,}", "0x…", said)
-    if len(said) > 240:
-        return said[:240] + "…"
-    return said if said.endswith((".", "!", "?")) or not said else said + "."
+    text = re.sub(r"0x[0-9a-fA-F]{4,}", "0x…", text)
+    if len(text) > 240:
+        return text[:240] + "…"
+    return text if text.endswith((".", "!", "?")) or not text else text + "."
 
 
 def hint(error: BaseException) -> str:
-    """The likely mistake behind an exception, or nothing."""
-    said = said_by(error)
-    hints = (h for k, h in EXPLAINED.items() if re.search(k, said))
+    """Name the likely mistake behind an exception, or nothing."""
+    text = text_of(error)
+    hints = (h for k, h in EXPLAINED.items() if re.search(k, text))
     return reversed_axes(error) or next(hints, "")
 
 
 def reversed_axes(error: BaseException) -> str:
-    """What is wrong if PyTorch refused what ``.T`` made of three axes."""
+    """Explain an error of what ``.T`` made of three axes, or nothing."""
     if not isinstance(error, RuntimeError):
         return ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
@@ -73,7 +73,7 @@ def reversed_axes(error: BaseException) -> str:
 
 
 def source_of(code: CodeType) -> str:
-    """The lines of a function, as far as they are known."""
+    """Return the lines of a function, as far as they are known."""
     first = code.co_firstlineno
     last = max(line or first for *_, line in code.co_lines())
     lines = range(first, last + 1)
@@ -81,19 +81,19 @@ def source_of(code: CodeType) -> str:
 
 
 def raised_at(error: BaseException) -> str:
-    """The learner's line that an exception came from."""
+    """Name the learner's line that an exception came from."""
     return learner_line(traceback.walk_tb(error.__traceback__))
 
 
 def now_at(thread: threading.Thread) -> str:
-    """The learner's line that a running thread is at."""
+    """Name the learner's line that a running thread is at."""
     frame = sys._current_frames().get(thread.ident)
     steps = reversed(list(traceback.walk_stack(frame))) if frame else ()
     return learner_line(steps)
 
 
 def learner_line(steps: Iterable) -> str:
-    """Which line of the learner's own file a call stack has reached.
+    """Name the line of the learner's own file that a call stack has reached.
 
     ``steps`` are (frame, line number), outermost first. Nothing if the stack
     is elsewhere.

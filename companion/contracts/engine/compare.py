@@ -40,14 +40,14 @@ class Broken(Exception):
 
 
 def after(*earlier: Callable) -> Callable:
-    """Has a contract tell what breaks ``earlier`` ones, if both break.
+    """Have a contract report what breaks ``earlier`` ones, if both break.
 
-    What it would say of its own may then point at what is in order.
+    Its own message may then point at what is in order.
     """
 
-    def told(contract: Callable) -> Callable:
+    def decorate(contract: Callable) -> Callable:
         @functools.wraps(contract)
-        def tried(fn) -> None:
+        def with_earlier(fn) -> None:
             try:
                 contract(fn)
             except Broken:
@@ -55,9 +55,9 @@ def after(*earlier: Callable) -> Callable:
                     other(fn)
                 raise
 
-        return tried
+        return with_earlier
 
-    return told
+    return decorate
 
 
 class Shift:
@@ -69,7 +69,7 @@ class Shift:
 
 @contextlib.contextmanager
 def other_inputs(series: int) -> Iterator[None]:
-    """Has contracts draw other numbers inside the block; 0 are the usual.
+    """Have contracts draw other numbers inside the block; 0 are the usual.
 
     A contract that holds for lucky numbers only is found so.
     """
@@ -81,17 +81,17 @@ def other_inputs(series: int) -> Iterator[None]:
 
 
 def seeded(seed: int) -> torch.Generator:
-    """The generator a contract draws with; torch's own is not touched."""
+    """Make the generator a contract draws with; torch's own is not touched."""
     return torch.Generator().manual_seed(seed + Shift.by)
 
 
 def draw(*shape: int, seed: int) -> Tensor:
-    """Normal numbers, always the same ones."""
+    """Draw normal numbers, always the same ones."""
     return torch.randn(shape, generator=seeded(seed), dtype=torch.float32)
 
 
 def gaps(got: Tensor, expected: Tensor) -> Tensor:
-    """How far two tensors are apart, in units of 1 + |expected|; NaN is ∞."""
+    """Measure the distance in units of 1 + |expected|; NaN is ∞."""
     got, expected = got.detach().double(), expected.detach().double()
     gap = (got - expected).abs() / (1 + expected.abs())
     return gap.masked_fill(got == expected, 0).nan_to_num(torch.inf)
@@ -100,7 +100,7 @@ def gaps(got: Tensor, expected: Tensor) -> Tensor:
 def furthest(
     got: Tensor, expected: Tensor, tolerance: float = TOLERANCE
 ) -> tuple[int, ...] | None:
-    """The index at which two tensors differ most; None if they agree."""
+    """Find the index at which two tensors differ most; None if they agree."""
     gap = gaps(got, expected)
     if gap.max() <= tolerance:
         return None
@@ -109,7 +109,7 @@ def furthest(
 
 
 def place(index: tuple[int, ...], axes: tuple[str, ...]) -> str:
-    """An index in words: ``batch 0, row 2, key 3``."""
+    """Write an index in words: ``batch 0, row 2, key 3``."""
     axes = axes[-len(index) :] if index else ()
     lead = index[: len(index) - len(axes)]
     names = ("batch", "head") if len(lead) < 3 else ()
@@ -121,7 +121,7 @@ def place(index: tuple[int, ...], axes: tuple[str, ...]) -> str:
 
 
 def number(x: Tensor) -> str:
-    """Four digits, which tell apart what the tolerance tells apart."""
+    """Write four digits, which tell apart what the tolerance tells apart."""
     if x.dtype == torch.bool:
         return str(x.item())
     words = {"nan": "NaN", "inf": "∞", "-inf": "-∞"}
@@ -136,7 +136,7 @@ def same(
     tolerance: float = TOLERANCE,
     cause: str = "",
 ) -> None:
-    """Raises Broken with ``why`` and the place if the tensors differ."""
+    """Raise Broken with ``why`` and the place if the tensors differ."""
     index = furthest(got, expected, tolerance)
     if index is not None:
         where = place(index, fn.component.axes)
@@ -156,7 +156,7 @@ def finite(
     expected: Tensor | None = None,
     cause: str = "",
 ) -> None:
-    """Raises Broken with ``why`` and the place if a number is NaN or ±∞."""
+    """Raise Broken with ``why`` and the place if a number is NaN or ±∞."""
     wrong = ~got.detach().isfinite()
     if wrong.any():
         index = tuple(wrong.nonzero()[0].tolist())
@@ -172,7 +172,7 @@ def finite(
 def gradients(
     fn: Callable, args: tuple, upstream: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...] | None:
-    """The gradient of ``Σ (result * upstream).sum()`` for each float argument.
+    """Compute the gradient of ``Σ (result * upstream).sum()`` by each float.
 
     None instead of a gradient where none arrives, and None alone where the
     result has no gradient at all.
@@ -196,18 +196,18 @@ def gradients(
 
 
 def tensors_in(result: object) -> list[Tensor]:
-    """The tensors of a result: itself, or those in a tuple or list."""
+    """Return the tensors of a result: itself, or those in a tuple or list."""
     several = result if isinstance(result, tuple | list) else (result,)
     return [x for x in several if isinstance(x, Tensor)]
 
 
 def is_float(x: object) -> bool:
-    """Whether ``x`` is a tensor that may have a gradient."""
+    """Tell whether ``x`` is a tensor that may have a gradient."""
     return isinstance(x, Tensor) and x.is_floating_point()
 
 
 def require_half_precision(fn, *args) -> None:
-    """Raises Broken unless ``fn`` works in float16 and in bfloat16."""
+    """Raise Broken unless ``fn`` works in float16 and in bfloat16."""
     for dtype in (torch.float16, torch.bfloat16):
         small = [a.to(dtype) if is_float(a) else a for a in args]
         exact = [a.float() if is_float(a) else a for a in small]
@@ -221,7 +221,7 @@ def require_half_precision(fn, *args) -> None:
 
 
 def why_not_finite(fn, args: list, name: str) -> str:
-    """The likely reason for NaN and ∞ in a small number type."""
+    """Name the likely reason for NaN and ∞ in a small number type."""
     masked = any(isinstance(a, Tensor) and a.dtype == torch.bool for a in args)
     zeros = [0 * a if is_float(a) else a for a in args]
     if masked and not fn.raw(*zeros).isfinite().all():

@@ -128,12 +128,12 @@ class Component:
     own: list[Callable] = field(default_factory=list)
 
     def contract(self, function: Callable) -> Callable:
-        """Registers ``function`` as a contract of this component."""
+        """Register ``function`` as a contract of this component."""
         self.own.append(function)
         return function
 
     def before_reference(self, function: Callable) -> Callable:
-        """Registers a contract that shows more than a comparison of numbers.
+        """Register a contract that shows more than a comparison of numbers.
 
         It is tried before the one with the oracle, so its message comes first.
         """
@@ -202,6 +202,6 @@ class Component:
 
 
 def title(contract: Callable) -> str:
-    """The name of a contract: the first sentence of its docstring."""
+    """Return the name of a contract: its docstring's first sentence."""
     first = inspect.getdoc(contract).split("\n\n")[0]
     return " ".join(first.split()).removesuffix(".")

@@ -56,7 +56,7 @@ from companion.variants import (
     span_restore,
 )
 
-WIDTH, HEADS, INNER, WORDS, PLACES = 12, 3, 29, 100, 64
+WIDTH, HEADS, INNER, WORDS, MAX_LEN = 12, 3, 29, 100, 64
 """Of the modules: what the contracts ask for."""
 
 FUNCTIONS = {
@@ -95,12 +95,12 @@ SIZES = {
 
 
 def language_model() -> nn.Module:
-    """A small GPT."""
+    """Build a small GPT."""
     return LanguageModel(LanguageModelConfig(**SIZES, vocab_size=WORDS))
 
 
 def translation_model() -> nn.Module:
-    """A small encoder–decoder."""
+    """Build a small encoder–decoder."""
     sizes = {"src_vocab_size": WORDS, "tgt_vocab_size": WORDS}
     return Transformer(TransformerConfig(**SIZES, **sizes))
 
@@ -112,7 +112,7 @@ MODULES = {
     },
     "add_positions": {
         "sinusoids": lambda: SinusoidalPositions(WIDTH),
-        "a learned table": lambda: LearnedPositions(PLACES, WIDTH),
+        "a learned table": lambda: LearnedPositions(MAX_LEN, WIDTH),
     },
     "feed_forward": {
         "with ReLU": lambda: FeedForward(WIDTH, INNER),
@@ -129,7 +129,7 @@ MODULES = {
 }
 """What has weights of its own: how the course builds it, in words."""
 
-NO_PEER = ("masked_softmax", "clip_gradients", "cached_decode")
+NO_REFERENCE = ("masked_softmax", "clip_gradients", "cached_decode")
 """Their oracles say what is right, and are no implementations: NaN where nobody
 is seen, the gradients in one row, all positions at once."""
 
@@ -158,7 +158,7 @@ def healthy(component: str) -> list[Healthy]:
     plain = []
     if component in FUNCTIONS:
         plain.append(Healthy("ours", FUNCTIONS[component]))
-    if found.oracle and component not in NO_PEER:
+    if found.oracle and component not in NO_REFERENCE:
         plain.append(Healthy(found.reference, found.oracle))
     if not plain:
         return []
@@ -173,7 +173,7 @@ def healthy(component: str) -> list[Healthy]:
 
 
 def with_names(component: Component, fn: Callable) -> Callable:
-    """``fn``, that takes its arguments by the component's names too."""
+    """Let ``fn`` take its arguments by the component's names too."""
 
     def called(*args: Any, **named: Any) -> Any:
         given = [
@@ -187,7 +187,7 @@ def with_names(component: Component, fn: Callable) -> Callable:
 
 
 def in_double(fn: Callable) -> Callable:
-    """``fn``, which reckons in float64 and rounds at the end."""
+    """Let ``fn`` compute in float64 and round at the end."""
 
     def rounded(*args: Any) -> Any:
         kind = next((x.dtype for x in args if is_float(x)), torch.float32)
@@ -198,7 +198,7 @@ def in_double(fn: Callable) -> Callable:
 
 
 def scattered(fn: Callable) -> Callable:
-    """``fn``, between whose rows there are other numbers in memory."""
+    """Let ``fn`` return rows with other numbers between them in memory."""
 
     def apart(x: Any) -> Any:
         rows = isinstance(x, Tensor) and x.ndim
@@ -208,7 +208,7 @@ def scattered(fn: Callable) -> Callable:
 
 
 def each(x: Any, change: Callable) -> Any:
-    """``x``, in whose lists, tuples and dictionaries each part is changed."""
+    """Change each part of ``x``, in lists, tuples and dictionaries too."""
     if isinstance(x, dict):
         return {key: each(value, change) for key, value in x.items()}
     if isinstance(x, list | tuple):

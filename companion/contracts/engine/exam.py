@@ -1,19 +1,12 @@
-"""Examines a learner's test: it has to tell a sick one from the healthy.
-
-from companion.zoo import check_test
-
-def my_test(fn):
-    assert not fn(5)[0, 1]
-
-check_test("causal_mask", "transposed triangle", my_test)
-"""
+"""Examine a learner's test: it has to tell a sick one from the healthy."""
 
 import copy
 import difflib
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +14,7 @@ from torch import Tensor, nn
 
 from companion.contracts import COMPONENTS
 from companion.contracts.engine import runner
-from companion.contracts.engine.blame import raised_at, said_by
+from companion.contracts.engine.blame import raised_at, text_of
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component, Mistake
 from companion.contracts.engine.correct import (
@@ -29,12 +22,6 @@ from companion.contracts.engine.correct import (
     each,
     healthy,
     with_names,
-)
-from companion.contracts.engine.exam_words import (
-    ExamReport,
-    Run,
-    Tried,
-    verdicts,
 )
 from companion.contracts.engine.guard import Guarded, Raised
 from companion.contracts.engine.report import Report, failure
@@ -45,6 +32,60 @@ RUNS = 5
 FILLS = (0, 1, None)
 """What looks only at shapes passes for results of nothing but 0, of nothing
 but 1, and for numbers drawn at random."""
+
+
+class Run(NamedTuple):
+    """One run of a test.
+
+    Attributes:
+        failed: Where an assertion did not hold.
+        said: What it said.
+        broken: What else it raised, in words.
+        returned: What it returned.
+        called: Whether it called what it is to test.
+    """
+
+    failed: str = ""
+    said: str = ""
+    broken: str = ""
+    returned: object = None
+    called: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether it came to its end."""
+        return not self.failed and not self.broken
+
+    @property
+    def text(self) -> str:
+        """Where it failed, and why, in a sentence."""
+        return f"{self.failed}: {self.said}" if self.said else f"{self.failed}."
+
+
+class Tried(NamedTuple):
+    """All runs: on each healthy one, on the sick one, and on blank results."""
+
+    healthy: list[list[Run]]
+    sick: list[Run]
+    blank: list[Run]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ExamReport(Report):
+    """What a learner's test told apart, and what not."""
+
+    @property
+    def headline(self) -> str:
+        """The result in one line."""
+        if self.untried:
+            return f"{self.component}: it cannot be judged yet"
+        healthy = len(self.held) + len(self.failures) - 1
+        if self.passed:
+            return (
+                f"{self.component}: it fails for the sick one, and passes for "
+                f"all {healthy} healthy ones"
+            )
+        return f"{self.component}: it does not tell the sick from the healthy"
 
 
 class Tester(Guarded):
@@ -68,16 +109,16 @@ class Tester(Guarded):
         self.who, self.error = "", None
 
     def explain(self, error: BaseException, args: tuple) -> str:
-        """What was raised, where, and what it probably means."""
+        """Tell what was raised, where, and what it probably means."""
         self.error = error
         return super().explain(error, args)
 
     def describe(self, args: tuple) -> str:
-        """Whom it was given."""
+        """Tell what it was given."""
         return f"`fn`, {self.who}"
 
     def require_call(self) -> None:
-        """Raises Broken if the test cannot be called with one function."""
+        """Raise Broken if the test cannot be called with one function."""
         if not callable(self.fn):
             raise Broken(
                 f"Your test is not a function but a {type(self.fn).__name__}: "
@@ -86,7 +127,7 @@ class Tester(Guarded):
         super().require_call()
 
     def run(self, fn: Callable, who: str) -> Run:
-        """What came of the test for ``fn``, which is called ``who``."""
+        """Run the test on ``fn``, which is called ``who``."""
         self.who = who
         try:
             return Run(returned=self.call(fn))
@@ -96,20 +137,32 @@ class Tester(Guarded):
         if not isinstance(error, AssertionError):
             return Run(broken=broken)
         where = f"It fails {raised_at(error)}".rstrip()
-        return Run(failed=where, said=said_by(error))
+        return Run(failed=where, said=text_of(error))
 
 
 def check_test(component: str, animal: str, test: object) -> Report:
-    """Tries a test on a sick implementation and on healthy ones.
+    """Try a test on a sick implementation and on healthy ones.
 
-    ``test`` is called with one argument, the implementation. It has to fail,
-    by an assertion, for the animal of the zoo that has this name, and to pass
-    for every healthy one. As with ``check``, whatever it does is reported.
+    Args:
+        component: What the test is for, a key of COMPONENTS.
+        animal: The name of the sick one: a known mistake with a symptom.
+        test: Called with one argument, the implementation. It has to fail, by
+            an assertion, for the sick one, and to pass for every healthy one.
+
+    Returns:
+        Whether it does, and what is wrong with it. As with ``check``, whatever
+        the test does is reported.
 
     Raises:
         TypeError: ``component`` or ``animal`` is not a string.
         ValueError: no component, or no animal of it, has this name, or there
             is no healthy one to compare with.
+
+    Example:
+        >>> def my_test(fn):
+        ...     assert not fn(5)[0, 1]
+        >>> check_test("causal_mask", "transposed triangle", my_test).passed
+        True
     """
     sick = found(component, animal)
     tester = Tester(component, test)
@@ -118,7 +171,7 @@ def check_test(component: str, animal: str, test: object) -> Report:
 
 
 def found(component: str, animal: str) -> Mistake:
-    """The animal of this name, or an error that says which there are."""
+    """Find the animal of this name."""
     for argument, name in (("component", component), ("animal", animal)):
         if not isinstance(name, str):
             raise TypeError(
@@ -140,14 +193,14 @@ def found(component: str, animal: str) -> Mistake:
 
 
 def expected(name: str, known: dict) -> str:
-    """Which names there are, and which one was probably meant."""
+    """Write which names there are, and which one was probably meant."""
     near = difflib.get_close_matches(name, known, 1)
     ask = f" Did you mean {near[0]!r}?" if near else ""
     return f"expected one of {', '.join(sorted(known))}, got {name!r}.{ask}"
 
 
 def examined(tester: Tester, sick: Mistake, others: list[Healthy]) -> Report:
-    """The report on a test that is tried on all of them."""
+    """Report on a test that is tried on all of them."""
     lines = [f"It passes for a healthy one: {one.name}" for one in others]
     lines.append(f"It fails for the sick one: {sick.name}")
     tried = Tried([], [], [])
@@ -172,7 +225,7 @@ def examined(tester: Tester, sick: Mistake, others: list[Healthy]) -> Report:
 def try_all(
     tester: Tester, sick: Mistake, others: list[Healthy], tried: Tried
 ) -> None:
-    """Appends to ``tried`` as it goes, so that what was found is kept."""
+    """Append to ``tried`` at each step, so that what was found remains."""
     try:
         tester.require_call()
     except Broken as broken:
@@ -192,7 +245,7 @@ def try_all(
 
 
 def filled(number: int | None) -> Callable:
-    """What leaves only the shapes of a result; None draws its numbers."""
+    """Make what leaves only the shapes of a result; None draws its numbers."""
 
     def fill(x: Any) -> Any:
         if isinstance(x, Tensor):
@@ -213,7 +266,7 @@ def several(
     fn: Callable,
     change: Callable = lambda result: result,
 ) -> list[Run]:
-    """The test on one of them, again and again with other random numbers."""
+    """Run the test on one of them, each time with other random numbers."""
     runs = []
     for seed in range(RUNS):
         calls: list[None] = []
@@ -230,7 +283,7 @@ def several(
 def watched(
     component: Component, fn: Callable, calls: list, change: Callable
 ) -> Callable:
-    """``fn``, which notes each call, and whose results are changed."""
+    """Let ``fn`` note each call, and change its results."""
     if isinstance(fn, nn.Module):
         module = copy.deepcopy(fn)
         module.register_forward_hook(
@@ -245,3 +298,99 @@ def watched(
 
     function.__name__ = component.name
     return function
+
+
+# What is said of it
+
+
+def verdicts(
+    tried: Tried, sick: Mistake, others: list[Healthy]
+) -> list[Broken | None]:
+    """Return what is wrong with the test on each of them, or None."""
+    healthy = [run for runs in tried.healthy for run in runs]
+    upside_down = bool(tried.sick) and (
+        all(run.passed for run in tried.sick)
+        and not any(run.passed for run in healthy)
+    )
+    found = [
+        of_healthy(one, runs, upside_down)
+        for one, runs in zip(others, tried.healthy, strict=False)
+    ]
+    if tried.sick:
+        found.append(found[0] if upside_down else of_sick(sick, tried))
+    return found
+
+
+def of_healthy(
+    one: Healthy, runs: list[Run], upside_down: bool
+) -> Broken | None:
+    """Return what is wrong with a test that fails for a healthy one."""
+    broken = next((run.broken for run in runs if run.broken), "")
+    if broken:
+        return Broken(broken)
+    red = [run for run in runs if run.failed]
+    if not red:
+        return None
+    text, cause = red[0].text, red[0].failed
+    if len(red) < len(runs):
+        return Broken(
+            f"Your test depends on luck: in {len(red)} of {len(runs)} runs it "
+            f"calls a healthy one sick, {one.name}. {text} A healthy one "
+            "passes whatever the numbers, but for rounding: allow a tolerance.",
+            cause=cause,
+        )
+    if upside_down:
+        return Broken(
+            "Your test is the wrong way round: it passes for the sick one, and "
+            f"for no healthy one. {text} What does a healthy one do there?",
+            cause=cause,
+        )
+    why = f"Your test calls a healthy one sick: {one.name}. {text}"
+    return Broken(f"{why} {one.note}".rstrip(), cause=cause)
+
+
+def of_sick(sick: Mistake, tried: Tried) -> Broken | None:
+    """Return what is wrong with a test that passes for the sick one."""
+    runs = tried.sick
+    broken = next((run.broken for run in runs if run.broken), "")
+    if broken:
+        return Broken(
+            "Your test finds the sick one by accident: it asserts nothing that "
+            f"does not hold. {broken}"
+        )
+    green = [run for run in runs if run.passed]
+    if not green:
+        return None
+    if len(green) < len(runs):
+        return Broken(
+            f"Your test depends on luck: in {len(green)} of {len(runs)} runs "
+            "it lets the sick one through. Choose the numbers yourself, or "
+            "draw so many that one of them must show it."
+        )
+    return Broken(
+        f"Your test lets the sick one through. {what_is_missed(sick, tried)}"
+    )
+
+
+def what_is_missed(sick: Mistake, tried: Tried) -> str:
+    """Tell what a test does not see that passes for the sick one."""
+    run = tried.sick[0]
+    if not run.called:
+        return (
+            "It never calls `fn`, so it cannot know one from another: "
+            "`fn` is what is to be tested."
+        )
+    if run.returned is not None:
+        return (
+            f"It returns a {type(run.returned).__name__}, which nobody looks "
+            "at: a test fails by an `assert` that does not hold."
+        )
+    if all(blank.passed for blank in tried.blank):
+        return (
+            "It would pass for results of nothing but 0, and for results "
+            "drawn at random: it looks at the shape, and not at the numbers."
+        )
+    return (
+        f"What ails it: {sick.story} What is noticed: {sick.symptom}. For "
+        "which arguments does that show?"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from companion.contracts.engine.blame import hint, raised_at, said_by
+from companion.contracts.engine.blame import hint, raised_at, text_of
 from companion.contracts.engine.compare import (
     Broken,
     finite,
@@ -67,21 +67,21 @@ class Guarded:
         )
 
     def __call__(self, *args) -> Any:
-        """The result, in which every number is finite."""
+        """Return the result, in which every number is finite."""
         result = self.raw(*args)
         for x in tensors_in(result):
             finite(self, x, f"The arguments were {self.describe(args)}.")
         return result
 
     def raw(self, *args) -> Any:
-        """The result, which may hold NaN."""
+        """Return the result, which may hold NaN."""
         result = self.call(*map(copied, args))
         read = self.component.read or one_tensor
         # A function may return the same memory again, overwritten.
         return copied(read(self, result, args))
 
     def call(self, *args) -> object:
-        """Whatever is returned for these very arguments."""
+        """Return whatever comes back for these very arguments."""
         try:
             return self.fn(*args)
         except (Stop, Broken):
@@ -98,8 +98,8 @@ class Guarded:
         raise Raised(message, cause=cause)
 
     def explain(self, error: BaseException, args: tuple) -> str:
-        """What was raised, where, and what it probably means."""
-        name, said = type(error).__name__, said_by(error)
+        """Tell what was raised, where, and what it probably means."""
+        name, said = type(error).__name__, text_of(error)
         # PyTorch has a NotImplementedError of its own, about operations.
         operation = re.search("aten::|not implemented for", said)
         if name == "NotImplementedError" and not operation:
@@ -116,7 +116,7 @@ class Guarded:
         return " ".join(filter(None, parts))
 
     def describe(self, args: tuple) -> str:
-        """The arguments by name, with their shapes."""
+        """Write the arguments by name, with their shapes."""
         words = []
         for name, a in zip(self.component.parameters, args, strict=False):
             value = str(tuple(a.shape)) if isinstance(a, Tensor) else repr(a)
@@ -128,7 +128,7 @@ class Guarded:
         return ", ".join(words)
 
     def require_tensor(self, result: object, args: tuple) -> None:
-        """Raises Broken unless it is a tensor of the right number type."""
+        """Raise Broken unless it is a tensor of the right number type."""
         if not isinstance(result, Tensor):
             name = type(result).__name__
             what = "None" if result is None else f"a {name}, not a tensor"
@@ -144,7 +144,7 @@ class Guarded:
         self.require_dtype(result, args)
 
     def require_dtype(self, result: Tensor, args: tuple) -> None:
-        """Raises Broken unless it has the component's number type."""
+        """Raise Broken unless it has the component's number type."""
         expected = self.component.dtype
         if expected and result.dtype != expected:
             raise Broken(
@@ -158,27 +158,27 @@ class Guarded:
             )
 
     def require_shape(self, result: Tensor, args: tuple) -> None:
-        """Raises Broken unless it has the component's shape for ``args``."""
+        """Raise Broken unless it has the component's shape for ``args``."""
         got, shape = tuple(result.shape), tuple(self.component.shape(*args))
         if not fits(got, shape):
             words = str(shape).replace("None", "any")
             parts = (
                 f"It returned shape {got}: expected {words}, "
                 f"{self.component.returns}.",
-                self.lookalike(got, args) or misshapen(got, shape),
+                self.shape_hint(got, args) or misshapen(got, shape),
                 f"The arguments were {self.describe(args)}.",
             )
             raise Broken(" ".join(filter(None, parts)))
 
-    def lookalike(self, got: tuple[int, ...], args: tuple) -> str:
-        """What else has the shape ``got``, or nothing."""
+    def shape_hint(self, got: tuple[int, ...], args: tuple) -> str:
+        """Name what else has the shape ``got``, or nothing."""
         for words, shape in self.component.shape_hints.items():
             if fits(got, tuple(shape(*args))):
                 return words
         return ""
 
     def require_call(self) -> None:
-        """Raises Broken if the function cannot be called as it should be."""
+        """Raise Broken if the function cannot be called as it should be."""
         name, fn = self.component.name, self.fn
         if not callable(fn):
             raise Broken(
@@ -200,7 +200,7 @@ class Guarded:
             self.require_bound(signature, args)
 
     def require_bound(self, signature: inspect.Signature, args: tuple) -> None:
-        """Raises Broken if a function so signed does not take ``args``."""
+        """Raise Broken if a function so signed does not take ``args``."""
         try:
             signature.bind(*args)
         except TypeError as error:
@@ -212,14 +212,14 @@ class Guarded:
 
 
 def one_tensor(fn: Guarded, result: object, args: tuple) -> Tensor:
-    """What most components return: a tensor of the right type and shape."""
+    """Require one tensor of the right type and shape, as most return."""
     fn.require_tensor(result, args)
     fn.require_shape(result, args)
     return result
 
 
 def copied(x: Any) -> Any:
-    """``x``, whose tensors share no memory with the original."""
+    """Copy ``x``, so that its tensors share no memory with the original."""
     if isinstance(x, Tensor):
         return x.clone()
     if isinstance(x, list):
@@ -228,19 +228,19 @@ def copied(x: Any) -> Any:
 
 
 def fits(got: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
-    """Whether ``got`` is ``shape``, in which None is any size."""
+    """Tell whether ``got`` is ``shape``, in which None is any size."""
     return len(got) == len(shape) and all(
         want in (None, size) for size, want in zip(got, shape, strict=True)
     )
 
 
 def kind(x: Tensor) -> str:
-    """``float32``, without the ``torch.`` before it."""
+    """Write the number type as ``float32``, without ``torch.``."""
     return str(x.dtype).removeprefix("torch.")
 
 
 def misshapen(got: tuple[int, ...], shape: tuple[int | None, ...]) -> str:
-    """How a wrong shape probably came about, or nothing."""
+    """Tell how a wrong shape probably came about, or nothing."""
     if None in shape:
         return ""
     if sorted(got) == sorted(shape):
@@ -266,7 +266,7 @@ def require_several(fn: Guarded, result: object, count: int) -> None:
 
 
 def read_number(fn: Guarded, result: object, args: tuple) -> float:
-    """What contracts see of a component that returns one number."""
+    """Return what contracts see of a component that returns one number."""
     if isinstance(result, Tensor):
         number = result.numel() == 1
     else:

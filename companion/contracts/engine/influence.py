@@ -15,7 +15,7 @@ SHARE = 1e-4
 
 
 def reach(fn: Guarded, x: Tensor, *rest) -> Tensor:
-    """Which row moves with which position of ``x``: (batch, row, position).
+    """Map which row moves with which position: (batch, row, position).
 
     Small vectors too: large ones may saturate a softmax, and a weight of 1e-9
     would pass for none.
@@ -27,7 +27,7 @@ def reach(fn: Guarded, x: Tensor, *rest) -> Tensor:
 
 
 def moved_rows(fn: Guarded, x: Tensor, size: float, *rest) -> Tensor:
-    """``reach`` at one size of vectors."""
+    """Map the same at one size of vectors."""
     before, columns = fn.raw(x, *rest).detach(), []
     for position in range(x.shape[1]):
         changed = x.clone()
@@ -41,7 +41,7 @@ def moved_rows(fn: Guarded, x: Tensor, size: float, *rest) -> Tensor:
 
 
 def require_silent(seen: Tensor, may: Tensor, how: str, why: str) -> None:
-    """Raises Broken for the first row that moves and ``may`` not."""
+    """Raise Broken for the first row that moves and ``may`` not."""
     show_first(
         seen,
         may,
@@ -52,7 +52,7 @@ def require_silent(seen: Tensor, may: Tensor, how: str, why: str) -> None:
 
 
 def require_moved(seen: Tensor, may: Tensor, how: str, why: str) -> None:
-    """Raises Broken for the first row that does not move, though it ``may``."""
+    """Raise Broken for the first row that does not move, though it ``may``."""
     show_first(
         seen,
         may,
@@ -65,7 +65,7 @@ def require_moved(seen: Tensor, may: Tensor, how: str, why: str) -> None:
 def show_first(
     seen: Tensor, may: Tensor, wrong: Tensor, message: str, cause: str
 ) -> None:
-    """Raises Broken at the first True of ``wrong``, with both maps."""
+    """Raise Broken at the first True of ``wrong``, with both maps."""
     if wrong.any():
         batch, row, position = wrong.nonzero()[0].tolist()
         raise Broken(

@@ -35,24 +35,24 @@ NAN_IN_GRADIENT = (
 
 
 def causal(n: int) -> Tensor:
-    """Row i may see the keys 0 … i."""
+    """Make a mask with which row i may see the keys 0 … i."""
     return torch.ones(n, n, dtype=torch.bool).tril()
 
 
 def fully_masked() -> Tensor:
-    """``PATCHY``, but row 1 may see nothing."""
+    """Make ``PATCHY``, in which row 1 may see nothing."""
     mask = PATCHY.clone()
     mask[1] = False
     return mask
 
 
 def hide(scores: Tensor, mask: Tensor) -> Tensor:
-    """What is right, as long as every row sees something."""
+    """Compute what is right, as long as every row sees something."""
     return scores.masked_fill(~mask, -torch.inf).softmax(-1)
 
 
 def some_mask(*shape: int) -> Tensor:
-    """A mask in which every row sees at least key 2."""
+    """Draw a mask in which every row sees at least key 2."""
     mask = draw(*shape, seed=23) > 0
     mask[..., 2] = True
     return mask
@@ -76,7 +76,7 @@ MASK_HINTS = {
 
 
 def visible(fn: Guarded, args: tuple, moved: int) -> Tensor:
-    """Which row moves with which key: True in (row, key).
+    """Map which row moves with which key: True in (row, key).
 
     ``moved`` is 1 to change a key in ``k`` and 2 to change its value in ``v``.
     """
@@ -95,7 +95,7 @@ def visible(fn: Guarded, args: tuple, moved: int) -> Tensor:
 def require_hidden(
     fn: Guarded, sees: Tensor, args: tuple, how: str, why: str = ""
 ) -> None:
-    """Raises Broken unless ``sees`` is nowhere true where the mask hides.
+    """Raise Broken unless ``sees`` is nowhere true where the mask hides.
 
     The mask is the last of ``args``. ``why`` is told unless the mistake has a
     name, and a scale that is wrong does not explain a leak.
@@ -109,16 +109,16 @@ def require_hidden(
             why = known[0]
         why = why or why_seen(fn, sees, args)
         leak = f"Row {row} sees key {key}, {how}."
-        raise Broken(f"{leak} {why}", *drawn(sees, mask), why)
+        raise Broken(f"{leak} {why}", *as_maps(sees, mask), why)
 
 
-def drawn(sees: Tensor, mask: Tensor) -> tuple:
-    """Who sees whom, and who may: what ``Broken`` is to show."""
+def as_maps(sees: Tensor, mask: Tensor) -> tuple:
+    """Return who sees whom, and who may, for ``Broken`` to show."""
     return sees.float(), mask.float(), ("row", "sees key")
 
 
 def why_seen(fn: Guarded, sees: Tensor, args: tuple) -> str:
-    """The question that a map of who sees whom puts to the learner."""
+    """Ask the learner what a map of who sees whom suggests."""
     *rest, mask = args
     everybody = torch.ones_like(mask)
     if furthest(fn.raw(*rest, everybody), fn.raw(*args)) is None:
@@ -132,20 +132,20 @@ def why_seen(fn: Guarded, sees: Tensor, args: tuple) -> str:
 
 
 def require_attended(sees: Tensor, mask: Tensor) -> None:
-    """Raises Broken unless ``sees`` is true wherever ``mask`` allows it."""
-    deaf = mask & ~sees
-    if deaf.any():
-        row, key = deaf.nonzero()[0].tolist()
+    """Raise Broken unless ``sees`` is true wherever ``mask`` allows it."""
+    unseen = mask & ~sees
+    if unseen.any():
+        row, key = unseen.nonzero()[0].tolist()
         raise Broken(
             f"Row {row} does not see key {key}, which the mask allows. "
             f"{UPSIDE_DOWN}",
-            *drawn(sees, mask),
+            *as_maps(sees, mask),
             UPSIDE_DOWN,
         )
 
 
 def require_zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
-    """Raises Broken unless row 1 is 0 and nothing is NaN.
+    """Raise Broken unless row 1 is 0 and nothing is NaN.
 
     ``uniform`` is what equal weights would make of it.
     """
@@ -163,7 +163,7 @@ def require_zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
 
 
 def require_finite_gradients(fn: Guarded, *args) -> None:
-    """Raises Broken for an argument whose gradient is NaN."""
+    """Raise Broken for an argument whose gradient is NaN."""
     upstream = draw(*fn.component.shape(*args), seed=97)
     found = gradients(fn.raw, args, [upstream]) or ()
     names = fn.component.parameters

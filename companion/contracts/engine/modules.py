@@ -30,14 +30,14 @@ NORM_OVER_THE_BATCH = (
 
 
 def module_of(fn: Guarded) -> nn.Module | None:
-    """The module that is checked, or to which the method belongs."""
+    """Return the module that is checked, or whose method it is."""
     owner = getattr(fn.fn, "__self__", fn.fn)
     return owner if isinstance(owner, nn.Module) else None
 
 
 @contextlib.contextmanager
 def module_kept(module: nn.Module | None) -> Iterator[None]:
-    """Puts back a module's parameters, buffers and modes, if there is one."""
+    """Put back a module's parameters, buffers and modes, if there is one."""
     if module is None:
         yield
         return
@@ -63,17 +63,17 @@ def takes_part(fn: Guarded) -> None:
     named = {name: p for name, p in parameters if p.requires_grad}
     # A part may be used for some inputs only, such as one expert of many.
     for args in fn.component.cases().values():
-        named = still(fn, args, named) if named else {}
+        named = unused(fn, args, named) if named else {}
     if named:
         name, *others = named
         more = f" So it is with {len(others)} more." if others else ""
         raise Broken(f"`{name}` takes no part: {UNUSED}{more}", cause=UNUSED)
 
 
-def still(
+def unused(
     fn: Guarded, args: tuple, named: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Those parameters that this call does not use."""
+    """Return those parameters that this call does not use."""
     ends = [x for x in tensors_in(fn.raw(*args)) if x.requires_grad]
     if not ends:
         return named
@@ -82,11 +82,11 @@ def still(
         ends, list(named.values()), upstream, allow_unused=True
     )
     pairs = zip(named.items(), found, strict=True)
-    return {name: p for (name, p), got in pairs if idle(p, got)}
+    return {name: p for (name, p), got in pairs if is_unused(p, got)}
 
 
-def idle(parameter: Tensor, gradient: Tensor | None) -> bool:
-    """Whether a parameter was not used, or multiplied by zero."""
+def is_unused(parameter: Tensor, gradient: Tensor | None) -> bool:
+    """Tell whether a parameter was not used, or multiplied by zero."""
     # The gradient of a bias may be 0: a key's moves all scores alike.
     return gradient is None or (parameter.ndim > 1 and not gradient.any())
 
@@ -116,7 +116,7 @@ def apart_in_training(fn: Guarded) -> None:
 
 
 def first_as_second(x: object) -> object:
-    """``x``, in which sentence 0 says what sentence 1 does."""
+    """Replace sentence 0 of ``x`` by sentence 1."""
     if not isinstance(x, Tensor):
         return x
     changed = x.clone()
@@ -125,7 +125,7 @@ def first_as_second(x: object) -> object:
 
 
 def same_draws(fn: Guarded, args: tuple) -> list[Tensor]:
-    """The float results, with the same numbers for every dropout."""
+    """Return the float results, with the same numbers for every dropout."""
     torch.manual_seed(0)
     return [x.detach() for x in tensors_in(fn.raw(*args)) if is_float(x)]
 

@@ -73,7 +73,7 @@ class Report:
         )
 
     def grouped(self) -> list[list[Failure]]:
-        """The failures, those of one cause together: it is told once."""
+        """Group the failures by cause, which is reported once."""
         groups: dict[str, list[Failure]] = {}
         for failure in self.failures:
             groups.setdefault(failure.cause, []).append(failure)
@@ -83,10 +83,10 @@ class Report:
         lines = [self.headline, ""]
         for failures in self.grouped():
             lines += [f"✗ {failure.contract}" for failure in failures]
-            told = textwrap.wrap(
+            message = textwrap.wrap(
                 failures[0].message, 76, break_on_hyphens=False
             )
-            lines += [f"    {line}" for line in told]
+            lines += [f"    {line}" for line in message]
         lines += [f"✓ {name}" for name in self.held]
         return "\n".join(lines)
 
@@ -97,7 +97,7 @@ class Report:
 
 
 def report_on(fn: Guarded, found: list[tuple[str, Broken | None]]) -> Report:
-    """The report on what each contract found in ``fn``."""
+    """Make the report on what each contract found in ``fn``."""
     component, names = fn.component, list(contracts_for(fn))
     return Report(
         component.name,
@@ -108,7 +108,7 @@ def report_on(fn: Guarded, found: list[tuple[str, Broken | None]]) -> Report:
 
 
 def failure(component: Component, contract: str, broken: Broken) -> Failure:
-    """``broken`` without the call stack it came from."""
+    """Copy ``broken`` without the call stack it came from."""
     got, expected = (
         None if x is None else x.detach().clone()
         for x in (broken.got, broken.expected)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from companion.contracts.engine.blame import now_at, said_by
+from companion.contracts.engine.blame import now_at, text_of
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.guard import Guarded, Raised, Stop
 from companion.contracts.engine.modules import (
@@ -44,15 +44,16 @@ class FirstPrint(io.TextIOBase):
         self.fn, self.stream = fn, stream
 
     def write(self, text: str) -> int:
-        ours = threading.current_thread().name == WORKER
-        if not (ours and self.fn.calls):
+        """Pass on what is printed, unless a later call prints it."""
+        learners = threading.current_thread().name == WORKER
+        if not (learners and self.fn.calls):
             self.stream.write(text)
         return len(text)
 
 
 @contextlib.contextmanager
 def undisturbed(fn: Guarded) -> Iterator[None]:
-    """Puts back what a function may change for the whole process.
+    """Put back what a function may change for the whole process.
 
     A module gets back its numbers and modes, in case a call changes them. Grad
     mode is not among it: that belongs to a thread, and a function runs in one
@@ -97,7 +98,7 @@ def contracts_for(fn: Guarded) -> dict[str, Callable]:
 
 
 def outcomes(fn: Guarded) -> list[tuple[str, Broken | None]]:
-    """Contract by contract, what is broken; after the gate nothing more."""
+    """Return what each contract found; after the gate nothing more."""
     names = list(contracts_for(fn))
     tried: list[tuple[str, Broken | None]] = []
     late = in_time(fn, lambda: try_all(fn, tried))
@@ -115,7 +116,7 @@ def outcomes(fn: Guarded) -> list[tuple[str, Broken | None]]:
 
 
 def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
-    """Appends to ``tried`` as it goes, so that what was found is kept."""
+    """Append to ``tried`` at each step, so that what was found remains."""
     for name, contract in contracts_for(fn).items():
         broken = outcome(contract, fn)
         if broken:
@@ -128,14 +129,14 @@ def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
 def named_cause(
     contract: Callable, fn: Guarded, tried: list[tuple[str, Broken | None]]
 ) -> str:
-    """The mistake named before, if it alone breaks ``contract`` too.
+    """Return the cause named before, if it alone breaks ``contract`` too.
 
-    What a contract says of its own may then point at what is in order.
+    A contract's own message may then point at what is in order.
     """
-    suspects = fn.component.hints
+    hints = fn.component.hints
     for cause in (broken.cause for _, broken in tried if broken):
-        if cause in suspects:
-            mistake = Guarded(fn.component, suspects[cause])
+        if cause in hints:
+            mistake = Guarded(fn.component, hints[cause])
             broken = outcome(contract, mistake)
             # What raises is a mistake that needs other sizes.
             follows = broken is not None and not isinstance(broken, Raised)
@@ -144,7 +145,7 @@ def named_cause(
 
 
 def outcome(contract: Callable, fn: Guarded) -> Broken | None:
-    """What ``contract`` finds broken, or None."""
+    """Return what ``contract`` finds broken, or None."""
     try:
         contract(fn)
     except Broken as broken:
@@ -153,14 +154,14 @@ def outcome(contract: Callable, fn: Guarded) -> Broken | None:
         raise
     except BaseException as error:
         # Raised while a result was looked at, say by a subclass of Tensor.
-        name, said = type(error).__name__, said_by(error)
+        name, said = type(error).__name__, text_of(error)
         return Broken(f"What it returned cannot be used: {name}: {said}")
     return None
 
 
 @functools.cache
 def warm_up() -> None:
-    """Has torch import what a gradient needs, before any clock starts.
+    """Have torch import what a gradient needs, before any clock starts.
 
     An import that is stopped half-way stays broken in the whole process.
     """
@@ -170,7 +171,7 @@ def warm_up() -> None:
 
 
 def in_time(fn: Guarded, task: Callable[[], None]) -> str | None:
-    """Runs ``task``; if it takes too long, stops it and says where it was."""
+    """Run ``task``; if it takes too long, stop it and return where it was."""
     # Not Thread.join: once interrupted, it takes a thread that runs for dead.
     finished = threading.Event()
     warm_up()
@@ -195,7 +196,7 @@ def in_time(fn: Guarded, task: Callable[[], None]) -> str | None:
 
 
 def stop(thread: threading.Thread, finished: threading.Event) -> None:
-    """Raises ``Stop`` in ``thread``, again while the learner's code eats it."""
+    """Raise ``Stop`` in ``thread``, again while the learner's code eats it."""
     for _ in range(50):
         if finished.is_set():
             return

@@ -1,5 +1,6 @@
 """The contracts of every component, whatever it computes."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -9,7 +10,9 @@ from torch.overrides import TorchFunctionMode
 from companion.contracts.engine.compare import (
     TOLERANCE,
     Broken,
+    draw,
     furthest,
+    gradients,
     is_float,
     same,
     tensors_in,
@@ -17,7 +20,8 @@ from companion.contracts.engine.compare import (
 from companion.contracts.engine.component import Component, title
 from companion.contracts.engine.guard import Guarded, Raised
 from companion.contracts.engine.modules import OF_MODULES
-from companion.contracts.engine.slopes import gradient
+
+CUT = "`.detach()`, `.item()`, `torch.tensor(...)` and `no_grad` cut it."
 
 
 def right_shape(fn: Guarded) -> None:
@@ -47,7 +51,7 @@ def agreement(fn: Guarded) -> None:
 
 
 def recognised_mistake(fn: Guarded) -> tuple[str, tuple, Tensor] | None:
-    """The known mistake whose numbers these are, with a case that shows it."""
+    """Find the known mistake with these numbers, and a case that shows it."""
     if not fn.component.oracle:
         return None
     for args in fn.component.cases().values():
@@ -55,21 +59,21 @@ def recognised_mistake(fn: Guarded) -> tuple[str, tuple, Tensor] | None:
             got = fn.raw(*args)
         except Broken:
             continue
-        hint = recognised(fn.component, args, got)
+        hint = hint_for(fn.component, args, got)
         if hint:
             return hint, args, got
     return None
 
 
-def recognised(component: Component, args: tuple, got: Tensor) -> str:
-    """The suspect that returns what was got, or nothing."""
+def hint_for(component: Component, args: tuple, got: Tensor) -> str:
+    """Return the hint of the known mistake that returns ``got``, or nothing."""
     if furthest(got, component.oracle(*args)) is None:
         return ""
-    for hint, suspect in component.hints.items():
+    for hint, mistake in component.hints.items():
         try:
-            numbers = suspect(*args)
+            numbers = mistake(*args)
             if component.read:
-                guarded = Guarded(component, suspect)
+                guarded = Guarded(component, mistake)
                 numbers = component.read(guarded, numbers, args)
         except Exception:
             continue  # This mistake needs other sizes.
@@ -83,34 +87,34 @@ def recognised(component: Component, args: tuple, got: Tensor) -> str:
 def repeatable(fn: Guarded) -> None:
     """The same inputs give the same output."""
     args = fn.component.example
-    before, after = fn(*args), fn(*args)
+    one, two = fn(*args), fn(*args)
     why = "The second call differs: does it draw, or keep something?"
-    pairs = zip(tensors_in(before), tensors_in(after), strict=True)
-    for one, other in pairs:
-        if furthest(one, other) is not None and drops_out(fn, args):
+    pairs = zip(tensors_in(one), tensors_in(two), strict=True)
+    for before, after in pairs:
+        if furthest(before, after) is not None and drops_out(fn, args):
             why = (
                 "The second call differs: dropout is on. It belongs to "
                 "training only: call `.eval()` on the module first."
             )
-        same(fn, one, other, why)
-    if not tensors_in(before) and before != after:
-        raise Broken(f"{why} It returned {before}, and then {after}.")
+        same(fn, before, after, why)
+    if not tensors_in(one) and one != two:
+        raise Broken(f"{why} It returned {one}, and then {two}.")
 
 
 def drops_out(fn: Guarded, args: tuple) -> bool:
-    """Whether a call of ``fn`` draws, and calls on dropout."""
+    """Tell whether a call of ``fn`` draws, and calls on dropout."""
 
     class Listener(TorchFunctionMode):
-        heard = False
+        called = False
 
         def __torch_function__(self, func, types, args=(), kwargs=None):
             kwargs = kwargs or {}
             name = getattr(func, "__name__", "")
-            # What PyTorch's own module calls inside is not heard.
+            # What PyTorch's own module calls inside does not pass here.
             named = "dropout" in name or "multi_head_attention" in name
             # With this one blocks.Dropout draws its mask.
             named |= name == "random_"
-            self.heard |= named or kwargs.get("dropout_p", 0) > 0
+            self.called |= named or kwargs.get("dropout_p", 0) > 0
             return func(*args, **kwargs)
 
     # A dropout that is off is called too, but draws nothing.
@@ -118,7 +122,7 @@ def drops_out(fn: Guarded, args: tuple) -> bool:
     with Listener() as listener:
         fn.raw(*args)
     drawn = not torch.equal(torch.get_rng_state(), before)
-    return drawn and listener.heard
+    return drawn and listener.called
 
 
 def untouched(fn: Guarded) -> None:
@@ -143,12 +147,93 @@ def untouched(fn: Guarded) -> None:
                 )
 
 
+def gradient_is_slope(fn: Guarded) -> None:
+    """The gradient of every input is the slope of the function."""
+    try:
+        require_slopes(fn, fn.component.example)
+    except Broken:
+        # A ReLU may bend right there. What is wrong is wrong elsewhere too.
+        require_slopes(fn, elsewhere(fn.component.example))
+
+
+def elsewhere(args: tuple) -> tuple:
+    """Return arguments near ``args``."""
+    return tuple(
+        a + 0.1 * draw(*a.shape, seed=109) if is_float(a) else a for a in args
+    )
+
+
+def require_slopes(fn: Guarded, args: tuple) -> None:
+    """Raise Broken unless each gradient is a slope at ``args``."""
+    upstream = [draw(*x.shape, seed=97) for x in tensors_in(fn(*args))]
+    found = gradients(fn.raw, args, upstream)
+    if found is None:
+        raise Broken(f"The output has no gradient at all: {CUT}")
+    inputs = [i for i, a in enumerate(args) if is_float(a)]
+    for i, gradient in zip(inputs, found, strict=True):
+        require_slope(fn, args, i, gradient, upstream)
+
+
+def require_slope(
+    fn: Guarded,
+    args: tuple,
+    i: int,
+    gradient: Tensor | None,
+    upstream: list[Tensor],
+) -> None:
+    """Raise Broken unless ``gradient`` is the slope along argument ``i``."""
+    name, agreeing = fn.component.parameters[i], 0
+    # A ReLU may bend within a step, and a wrong gradient be right by chance:
+    # two of three directions have to agree, each with one of two steps.
+    for seed in (101, 103, 107):
+        way = draw(*args[i].shape, seed=seed) / args[i].numel() ** 0.5
+        got = 0.0 if gradient is None else (gradient * way).sum().item()
+        for step in (1e-2, 1e-3):
+            measured = slope(fn, args, i, step * way, upstream) / step
+            near = math.isclose(got, measured, rel_tol=0.02, abs_tol=2e-3)
+            if gradient is not None and near:
+                agreeing += 1
+                break
+        else:
+            wrong = got, measured
+        if agreeing == 2:
+            return
+    if gradient is not None:
+        raise Broken(
+            f"The gradient of `{name}` is wrong. In one direction it says "
+            f"{wrong[0]:.3g}, but the output changes by {wrong[1]:.3g}: is "
+            f"the path cut halfway? {CUT}"
+        )
+    raise Broken(
+        f"No gradient reaches `{name}`: {CUT}"
+        if wrong[1]
+        else f"The output does not depend on `{name}`."
+    )
+
+
+def slope(
+    fn: Guarded, args: tuple, i: int, step: Tensor, upstream: list[Tensor]
+) -> float:
+    """Measure how much the output changes as argument ``i`` makes a step."""
+    ends = []
+    for sign in (1, -1):
+        moved = (*args[:i], args[i] + sign * step, *args[i + 1 :])
+        results = tensors_in(fn(*moved))
+        ends.append(
+            sum(
+                (x.detach() * up).double().sum().item()
+                for x, up in zip(results, upstream, strict=True)
+            )
+        )
+    return (ends[0] - ends[1]) / 2
+
+
 GATE = (right_shape, repeatable)
 """Before these hold nothing else is tried: it would only confuse."""
 
 
 def contracts_of(component: Component) -> dict[str, Callable]:
-    """Name -> contract, in the order in which they are tried."""
+    """Return name -> contract, in the order in which they are tried."""
     tensors = [a for a in component.example if isinstance(a, Tensor)]
     slopes = component.gradient and any(map(is_float, tensors))
     order = (
@@ -157,7 +242,7 @@ def contracts_of(component: Component) -> dict[str, Callable]:
         *component.early,
         *([agreement] if component.oracle else []),
         *component.own,
-        *([gradient] if slopes else []),
+        *([gradient_is_slope] if slopes else []),
         *(OF_MODULES if component.weights else ()),
     )
     named = {

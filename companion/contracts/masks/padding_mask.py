@@ -78,7 +78,7 @@ def read(fn: Guarded, result: object, args: tuple) -> Tensor:
     """Return the mask, spread to (batch, 1, seq, seq)."""
     mask, (tokens, _) = boolean(fn, result, args), args
     batch, seq = tokens.shape
-    why = fn.lookalike(tuple(mask.shape), args)
+    why = fn.shape_hint(tuple(mask.shape), args)
     return spread(fn, mask, (batch, 1, seq, seq), "It returned", why)
 
 

@@ -166,7 +166,7 @@ def mistake(fn: Guarded) -> str:
 
 
 def refuse(fn: Guarded, says: str) -> None:
-    """Raises Broken with the mistake that explains it, if one is known."""
+    """Raise Broken with the mistake that explains it, if one is known."""
     hint = mistake(fn)
     raise Broken(f"{hint} {says}" if hint else says, cause=hint)
 
@@ -231,7 +231,7 @@ def spread_evenly(fn: Guarded) -> None:
 
 
 def two_classes(fn: Guarded) -> None:
-    """Raises Broken if PyTorch's form fails where V - 2 is 0."""
+    """Raise Broken if PyTorch's form fails where V - 2 is 0."""
     (form, *_) = forms(fn)
     if form is RIGHT[0]:
         args = (draw(1, 3, 2, seed=17), torch.tensor([[1, 1, 0]]), 0.3, 0)

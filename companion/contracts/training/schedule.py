@@ -55,7 +55,7 @@ def close(one: float, other: float) -> bool:
 
 
 def refuse(fn: Guarded, says: str) -> None:
-    """Raises Broken with the mistake that explains it, if one is known."""
+    """Raise Broken with the mistake that explains it, if one is known."""
     hint = mistake(fn)
     raise Broken(f"{hint} {says}" if hint else says, cause=hint)
 

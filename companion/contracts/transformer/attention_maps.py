@@ -65,7 +65,7 @@ def read(fn: Guarded, result: object, args: tuple) -> list[Tensor]:
 def require_shape(
     fn: Guarded, layer: int, weights: Tensor, args: tuple
 ) -> None:
-    """Raises Broken unless a map is (batch, head, seq, seq)."""
+    """Raise Broken unless a map is (batch, head, seq, seq)."""
     batch, seq, width = args[0].shape
     got = tuple(weights.shape)
     if len(got) == 4 and got[0] == batch and got[2:] == (seq, seq) and got[1]:

@@ -108,7 +108,7 @@ def with_itself(mask: Tensor) -> Tensor:
 
 
 def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
-    """Raises Broken unless rows move with whom ``mask`` lets them see.
+    """Raise Broken unless rows move with whom ``mask`` lets them see.
 
     Who may see somebody may see whom he sees, so layers add nobody.
     """

@@ -163,7 +163,7 @@ def why(seen: Tensor, otherwise: str) -> str:
 
 
 def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
-    """Raises Broken for a row of logits that knows its future."""
+    """Raise Broken for a row of logits that knows its future."""
     seen = token_reach(fn, args, which)
     leaks = seen & ~causal(len(seen))
     if leaks.any():
@@ -178,7 +178,7 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
 
 
 def require_past(fn: Guarded, args: tuple, which: int, what: str) -> None:
-    """Raises Broken for a row of logits that does not know its past."""
+    """Raise Broken for a row of logits that does not know its past."""
     seen = token_reach(fn, args, which)
     deaf = causal(len(seen)) & ~seen
     if deaf.any():
@@ -198,7 +198,7 @@ def drawn(seen: Tensor) -> tuple:
 
 
 def require_order(fn: Guarded, args: tuple, which: int, hint: str) -> None:
-    """Raises Broken if it does not matter which of two tokens comes first."""
+    """Raise Broken if it does not matter which of two tokens comes first."""
     swapped = list(args)
     swapped[which] = args[which].clone()
     swapped[which][:, :2] = args[which][:, :2].flip(1)
@@ -257,7 +257,7 @@ def logits(fn: Guarded) -> None:
 
 
 def require_logits(got: Tensor) -> None:
-    """Raises Broken if every row is positive and sums to 1."""
+    """Raise Broken if every row is positive and sums to 1."""
     sums = got.sum(-1)
     if (got >= 0).all() and torch.allclose(sums, torch.ones_like(sums)):
         raise Broken(

@@ -158,7 +158,7 @@ def counts(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def require_count(fn: Guarded, sizes: tuple[int, ...]) -> None:
-    """Raises Broken unless one of the two counts is returned."""
+    """Raise Broken unless one of the two counts is returned."""
     got, both = fn(*sizes), counts(sizes)
     if got not in both:
         known = mistakes(fn, sizes, got)
@@ -207,7 +207,7 @@ def explains(parts: Parts, counted: dict[tuple[int, ...], int]) -> bool:
 
 
 def require_growth(fn: Guarded, place: int, says: str) -> None:
-    """Raises Broken unless one more in ``place`` costs what it should."""
+    """Raise Broken unless one more in ``place`` costs what it should."""
     if is_number(fn.given):
         return
     sizes = SMALL[0]

@@ -59,7 +59,7 @@ class Rewound(torch.Generator):
         self.torchs = torch.get_rng_state()
 
     def require_same(self, result: tuple[Tensor, ...]) -> None:
-        """Raises Broken if the same draws brought something else before."""
+        """Raise Broken if the same draws brought something else before."""
         before = self.before or result
         self.before = tuple(x.clone() for x in result)
         if all(map(torch.equal, before, result)):
@@ -148,7 +148,7 @@ def error(share: float, count: int) -> float:
 
 
 def require_share(found: Masked) -> None:
-    """Raises Broken unless 15 % of the words are chosen, chance aside."""
+    """Raise Broken unless 15 % of the words are chosen, chance aside."""
     is_word = found.tokens >= FIRST_WORD
     got, margin = found.share, error(SHARE, int(is_word.sum()))
     if abs(got - SHARE) <= margin:
@@ -255,7 +255,7 @@ def masked(fn: Guarded, tokens: Tensor, seed: int = 7) -> Masked:
 
 
 def refuse(found: Masked, wrong: Tensor, says: str) -> None:
-    """Raises Broken for the first True of ``wrong``, if there is one."""
+    """Raise Broken for the first True of ``wrong``, if there is one."""
     if wrong.any():
         at = tuple(wrong.nonzero()[0].tolist())
         where = place(at, MASK_TOKENS.axes)

@@ -218,7 +218,7 @@ def mistake(fn: Guarded) -> str:
 def require(
     fn: Guarded, case: Case, parts: tuple[str, ...] = ("source", "target")
 ) -> None:
-    """Raises Broken unless source, or target, are what they should be."""
+    """Raise Broken unless source, or target, are what they should be."""
     pairs = zip(
         ("source", "target"), found(fn, case), corrupt(case), strict=True
     )

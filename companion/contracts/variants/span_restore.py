@@ -153,7 +153,7 @@ def found(fn: Guarded, case: Case) -> Ids:
 
 
 def require(fn: Guarded, case: Case) -> None:
-    """Raises Broken unless the text comes back."""
+    """Raise Broken unless the text comes back."""
     got = found(fn, case)
     if got != case.tokens:
         hint = mistake(fn)
