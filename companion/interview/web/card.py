@@ -122,19 +122,8 @@ def key(question: Question) -> dict | None:
 
 def facts(question: Question) -> dict:
     """Make what the script must know to pick questions and report on them."""
-    return {
-        name: getattr(question, name)
-        for name in (
-            "id",
-            "chapter",
-            "level",
-            "kind",
-            "asks",
-            "minutes",
-            "section",
-            "topics",
-        )
-    }
+    names = "id chapter level kind asks minutes section topics"
+    return {name: getattr(question, name) for name in names.split()}
 
 
 def _item(question: Question) -> str:
