@@ -116,42 +116,28 @@ def test_a_file_is_downloaded_once(server, path):
     assert names(path.parent) == {"file"}
 
 
-def test_a_cut_connection_is_taken_up_where_it_broke(server, path):
-    server.cuts = [100_003, 50_021]
+@pytest.mark.parametrize(
+    ("part", "ranges", "cuts", "asked"),
+    [
+        pytest.param(
+            b"", True, [100_003, 50_021], [0, 100_003, 150_024], id="cut"
+        ),
+        pytest.param(DATA[:70_001], True, [], [70_001], id="an earlier run"),
+        pytest.param(b"", False, [100_003], [0, 100_003], id="no ranges"),
+        pytest.param(DATA, True, [], [], id="whole"),
+        pytest.param(DATA + b"more", True, [], [0], id="too long"),
+    ],
+)
+def test_only_what_is_missing_is_asked_for(
+    server, path, part, ranges, cuts, asked
+):
+    server.ranges, server.cuts = ranges, cuts
+    if part:
+        path.parent.mkdir()
+        part_of(path).write_bytes(part)
     get(server, path)
     assert path.read_bytes() == DATA
-    assert server.asked == [0, 100_003, 150_024]
-
-
-def test_what_an_earlier_run_left_is_not_asked_for_again(server, path):
-    path.parent.mkdir()
-    part_of(path).write_bytes(DATA[:70_001])
-    get(server, path)
-    assert path.read_bytes() == DATA
-    assert server.asked == [70_001]
-
-
-def test_a_server_without_ranges_is_asked_from_the_beginning(server, path):
-    server.ranges, server.cuts = False, [100_003]
-    get(server, path)
-    assert path.read_bytes() == DATA
-    assert server.asked == [0, 100_003]
-
-
-def test_a_part_that_is_whole_needs_no_network(server, path):
-    path.parent.mkdir()
-    part_of(path).write_bytes(DATA)
-    get(server, path)
-    assert path.read_bytes() == DATA
-    assert server.asked == []
-
-
-def test_a_part_that_is_too_long_is_begun_anew(server, path):
-    path.parent.mkdir()
-    part_of(path).write_bytes(DATA + b"more")
-    get(server, path)
-    assert path.read_bytes() == DATA
-    assert server.asked == [0]
+    assert server.asked == asked
 
 
 def test_a_file_that_has_changed_on_the_disk_is_downloaded_again(server, path):

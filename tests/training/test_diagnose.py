@@ -282,16 +282,6 @@ def test_a_loss_promises_a_share_of_sentences():
     assert names(low, told) == []
 
 
-def test_a_finding_says_why_and_what_to_try_and_what_was_seen():
-    (finding,) = diagnose(drawn(STAYS, rate=1e-5))
-    assert "Adam" in finding.why
-    assert "rate" in finding.advice
-    assert "from" not in finding.name
-    assert "5.00" in finding.evidence
-    assert "4.00" in finding.evidence
-    assert "0.001" in finding.evidence
-
-
 # The limits, from both sides. Fifths of 20 steps have four, and one median.
 
 
