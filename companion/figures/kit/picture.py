@@ -89,7 +89,7 @@ def plot(figure: Canvas, *, caption: str, alt: str) -> Figure:
         raise ValueError("alt: expected what the plot shows, got no words")
     plt.close(figure)
     root = _read(_write(figure))
-    width, height = (float(n) for n in root.get("viewBox").split()[2:])
+    width, height = (float(n) for n in root.attrib["viewBox"].split()[2:])
     root.attrib.update({"role": "img", "aria-label": alt})
     # Letters of 11 units stay readable: never much smaller than they were
     # drawn, and not as large as a headline on a wide page.
@@ -191,7 +191,7 @@ def _tidy(node: ElementTree.Element) -> None:
     if node.text and not node.text.strip():
         node.text = None
     if "d" in node.attrib:
-        node.set("d", " ".join(node.get("d").split()))
+        node.set("d", " ".join(node.attrib["d"].split()))
     for child in list(node):
         _tidy(child)
         child.tail = None
@@ -206,7 +206,7 @@ def _join(spans: list[ElementTree.Element]) -> None:
     It placed them for its own font, and the page has another. What stands
     above another (a fraction, an index under a power) stays where it is.
     """
-    places = [float(span.get("x").split()[0]) for span in spans]
+    places = [float(span.attrib["x"].split()[0]) for span in spans]
     if places == sorted(set(places)):
         for span in spans[1:]:
             del span.attrib["x"]

@@ -83,9 +83,11 @@ def try_attention(q="1 0\n0 1\n1 1", k="1 0\n0 1", v="1 2 3\n4 5 6") -> Live:
 
     def answer(q: str, k: str, v: str, scaled: bool) -> str:
         scale = None if scaled else 1.0
-        q, k, v = matrix("q", q), matrix("k", k), matrix("v", v)
-        weights = attention_weights(q, k, scale=scale).tolist()
-        output = scaled_dot_product_attention(q, k, v, scale=scale).tolist()
+        queries, keys = matrix("q", q), matrix("k", k)
+        weights = attention_weights(queries, keys, scale=scale).tolist()
+        output = scaled_dot_product_attention(
+            queries, keys, matrix("v", v), scale=scale
+        ).tolist()
         return _attention_tables(weights, output)
 
     fields = {

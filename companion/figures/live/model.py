@@ -1,5 +1,7 @@
 """Live figures of chapters 07 and 08: norms, and the size of a model."""
 
+from typing import Any
+
 import ipywidgets as widgets
 import torch
 import torch.nn.functional as F
@@ -116,7 +118,7 @@ def try_sizes() -> Live:
     )
 
 
-def _size_tables(vocab_size: int, **sizes: int) -> str:
+def _size_tables(vocab_size: int, **sizes: Any) -> str:
     config = TransformerConfig(
         src_vocab_size=vocab_size,
         tgt_vocab_size=vocab_size,

@@ -83,7 +83,8 @@ def record(
     Raises:
         ValueError: there are not as many names as logits.
     """
-    looked, totals = [], {(): 0.0}
+    looked: list = []
+    totals: dict[Ids, float] = {(): 0.0}
     watched = _watched(step_fn, len(tokens), looked, totals)
     winner = tuple(beam_search(watched, bos, eos, beam, max_len, alpha))
     stayed = [live for live, _ in looked[1:]] + [[winner]]
@@ -131,7 +132,7 @@ def _continuations(
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     before = wide.new_tensor([totals[ids] for ids in live])
     sums = (wide.log_softmax(-1) + before.unsqueeze(-1)).tolist()
-    found = {
+    found: dict[Ids, float] = {
         (*ids, token): total
         for ids, row in zip(live, sums, strict=True)
         for token, total in enumerate(row)

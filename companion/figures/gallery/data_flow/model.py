@@ -114,9 +114,12 @@ def _watched(model: Transformer) -> Iterator[dict]:
     encoder, decoder = model.encoder, model.decoder
     hooks = [
         keep("encoder", encoder),
-        keep("encoder_feed_forward", encoder.layers[-1].feed_forward),
+        keep(
+            "encoder_feed_forward",
+            encoder.layers[-1].get_submodule("feed_forward"),
+        ),
         keep("decoder", decoder),
-        keep("feed_forward", decoder.layers[-1].feed_forward),
+        keep("feed_forward", decoder.layers[-1].get_submodule("feed_forward")),
     ]
     try:
         yield seen

@@ -143,7 +143,7 @@ def lengths(mask: Bool[Tensor, "1 1 query key"]) -> int | None:
     """The mask as a number of keys, or None where no number can say it."""
     if (mask != mask[:, :, :1]).any():
         return None
-    return to_lengths(mask[:, :, :1]).item()
+    return int(to_lengths(mask[:, :, :1]))
 
 
 def _ids(words: list[str]) -> Tensor:

@@ -84,7 +84,7 @@ def start(example: Example) -> tuple[int, int]:
     Where none has one, the first.
     """
     lane = len(example.lanes) - 1
-    asked = [i for i, said in enumerate(example.lanes[lane].says) if said]
+    asked = [i for i, said in enumerate(example.lanes[lane].says or []) if said]
     return lane, asked[2 * len(asked) // 5] if asked else 0
 
 

@@ -3,6 +3,7 @@
 The package corrupts the text; here is only found out what it did to which word.
 """
 
+from collections.abc import Sequence
 from itertools import groupby
 
 import torch
@@ -155,7 +156,7 @@ def _order(text: list[str], generator: torch.Generator) -> list[int]:
     return order
 
 
-def _notes(places: list[int | None], order: list[int]) -> list[str]:
+def _notes(places: list[int | None], order: Sequence[int]) -> list[str]:
     """How many tokens a mask stands for; nothing for what is no mask.
 
     Of masks side by side nobody can tell which one hides which token: the first

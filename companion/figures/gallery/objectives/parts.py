@@ -22,7 +22,7 @@ class Lane(NamedTuple):
 
     name: str
     reads: list[Piece]
-    says: list[str | None] | None = None
+    says: Sequence[str | None] | None = None
     """None where there is no loss; no list at all if there is none anywhere."""
 
 

@@ -6,7 +6,7 @@ from companion.figures.gallery.objectives.parts import Example, Grid
 def summary(model: str, example: Example) -> str:
     """What was done to the text, and where the loss counts."""
     words, lane = len(example.text), example.lanes[-1]
-    asked = sum(said is not None for said in lane.says)
+    asked = sum(said is not None for said in lane.says or [])
     there = f"{asked} of {len(lane.reads)} positions"
     if model == "GPT":
         return (
