@@ -39,7 +39,7 @@ LIMIT_MS = 600_000
 
 
 def named(version: str, suffix: str) -> str:
-    """What a file of the bundle is called."""
+    """Name a file of the bundle."""
     return f"companion-{version}.{suffix}"
 
 
@@ -85,7 +85,7 @@ def print_pdf(browser: Browser, page: Path, target: Path) -> None:
 
 
 def plain(table: str) -> str:
-    """A font's table of characters, with words for radicals.
+    """Put words for radicals into a font's table of characters.
 
     Where a font draws 力 and the radical ⼒ alike, Chromium names the radical,
     and nobody who searches for the word finds it.

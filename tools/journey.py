@@ -28,7 +28,7 @@ CELL_LIMIT_S = 600
 
 
 def runtime(folder: Path, python: str, torch: str) -> Path:
-    """The interpreter of a new environment: torch, a kernel, no course.
+    """Make an environment with torch and a kernel; return its interpreter.
 
     WITH says of what version something shall be.
     """
@@ -74,7 +74,7 @@ def stand_in(root: Path, folder: Path) -> str:
 
 
 def surroundings(home: Path, kernels: Path, interpreter: Path) -> dict:
-    """Variables that make ``home`` public, and ``interpreter`` the kernel."""
+    """Return what makes ``home`` public, and ``interpreter`` the kernel."""
     start = [str(interpreter), "-m", "ipykernel_launcher"]
     kernel = {"argv": [*start, "-f", "{connection_file}"], "language": "python"}
     path = kernels / "kernels" / "runtime" / "kernel.json"

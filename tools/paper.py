@@ -63,7 +63,7 @@ def order(toc: Path) -> list[str]:
 
 
 def paper(pages: Path, documents: list[str], version: str) -> str:
-    """One page of all ``documents`` below ``pages``, appendix included."""
+    """Make one page of all ``documents`` below ``pages``, and an appendix."""
     sheet = _soup(EMPTY)
     appendix = sheet.new_tag("section")
     appendix.append(_tag(sheet, "h1", APPENDIX))
@@ -104,7 +104,7 @@ def _add_head(sheet: BeautifulSoup, page: BeautifulSoup, path: Path) -> None:
 
 
 def _file(link: str, page: Path) -> str:
-    """The file that a link of ``page`` means, without its ``?v=1``."""
+    """Return the file that a link of ``page`` means, without ``?v=1``."""
     parts = urlsplit(link)
     return (
         link if parts.scheme else (page.parent / parts.path).resolve().as_uri()
@@ -112,7 +112,7 @@ def _file(link: str, page: Path) -> str:
 
 
 def _chapter(page: BeautifulSoup, path: Path, documents: list[str]) -> Tag:
-    """What a page says, with names and links that fit the whole book."""
+    """Take a page's text, with names and links that fit the whole book."""
     chapter = page.select_one("article.bd-article")
     for script in chapter.select("script, noscript"):
         script.decompose()
@@ -131,7 +131,7 @@ def _chapter(page: BeautifulSoup, path: Path, documents: list[str]) -> Tag:
 
 
 def _target(link: str, page: str, documents: list[str]) -> str:
-    """Where in the book a link of ``page`` leads; empty if out of it."""
+    """Return where in the book a link of ``page`` leads; empty if out of it."""
     parts = urlsplit(link)
     if parts.scheme:
         return link

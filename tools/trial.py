@@ -58,8 +58,8 @@ def try_out(interpreter: Path, desk: Path, version: str) -> list[str]:
     """Use the package in the folder ``desk``; return what went wrong."""
     (desk / "right.py").write_text(CORRECT, encoding="utf-8")
     (desk / "wrong.py").write_text(TRANSPOSED, encoding="utf-8")
-    said = "import companion; print(companion.__version__)"
-    trials = [(("-c", said), 0, version)] + [
+    code = "import companion; print(companion.__version__)"
+    trials = [(("-c", code), 0, version)] + [
         (("-m", "companion", *words.split()), code, answer)
         for words, code, answer in TRIALS
     ]
@@ -74,7 +74,7 @@ def one(
     code: int,
     answer: str,
 ) -> str:
-    """Run one command; what is wrong with how it went, empty if nothing."""
+    """Run one command; return what is wrong with it, empty if nothing is."""
     done = subprocess.run(
         [interpreter, *arguments],
         cwd=desk,

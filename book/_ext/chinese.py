@@ -33,7 +33,7 @@ var splitQuery = (query) =>
 """
 
     def split(self, input: str) -> list[str]:
-        """What a text is found by."""
+        """List what a text is found by."""
         words = []
         for piece in PIECES.findall(input):
             if re.match(f"[{HAN}]", piece):
@@ -43,11 +43,11 @@ var splitQuery = (query) =>
         return words
 
     def word_filter(self, word: str) -> bool:
-        """A number by itself is never searched for: the page leaves it out."""
+        """Leave out numbers: nobody searches for one by itself."""
         return super().word_filter(word) and not word.isdigit()
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register this extension with Sphinx."""
     app.add_search_language(EnglishAndChinese)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -55,7 +55,7 @@ def add_button(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register this extension with Sphinx."""
     # Pages are written anew when it changes.
     app.add_config_value("public_home", "", "html")
     app.connect("config-inited", find_home)

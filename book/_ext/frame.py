@@ -38,7 +38,7 @@ COLOUR = re.compile(r"--[a-z]+: *#[0-9a-f]{6};")
 
 
 def palette() -> str:
-    """The colours of the figures, as CSS for the whole page.
+    """Take the colours of the figures, as CSS for the whole page.
 
     Raises:
         ExtensionError: the figures' style sheet has no light and dark rule.
@@ -60,7 +60,7 @@ def palette() -> str:
 
 
 def carried(styles: str) -> str:
-    """The style sheet of the fonts with the fonts themselves in it."""
+    """Put the fonts themselves into their style sheet."""
 
     def font(match: re.Match) -> str:
         content = b64encode((FONTS.parent / match[1]).read_bytes()).decode()
@@ -133,7 +133,7 @@ def style_once(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register this extension with Sphinx."""
     app.add_js_file(None, body=DISK)
     app.connect("builder-inited", add_assets)
     app.connect("doctree-read", name_solutions)

@@ -39,7 +39,7 @@ STYLE = """/* Font Awesome Free, fontawesome.com/license/free, CC BY 4.0. */
 
 
 def outline(code: str, name: str, number: str) -> str:
-    """One icon as a rule that sets ``--icon``.
+    """Write one icon as a rule that sets ``--icon``.
 
     Raises:
         ExtensionError: the theme's script has no such icon, or several.
@@ -71,6 +71,6 @@ def slim(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register this extension with Sphinx."""
     app.connect("build-finished", slim)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -57,7 +57,7 @@ SIGN = re.compile(r'<path d="([^"]+)"([^>]*)></path>')
 
 @cache
 def engine() -> MiniRacer:
-    """MathJax without a page."""
+    """Start MathJax without a page."""
     wheel = distribution("sphinx-mathjax-offline")
     racer = MiniRacer()
     # Its thread cannot be waited for once Python ends: 3.13 waited for ever.
@@ -72,15 +72,15 @@ def engine() -> MiniRacer:
 
 @cache
 def drawn(tex: str, display: bool) -> str:
-    """The formula as an element with SVG and MathML.
+    """Draw a formula as an element with SVG and MathML.
 
     Raises:
         ValueError: MathJax does not understand it.
     """
     html = engine().eval(f"drawn({json.dumps(tex)}, {json.dumps(display)})")
     if ERROR in html:
-        says = html.split(ERROR)[1].split('"')[0]
-        raise ValueError(f"the formula {tex!r}: {says}")
+        reason = html.split(ERROR)[1].split('"')[0]
+        raise ValueError(f"the formula {tex!r}: {reason}")
     # What MathJax notes about each sign, nobody reads; it weighs. So does
     # what is behind the decimal point of a thousandth of an em.
     html = re.sub(r' data-[a-z-]+="[^"]*"', "", html)
@@ -101,12 +101,12 @@ def put(page: HTML5Translator, node: nodes.Node, tag: str, tex: str) -> None:
 
 
 def inline(page: HTML5Translator, node: nodes.math) -> None:
-    """A formula in a line of text."""
+    """Write a formula into a line of text."""
     put(page, node, "span", node.astext())
 
 
 def block(page: HTML5Translator, node: nodes.math_block) -> None:
-    """A formula on lines of its own."""
+    """Write a formula on lines of its own."""
     tex = node.astext()
     if not node["nowrap"]:
         tex = wrap_displaymath(tex, None, numbering=False)
@@ -141,7 +141,7 @@ def sign_once(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register this extension with Sphinx."""
     app.add_html_math_renderer("drawn", (inline, None), (block, None))
     app.connect("html-page-context", sign_once)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,7 +15,7 @@ CITATION = ROOT / "CITATION.cff"
 
 
 def proved(page: str) -> str:
-    """When, with what and on what the outputs of a page were stored.
+    """Say when, with what and on what the outputs of a page were stored.
 
     A page without code has no outputs; it is as old as the oldest chapter.
     """
@@ -37,7 +37,7 @@ def proved(page: str) -> str:
 
 
 def citation(title: str, address: str) -> tuple[str, str]:
-    """A page as a line of text, and as BibTeX."""
+    """Cite a page, as a line of text and as BibTeX."""
     work = yaml.safe_load(CITATION.read_text(encoding="utf-8"))
     author = " and ".join(person["name"] for person in work["authors"])
     chapters = tomllib.loads(PROVED.read_text(encoding="utf-8"))
@@ -59,7 +59,7 @@ def citation(title: str, address: str) -> tuple[str, str]:
 
 
 def foot(page: str, title: str, address: str) -> str:
-    """The foot as HTML; without scripts it works too."""
+    """Make the foot as HTML; without scripts it works too."""
     plain, bibtex = citation(title, address)
     return (
         f'<footer class="provenance"><p>{proved(page)}</p>'
@@ -85,6 +85,6 @@ def add_foot(
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register this extension with Sphinx."""
     app.connect("html-page-context", add_foot)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

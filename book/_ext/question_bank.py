@@ -90,7 +90,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register this extension with Sphinx."""
     app.add_node(place)
     app.add_directive("interview", Interview)
     app.connect("doctree-resolved", fill)
