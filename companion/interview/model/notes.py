@@ -5,16 +5,10 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
+from companion.interview.model import toml
 from companion.interview.model.bank import NOTES
 from companion.interview.model.question import PROOF
-from companion.interview.model.toml import (
-    Line,
-    Text,
-    build,
-    entries,
-    like,
-    one_of,
-)
+from companion.interview.model.toml import Text, one_of
 
 __all__ = ["VERDICTS", "Note", "read"]
 
@@ -37,14 +31,14 @@ class Note:
         missing: What was wrong or missing; only a correct answer may lack it.
     """
 
-    id: Annotated[str, like(r"note-[a-z0-9-]+")]
-    where: Line
+    id: Annotated[str, toml.like(r"note-[a-z0-9-]+")]
+    where: toml.Line
     asked: Text
-    master: Line
+    master: toml.Line
     verdict: Annotated[str, one_of(*VERDICTS)]
     said: Text
     number: Text
-    proof: Annotated[str, like(PROOF)]
+    proof: Annotated[str, toml.like(PROOF)]
     missing: Text | None = None
 
     def fault(self) -> tuple[str, str, object] | None:
@@ -63,8 +57,8 @@ def read(path: Path = NOTES) -> tuple[Note, ...]:
             the key, what was expected and what came.
     """
     notes = {}
-    for entry in entries(path, "note"):
-        note = build(Note, entry.values, entry)
+    for entry in toml.entries(path, "note"):
+        note = toml.build(Note, entry.values, entry)
         if note.id in notes:
             entry.fail("id", "a name of its own", note.id)
         notes[note.id] = note

@@ -11,19 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated
 
 from companion.interview.model import toml
-from companion.interview.model.toml import (
-    Count,
-    Entry,
-    Flag,
-    Line,
-    Lines,
-    Number,
-    Positive,
-    Text,
-    build,
-    like,
-    one_of,
-)
+from companion.interview.model.toml import Entry, Text, build, one_of
 
 __all__ = [
     "ASKS",
@@ -82,7 +70,7 @@ class Option:
 
     text: Text
     why: Text
-    right: Flag = False
+    right: toml.Flag = False
 
 
 @dataclass(frozen=True)
@@ -101,7 +89,7 @@ class Choice:
 class Mistake:
     """A typical wrong number, and ``why`` somebody arrives at it."""
 
-    value: Number
+    value: toml.Number
     why: Text
 
 
@@ -109,8 +97,8 @@ class Mistake:
 class Numeric:
     """Answered by a number; ``tolerance`` says how near is right."""
 
-    value: Number
-    tolerance: Positive
+    value: toml.Number
+    tolerance: toml.Positive
     hint: Text
     mistakes: Annotated[tuple[Mistake, ...], 1]
 
@@ -137,7 +125,7 @@ class Code:
         why: Why that is wrong.
     """
 
-    component: Line
+    component: toml.Line
     stub: toml.Code
     solution: toml.Code
     wrong: Text
@@ -171,21 +159,21 @@ class Question:
         topics: What it asks about, in a few words.
     """
 
-    id: Line
+    id: toml.Line
     chapter: str
     kind: Annotated[str, one_of(*KINDS)]
     asks: Annotated[str, one_of(*ASKS)]
     level: Annotated[str, one_of(*LEVELS)]
-    minutes: Count
-    section: Line
-    source: Line
-    proof: Annotated[str, like(PROOF)]
+    minutes: toml.Count
+    section: toml.Line
+    source: toml.Line
+    proof: Annotated[str, toml.like(PROOF)]
     prompt: Text
     short: Text
     answer: Text
     follow: Annotated[tuple[Text, ...], 1]
     task: Open | Choice | Numeric | Code
-    topics: Lines = ()
+    topics: toml.Lines = ()
 
     def fault(self) -> Fault | None:
         """Check that the id belongs to the chapter."""
