@@ -25,7 +25,7 @@ from companion.contracts.decoding.cached_decode import (
     targets,
 )
 from companion.contracts.decoding.sampling_filter import SAMPLING_FILTER
-from companion.contracts.decoding.step_functions import Speaker, wander
+from companion.contracts.decoding.step_functions import StubModel, wander
 from companion.decoding import (
     beam_search,
     bleu,
@@ -78,7 +78,7 @@ def test_what_holds_no_ids_is_refused(result):
 
 
 def test_a_speaker_says_the_same_for_a_row_alone_and_among_others():
-    speaker = Speaker(wander(3), 5)
+    speaker = StubModel(wander(3), 5)
     rows = torch.tensor([[1, 5, 7], [1, 4, 4]])
     each = torch.cat([speaker(row[None]) for row in rows])
     assert torch.equal(speaker(rows), each)

@@ -20,13 +20,12 @@ from companion.contracts.decoding.step_functions import (
     EOS,
     VOCAB,
     Prefix,
-    Speaker,
+    StubModel,
     read_ids,
 )
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.decoding import greedy_decode, length_penalty
 
 __all__ = ["BEAM_SEARCH"]
 
@@ -216,6 +215,14 @@ class Search:
         )
         return list(pool[self.rank][0])
 
+    def decode(self, step_fn, bos, eos, beam, max_len, alpha) -> list[int]:
+        """Search as the function of a learner does."""
+
+        def scores(ids: Prefix) -> Tensor:
+            return step_fn(torch.tensor([[bos, *ids]]))[0]
+
+        return self(Case(scores, beam, max_len, alpha))
+
     def step(self, case: Case, live: list) -> list:
         """The best continuations of ``live``."""
         found = []
@@ -239,74 +246,44 @@ RIGHT = [
 """Two customary penalties; eos may count as one of the ids, and bos too."""
 
 
-MISTAKEN = {
-    "This is a greedy search: one hypothesis is kept, whatever `beam` is.": (
-        Search(width=1)
-    ),
-    "It sums probabilities: the probability of a sentence is their product, so "
-    "sum log-probabilities.": Search(logs=lambda logits: logits.softmax(-1)),
-    "It sums logits: `log_softmax` makes sentences comparable.": Search(
-        logs=lambda logits: logits
-    ),
-    "It returns the last of its hypotheses: return the best.": Search(rank=-1),
-    "It forgets finished hypotheses: keep them until the end, one of them may "
-    "be the best.": Search(forgets=True),
-    "It returns the first finished hypothesis: another may become better than "
-    "it.": Search(hurries=True),
-    "It extends finished hypotheses: after eos nothing follows.": Search(
-        extends=True
-    ),
-    "Words are appended to the wrong row: candidate i of the flattened scores "
-    "continues row `i // vocab`.": Search(misplaced=True),
-    "`alpha` changes nothing: divide the sum of log p by the penalty.": Search(
-        penalty=lambda n, alpha: 1.0
-    ),
-    "It multiplies by the length penalty: log p is negative, so that a long "
-    "sentence gains when it is divided.": Search(
-        penalty=lambda n, alpha: 1 / wu(n, alpha)
-    ),
-    "It takes the mean over ids, whatever `alpha` is: with 0 nothing is "
-    "divided.": Search(penalty=lambda n, alpha: n),
-    "It divides by (5 + n) / 6, and forgets the exponent `alpha`.": Search(
-        penalty=lambda n, alpha: wu(n, 1.0)
-    ),
-}
-"""Hint -> the search that is mistaken in this way."""
-
-
 BEAM_SEARCH = Component(
     name="beam_search",
     signature="beam_search(step_fn, bos, eos, beam, max_len, alpha)",
     returns="a list of ids, without bos, up to eos",
     shape_contract="It returns ids",
     read=read_ids,
-    cases=lambda: {"for two beams": (Speaker(GARDEN, 5), BOS, EOS, 2, 5, 0.0)},
+    cases=lambda: {
+        "for two beams": (StubModel(GARDEN, 5), BOS, EOS, 2, 5, 0.0)
+    },
 )
 
 
 def found(fn: Guarded, case: Case) -> list[int]:
     """What ``fn`` finds, without the bos that another contract speaks of."""
-    speaker = Speaker(case.scores, case.max_len)
-    ids = fn(speaker, BOS, EOS, *case[1:])
+    model = StubModel(case.scores, case.max_len)
+    ids = fn(model, BOS, EOS, *case[1:])
     return ids[1:] if ids[:1] == [BOS] else ids
 
 
 def mistake(fn: Guarded) -> str:
-    """The known mistake that finds the same everywhere, or nothing."""
+    """The hint of the known mistake that finds the same, or nothing."""
     results = [found(fn, case) for case in BEST + PAIRS]
-    known = (hint for hint in MISTAKEN if results in mistaken(hint))
+    known = (hint for hint in BEAM_SEARCH.hints if results in mistaken(hint))
     return next(known, "")
 
 
 @functools.cache
 def mistaken(hint: str) -> list[list[list[int]]]:
     """What a mistake finds everywhere, in each way to stop and to sort."""
+    decode = BEAM_SEARCH.hints[hint]
+
+    def finds(case: Case, search: Search) -> list[int]:
+        step_fn = StubModel(case.scores, case.max_len)
+        return decode(step_fn, BOS, EOS, *case[1:], search=search)
+
     ways = product((False, True), repeat=2)
-    searches = (
-        replace(MISTAKEN[hint], patient=patient, late=late)
-        for patient, late in ways
-    )
-    return [[search(case) for case in BEST + PAIRS] for search in searches]
+    searches = (Search(patient=patient, late=late) for patient, late in ways)
+    return [[finds(case, s) for case in BEST + PAIRS] for s in searches]
 
 
 def log_p(case: Case, ids: list[int]) -> float:
@@ -433,48 +410,17 @@ def penalty(fn: Guarded) -> None:
 
 # Known mistakes
 
-
-def log_softmax(logits):
-    """What is to be added up."""
-    return logits.log_softmax(-1)
-
-
-def continued(step_fn, live, logs=log_softmax):
-    """All hypotheses of one word more, as (score, ids), the best first."""
-    scores = logs(step_fn(torch.tensor([ids for _, ids in live])))
-    found = [
-        (score + x, [*ids, i])
-        for (score, ids), row in zip(live, scores.tolist(), strict=True)
-        for i, x in enumerate(row)
-    ]
-    return sorted(found, reverse=True)
-
-
-def search(step_fn, bos, eos, beam, max_len, logs=log_softmax):
-    """What is finished, and what is cut, with their scores."""
-    live, done = [(0.0, [bos])], []
-    for _ in range(max_len):
-        found = continued(step_fn, live, logs)[:beam]
-        done += [f for f in found if f[1][-1] == eos]
-        live = [f for f in found if f[1][-1] != eos]
-        if not live or len(done) >= beam:
-            return done
-    return done + live
-
-
-def best(found, alpha, worth=length_penalty):
-    """The ids of the best of ``found``, without bos."""
-    return max(found, key=lambda f: f[0] / worth(len(f[1]) - 1, alpha))[1][1:]
+RIGHT_SEARCH = Search()
 
 
 @BEAM_SEARCH.mistake(
     "greedy-in-disguise",
     hint="This is a greedy search: one hypothesis is kept, whatever `beam` is.",
-    symptom="ten beams are ten times as slow, and say what one says",
+    symptom="ten beams are ten times as slow, and find what one finds",
 )
-def greedy_in_disguise(step_fn, bos, eos, beam, max_len, alpha):
+def greedy_in_disguise(*args, search=RIGHT_SEARCH):
     """Takes the best continuation of each step, whatever `beam` is."""
-    return greedy_decode(step_fn, bos, eos, max_len)
+    return replace(search, width=1).decode(*args)
 
 
 @BEAM_SEARCH.mistake(
@@ -483,10 +429,9 @@ def greedy_in_disguise(step_fn, bos, eos, beam, max_len, alpha):
     "product, so sum log-probabilities.",
     symptom="long sentences win, the longer the better",
 )
-def adds_probabilities(step_fn, bos, eos, beam, max_len, alpha):
+def adds_probabilities(*args, search=RIGHT_SEARCH):
     """Probabilities are added instead of their logarithms."""
-    found = search(step_fn, bos, eos, beam, max_len, lambda x: x.softmax(-1))
-    return best(found, alpha)
+    return replace(search, logs=lambda x: x.softmax(-1)).decode(*args)
 
 
 @BEAM_SEARCH.mistake(
@@ -495,10 +440,9 @@ def adds_probabilities(step_fn, bos, eos, beam, max_len, alpha):
     symptom="the likeliest sentence loses to one whose logits happen to be "
     "high",
 )
-def adds_logits(step_fn, bos, eos, beam, max_len, alpha):
+def adds_logits(*args, search=RIGHT_SEARCH):
     """Raw logits are added, which mean something within one row only."""
-    found = search(step_fn, bos, eos, beam, max_len, lambda logits: logits)
-    return best(found, alpha)
+    return replace(search, logs=lambda logits: logits).decode(*args)
 
 
 @BEAM_SEARCH.mistake(
@@ -506,11 +450,9 @@ def adds_logits(step_fn, bos, eos, beam, max_len, alpha):
     hint="It returns the last of its hypotheses: return the best.",
     symptom="more beams, worse sentences",
 )
-def returns_the_last(step_fn, bos, eos, beam, max_len, alpha):
+def returns_the_last(*args, search=RIGHT_SEARCH):
     """Sorted upwards, and the first one is taken."""
-    found = search(step_fn, bos, eos, beam, max_len)
-    found = [(-score, ids) for score, ids in found]
-    return best(found, alpha)
+    return replace(search, rank=-1).decode(*args)
 
 
 @BEAM_SEARCH.mistake(
@@ -519,15 +461,9 @@ def returns_the_last(step_fn, bos, eos, beam, max_len, alpha):
     "them may be the best.",
     symptom="no sentence is ever short",
 )
-def forgets_the_finished(step_fn, bos, eos, beam, max_len, alpha):
+def forgets_the_finished(*args, search=RIGHT_SEARCH):
     """What ends leaves the beam, and goes nowhere."""
-    live = [(0.0, [bos])]
-    for _ in range(max_len):
-        found = continued(step_fn, live)[:beam]
-        live = [f for f in found if f[1][-1] != eos]
-        if not live:
-            return found[0][1][1:]
-    return best(live, alpha)
+    return replace(search, forgets=True).decode(*args)
 
 
 @BEAM_SEARCH.mistake(
@@ -536,15 +472,9 @@ def forgets_the_finished(step_fn, bos, eos, beam, max_len, alpha):
     "than it.",
     symptom="more beams, shorter sentences, of which many are empty",
 )
-def returns_the_first_finished(step_fn, bos, eos, beam, max_len, alpha):
+def returns_the_first_finished(*args, search=RIGHT_SEARCH):
     """Whatever ends first is the answer."""
-    live = [(0.0, [bos])]
-    for _ in range(max_len):
-        live = continued(step_fn, live)[:beam]
-        for _, ids in live:
-            if ids[-1] == eos:
-                return ids[1:]
-    return best(live, alpha)
+    return replace(search, hurries=True).decode(*args)
 
 
 @BEAM_SEARCH.mistake(
@@ -552,12 +482,9 @@ def returns_the_first_finished(step_fn, bos, eos, beam, max_len, alpha):
     hint="It extends finished hypotheses: after eos nothing follows.",
     symptom="sentences with an end in the middle",
 )
-def extends_the_finished(step_fn, bos, eos, beam, max_len, alpha):
+def extends_the_finished(*args, search=RIGHT_SEARCH):
     """eos is a word like any other."""
-    live = [(0.0, [bos])]
-    for _ in range(max_len):
-        live = continued(step_fn, live)[:beam]
-    return best(live, alpha)
+    return replace(search, extends=True).decode(*args)
 
 
 @BEAM_SEARCH.mistake(
@@ -566,18 +493,9 @@ def extends_the_finished(step_fn, bos, eos, beam, max_len, alpha):
     "scores continues row `i // vocab`.",
     symptom="sentences that begin well and end in another one",
 )
-def appends_to_the_first(step_fn, bos, eos, beam, max_len, alpha):
+def appends_to_the_first(*args, search=RIGHT_SEARCH):
     """Which row a candidate continues is forgotten: all continue the best."""
-    live, done = [(0.0, [bos])], []
-    for _ in range(max_len):
-        first = live[0][1]
-        found = continued(step_fn, live)[:beam]
-        found = [(score, [*first, ids[-1]]) for score, ids in found]
-        done += [f for f in found if f[1][-1] == eos]
-        live = [f for f in found if f[1][-1] != eos]
-        if not live:
-            break
-    return best(done + live, alpha)
+    return replace(search, misplaced=True).decode(*args)
 
 
 @BEAM_SEARCH.mistake(
@@ -585,9 +503,9 @@ def appends_to_the_first(step_fn, bos, eos, beam, max_len, alpha):
     hint="`alpha` changes nothing: divide the sum of log p by the penalty.",
     symptom="alpha can be tuned for days: nothing changes",
 )
-def unpenalised(step_fn, bos, eos, beam, max_len, alpha):
+def unpenalised(*args, search=RIGHT_SEARCH):
     """Sums are compared as they are: whatever is short wins."""
-    return best(search(step_fn, bos, eos, beam, max_len), 0.0)
+    return replace(search, penalty=lambda n, alpha: 1.0).decode(*args)
 
 
 @BEAM_SEARCH.mistake(
@@ -596,9 +514,11 @@ def unpenalised(step_fn, bos, eos, beam, max_len, alpha):
     "long sentence gains when it is divided.",
     symptom="the larger alpha is, the shorter the sentences",
 )
-def times_the_penalty(step_fn, bos, eos, beam, max_len, alpha):
+def times_the_penalty(*args, search=RIGHT_SEARCH):
     """Multiplies negative sums by a penalty that grows."""
-    return best(search(step_fn, bos, eos, beam, max_len), -alpha)
+    return replace(search, penalty=lambda n, alpha: 1 / wu(n, alpha)).decode(
+        *args
+    )
 
 
 @BEAM_SEARCH.mistake(
@@ -607,7 +527,15 @@ def times_the_penalty(step_fn, bos, eos, beam, max_len, alpha):
     "divided.",
     symptom="with alpha 0 it is not the likeliest sentence that wins",
 )
-def always_the_mean(step_fn, bos, eos, beam, max_len, alpha):
+def always_the_mean(*args, search=RIGHT_SEARCH):
     """Divides by the number of ids, without being asked to."""
-    found = search(step_fn, bos, eos, beam, max_len)
-    return best(found, alpha, lambda n, alpha: n)
+    return replace(search, penalty=lambda n, alpha: n).decode(*args)
+
+
+@BEAM_SEARCH.mistake(
+    "without-the-exponent",
+    hint="It divides by (5 + n) / 6, and forgets the exponent `alpha`.",
+)
+def without_the_exponent(*args, search=RIGHT_SEARCH):
+    """The penalty of alpha 1, whatever alpha is."""
+    return replace(search, penalty=lambda n, alpha: wu(n, 1.0)).decode(*args)

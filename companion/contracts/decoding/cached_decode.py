@@ -7,13 +7,12 @@ writer: without it a search is slower, and as right.
 """
 
 import functools
-from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from companion.attention import scaled_dot_product_attention
 from companion.contracts.engine.compare import Broken, same, seeded
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
@@ -65,78 +64,6 @@ def whole(model: Transformer, src: Tensor, tokens: Tensor) -> Tensor:
     return model(src, tokens)
 
 
-def changed(
-    *,
-    places: Callable = lambda positions, x: positions(x),
-    own: Callable = lambda mask: mask,
-    cross: Callable = lambda mask: mask,
-    read: Callable = lambda mask: mask,
-    norm: bool = True,
-) -> Callable:
-    """The full pass, with other positions or other masks."""
-
-    @torch.no_grad()
-    def mistake(model: Transformer, src: Tensor, tokens: Tensor) -> Tensor:
-        masks = combine_masks(src, tokens, model.config.pad)
-        memory = model.encode(src, read(masks.src))
-        x = places(model.positions, model.tgt_embedding(tokens))
-        for layer in model.decoder.layers:
-            x = layer(x, memory, own(masks.tgt), cross(masks.cross))
-        return model.logits(model.decoder.norm(x) if norm else x)
-
-    return mistake
-
-
-def at_the_start(positions: Callable, x: Tensor) -> Tensor:
-    """Every vector as if it stood at position 0."""
-    return torch.cat([positions(y) for y in x.split(1, 1)], 1)
-
-
-def one_later(positions: Callable, x: Tensor) -> Tensor:
-    """Every vector as if it stood a position later."""
-    return positions(torch.cat([x[:, :1], x], 1))[:, 1:]
-
-
-def nowhere(positions: Callable, x: Tensor) -> Tensor:
-    """Vectors without a position."""
-    return x
-
-
-SUSPECTS = {
-    "Every token has position 0: its position is how many are stored.": (
-        changed(places=at_the_start)
-    ),
-    "Positions are one too late: the first token has position 0.": changed(
-        places=one_later
-    ),
-    "The positions are missing.": changed(places=nowhere),
-    "A position sees itself only: the keys before it are not stored, or not "
-    "used.": changed(own=lambda mask: mask & mask.mT),
-    "A position does not see itself: store its key before it asks.": changed(
-        own=lambda mask: mask.tril(-1)
-    ),
-    "A position sees itself and the one before: the stored keys are "
-    "overwritten, not appended to.": changed(own=lambda mask: mask.triu(-1)),
-    "A position sees the first one and itself: the stored keys are never "
-    "replaced by the longer ones.": changed(
-        own=lambda mask: mask & (mask.mT | (torch.arange(mask.shape[-1]) == 0))
-    ),
-    "The target sees the padding of the source: its mask is missing in "
-    "cross-attention.": changed(cross=lambda mask: mask | True),
-    "The encoder sees padding: its mask is missing.": changed(
-        read=lambda mask: mask | True
-    ),
-    "The mask of the source is missing, in the encoder and in "
-    "cross-attention.": changed(
-        read=lambda mask: mask | True, cross=lambda mask: mask | True
-    ),
-    "Where norms come first, the last norm of the decoder is missing.": (
-        changed(norm=False)
-    ),
-}
-"""Hint -> the mistake it hints at, in one pass."""
-
-
 CACHED_DECODE = Component(
     name="cached_decode",
     signature="cached_decode(model, src, tokens)",
@@ -169,12 +96,11 @@ CACHED_DECODE = Component(
             lambda model, src, tokens: (*tokens.shape, model.config.d_model)
         ),
     },
-    suspects=SUSPECTS,
 )
 
 
 class Passes(TorchFunctionMode):
-    """Hears how many positions of a sentence pass each linear map."""
+    """Note how many positions of a sentence pass each linear map."""
 
     def __init__(self, batch: int):
         super().__init__()
@@ -197,17 +123,17 @@ def passes(fn: Guarded) -> tuple[Passes, nn.Module, int, int]:
     """What passed in a plain call, in which model, and both lengths."""
     args = CACHED_DECODE.example
     network, src, tokens = args
-    with Passes(len(tokens)) as heard:
+    with Passes(len(tokens)) as noted:
         fn.raw(*args)
-    return heard, network, src.shape[1], tokens.shape[1]
+    return noted, network, src.shape[1], tokens.shape[1]
 
 
 @CACHED_DECODE.before_reference
 def positions(fn: Guarded) -> None:
     """Each position passes the decoder once, and not all together."""
-    heard, network, _, length = passes(fn)
+    noted, network, _, length = passes(fn)
     for layer in network.decoder.layers:
-        rows = heard.of(layer.feed_forward.up_proj)
+        rows = noted.of(layer.feed_forward.up_proj)
         if rows == [length]:
             raise Broken(
                 f"All {length} positions pass the decoder together: that is "
@@ -224,9 +150,9 @@ def positions(fn: Guarded) -> None:
 @CACHED_DECODE.before_reference
 def keys(fn: Guarded) -> None:
     """The key of each position is computed once."""
-    heard, network, _, length = passes(fn)
+    noted, network, _, length = passes(fn)
     for layer in network.decoder.layers:
-        rows = heard.of(layer.self_attention.k_proj)
+        rows = noted.of(layer.self_attention.k_proj)
         if sum(rows) > length:
             raise Broken(
                 f"{sum(rows)} keys are computed for {length} tokens, in calls "
@@ -237,9 +163,9 @@ def keys(fn: Guarded) -> None:
 @CACHED_DECODE.before_reference
 def source(fn: Guarded) -> None:
     """The source is read once."""
-    heard, network, length, _ = passes(fn)
+    noted, network, length, _ = passes(fn)
     for layer in network.encoder.layers:
-        rows = heard.of(layer.feed_forward.up_proj)
+        rows = noted.of(layer.feed_forward.up_proj)
         if sum(rows) > length:
             raise Broken(
                 f"The source passes the encoder {len(rows)} times: what is "
@@ -277,16 +203,21 @@ def appended(old, new):
     return [torch.cat(pair, 2) for pair in zip(old, new, strict=True)]
 
 
+def any_in(stored):
+    """Whether something is stored."""
+    return stored[0].shape[2] > 0
+
+
 def step(layer, x, memory, mask, past, store, see):
     """One position through one layer; ``past`` holds what is stored."""
     own, cross = layer.self_attention, layer.cross_attention
 
     def look_back(y):
         new = own.keys(y, 0), own.values(y)
-        old = past.get(layer)
-        past[layer] = store(old, new) if old else new
-        k, v = see(old, new) if old else new
-        found = scaled_dot_product_attention(own.queries(y, 0), k, v)
+        old = past.get(layer, [x[:, :, :0] for x in new])
+        past[layer] = store(old, new)
+        k, v = see(old, new)
+        found = F.scaled_dot_product_attention(own.queries(y, 0), k, v)
         return own.out_proj(merge_heads(found))
 
     x = layer.attention_residual(x, look_back)
@@ -305,12 +236,16 @@ def stepwise(
     place=lambda i: i,
     masks=None,
 ):
-    """One position at a time, with what can go wrong in it."""
+    """One position at a time, with what can go wrong in it.
+
+    Without a ``place`` there are no positions.
+    """
     masks = masks or combine_masks(src, tokens, model.config.pad)
     memory, past, rows = model.encode(src, masks.src), {}, []
     for i, token in enumerate(tokens.split(1, 1)):
         x = model.tgt_embedding(token)
-        x = x + sinusoids(torch.tensor([place(i)]), x.shape[-1])
+        if place is not None:
+            x = x + sinusoids(torch.tensor([place(i)]), x.shape[-1])
         for layer in model.decoder.layers:
             x = step(layer, x, memory, masks.cross, past, store, see)
         rows.append(model.logits(model.decoder.norm(x)))
@@ -337,6 +272,12 @@ def a_place_too_late(model, src, tokens):
     return stepwise(model, src, tokens, place=lambda i: i + 1)
 
 
+@CACHED_DECODE.mistake("nowhere", hint="The positions are missing.")
+def nowhere(model, src, tokens):
+    """The embedding alone, which knows no order."""
+    return stepwise(model, src, tokens, place=None)
+
+
 @CACHED_DECODE.mistake(
     "sees-itself-only",
     hint="A position sees itself only: the keys before it are not stored, or "
@@ -346,6 +287,15 @@ def a_place_too_late(model, src, tokens):
 def sees_itself_only(model, src, tokens):
     """Each token asks only itself, as if the sentence began with it."""
     return stepwise(model, src, tokens, see=lambda old, new: new)
+
+
+@CACHED_DECODE.mistake(
+    "blind-to-itself",
+    hint="A position does not see itself: store its key before it asks.",
+)
+def blind_to_itself(model, src, tokens):
+    """The newest key is stored after it was needed."""
+    return stepwise(model, src, tokens, see=lambda old, new: old)
 
 
 @CACHED_DECODE.mistake(
@@ -367,7 +317,9 @@ def overwrites(model, src, tokens):
 )
 def stores_once(model, src, tokens):
     """What is appended is not kept: the first key stays alone."""
-    return stepwise(model, src, tokens, store=lambda old, new: old)
+    return stepwise(
+        model, src, tokens, store=lambda old, new: old if any_in(old) else new
+    )
 
 
 @CACHED_DECODE.mistake(
@@ -393,6 +345,18 @@ def reads_padding(model, src, tokens):
     """The encoder is called without its mask."""
     masks = combine_masks(src, tokens, model.config.pad)
     masks = masks._replace(src=masks.src | True)
+    return stepwise(model, src, tokens, masks=masks)
+
+
+@CACHED_DECODE.mistake(
+    "source-unmasked",
+    hint="The mask of the source is missing, in the encoder and in "
+    "cross-attention.",
+)
+def source_unmasked(model, src, tokens):
+    """Padding is read by the encoder, and by the decoder too."""
+    masks = combine_masks(src, tokens, model.config.pad)
+    masks = masks._replace(src=masks.src | True, cross=masks.cross | True)
     return stepwise(model, src, tokens, masks=masks)
 
 

@@ -6,7 +6,7 @@ from companion.contracts.decoding.step_functions import (
     BOS,
     EOS,
     Prefix,
-    Speaker,
+    StubModel,
     ending,
     read_ids,
     wander,
@@ -29,7 +29,7 @@ GREEDY_DECODE = Component(
     read=read_ids,
     cases=lambda: {
         "for a sentence of four words": (
-            Speaker(ending(WORDS, EOS), 7),
+            StubModel(ending(WORDS, EOS), 7),
             BOS,
             EOS,
             7,
@@ -38,36 +38,36 @@ GREEDY_DECODE = Component(
 )
 
 
-def best(speaker: Speaker, eos: int, max_len: int) -> list[int]:
+def best(model: StubModel, eos: int, max_len: int) -> list[int]:
     """What a greedy search finds."""
     ids: list[int] = []
     while len(ids) < max_len and eos not in ids:
-        ids.append(int(speaker.scores(tuple(ids)).argmax()))
+        ids.append(int(model.scores(tuple(ids)).argmax()))
     return ids
 
 
-def spoken(fn: Guarded, speaker: Speaker, eos: int = EOS) -> list[int]:
+def spoken(fn: Guarded, model: StubModel, eos: int = EOS) -> list[int]:
     """What ``fn`` finds, without the bos that another contract speaks of."""
-    ids = fn(speaker, speaker.bos, eos, speaker.max_len)
-    return ids[1:] if ids[:1] == [speaker.bos] else ids
+    ids = fn(model, model.bos, eos, model.max_len)
+    return ids[1:] if ids[:1] == [model.bos] else ids
 
 
 @GREEDY_DECODE.before_reference
 def questions(fn: Guarded) -> None:
     """It asks about all that was said so far."""
-    speaker = Speaker(wander(3), 5)
-    fn(speaker, BOS, EOS, 5)
-    ids = best(speaker, EOS, 5)
-    asked = [row for rows in speaker.asked for row in rows]
+    model = StubModel(wander(3), 5)
+    fn(model, BOS, EOS, 5)
+    ids = best(model, EOS, 5)
+    asked = [row for rows in model.asked for row in rows]
     if not asked:
         raise Broken("It never asked `step_fn` what comes next.")
     for step, row in enumerate(asked[:5]):
         if row != (BOS, *ids[:step]):
-            raise Broken(misled(speaker, asked, step, ids))
+            raise Broken(misled(model, asked, step, ids))
 
 
 def misled(
-    speaker: Speaker, asked: list[Prefix], step: int, ids: list[int]
+    model: StubModel, asked: list[Prefix], step: int, ids: list[int]
 ) -> str:
     """What is wrong with a question, all those before it being right."""
     row, expected = list(asked[step]), [BOS, *ids[:step]]
@@ -79,7 +79,7 @@ def misled(
         )
     if row[:-1] != expected[:-1]:
         return says + "A row is bos and all ids chosen so far, in order."
-    logits = speaker.scores(tuple(ids[: step - 1]))
+    logits = model.scores(tuple(ids[: step - 1]))
     if row[-1] == logits.argmin():
         return (
             says + f"{row[-1]} is the least likely id: `argmax` has the most."
@@ -93,8 +93,8 @@ def misled(
 @GREEDY_DECODE.before_reference
 def start(fn: Guarded) -> None:
     """bos is not part of the result."""
-    speaker = Speaker(wander(3), 5)
-    ids = fn(speaker, BOS, EOS, 5)
+    model = StubModel(wander(3), 5)
+    ids = fn(model, BOS, EOS, 5)
     if ids[:1] == [BOS]:
         raise Broken(
             f"It returned {ids}, which begins with bos: nobody said it. Leave "
@@ -106,8 +106,8 @@ def start(fn: Guarded) -> None:
 def likeliest(fn: Guarded) -> None:
     """At each step it takes the most likely id."""
     for seed in (5, 7, 11):
-        speaker = Speaker(wander(seed), 5)
-        got, expected = spoken(fn, speaker), best(speaker, EOS, 5)
+        model = StubModel(wander(seed), 5)
+        got, expected = spoken(fn, model), best(model, EOS, 5)
         pairs = zip(got, expected, strict=False)
         for place, (mine, id_) in enumerate(pairs):
             if mine != id_:
@@ -121,8 +121,8 @@ def likeliest(fn: Guarded) -> None:
 def end(fn: Guarded) -> None:
     """It ends with eos, which belongs to the result."""
     for words, bos, eos in ((WORDS, BOS, EOS), ((), BOS, EOS), (WORDS, 4, 0)):
-        speaker = Speaker(ending(words, eos), 7, bos)
-        got, expected = spoken(fn, speaker, eos), [*words, eos]
+        model = StubModel(ending(words, eos), 7, bos)
+        got, expected = spoken(fn, model, eos), [*words, eos]
         if got != expected:
             says = f"With eos {eos} it returned {got}: expected {expected}. "
             # That the usual eos does end a sentence was seen before.
@@ -146,8 +146,8 @@ def ended(got: list[int], expected: list[int]) -> str:
 def cut(fn: Guarded) -> None:
     """Without eos it stops after `max_len` ids."""
     for max_len in (5, 1):
-        speaker = Speaker(wander(13), max_len)
-        got = spoken(fn, speaker)
+        model = StubModel(wander(13), max_len)
+        got = spoken(fn, model)
         if len(got) != max_len:
             hints = {
                 max_len - 1: "bos is none of them.",
@@ -163,8 +163,8 @@ def cut(fn: Guarded) -> None:
 @GREEDY_DECODE.contract
 def last_place(fn: Guarded) -> None:
     """eos may be the last of `max_len` ids."""
-    speaker = Speaker(ending(WORDS, EOS), len(WORDS) + 1)
-    got, expected = spoken(fn, speaker), [*WORDS, EOS]
+    model = StubModel(ending(WORDS, EOS), len(WORDS) + 1)
+    got, expected = spoken(fn, model), [*WORDS, EOS]
     if got != expected:
         says = f"With max_len {len(expected)} it returned {got}: expected "
         raise Broken(f"{says}{expected}. {ended(got, expected)}".rstrip())

@@ -12,7 +12,7 @@ from torch import Tensor
 from companion.contracts.decoding.step_functions import (
     EOS,
     Prefix,
-    Speaker,
+    StubModel,
     ending,
     read_ids,
     wander,
@@ -38,7 +38,7 @@ SPOKEN: dict[int, Prefix] = {
 """First id -> the words until eos."""
 
 
-class Speakers(Speaker):
+class StubModelOfRows(StubModel):
     """A ``step_fn`` for rows that begin with different ids."""
 
     def __init__(self, scores: dict[int, Callable], max_len: int):
@@ -65,12 +65,12 @@ class Speakers(Speaker):
         return torch.tensor([*self.by_start]).unsqueeze(-1)
 
 
-def speakers(eos: int = EOS, max_len: int = LONGEST) -> Speakers:
+def rows_model(eos: int = EOS, max_len: int = LONGEST) -> StubModelOfRows:
     """Four rows, of which each ends at another step."""
     found = {
         first: ending(words, eos, seed=first) for first, words in SPOKEN.items()
     }
-    return Speakers(found, max_len)
+    return StubModelOfRows(found, max_len)
 
 
 def read_rows(fn: Guarded, result: object, args: tuple) -> Rows:
@@ -102,7 +102,7 @@ GREEDY_DECODE_BATCH = Component(
     shape_contract="It returns the ids of each row",
     read=read_rows,
     gradient=False,
-    cases=lambda: {"for four rows": asked(speakers())},
+    cases=lambda: {"for four rows": asked(rows_model())},
 )
 
 
@@ -118,16 +118,16 @@ FIRST_TO_END = (
 
 
 def asked(
-    speaker: Speakers, eos: int = EOS, pad: int = PAD
-) -> tuple[Speakers, Tensor, int, int, int]:
+    model: StubModelOfRows, eos: int = EOS, pad: int = PAD
+) -> tuple[StubModelOfRows, Tensor, int, int, int]:
     """The arguments of a call."""
-    return speaker, speaker.start, eos, pad, speaker.max_len
+    return model, model.start, eos, pad, model.max_len
 
 
 def require_rows(fn: Guarded, eos: int, pad: int) -> None:
     """Raise Broken unless each row is what it is alone."""
-    speaker = speakers(eos)
-    got = fn(*asked(speaker, eos, pad))
+    model = rows_model(eos)
+    got = fn(*asked(model, eos, pad))
     expected = [[*words, eos] for words in SPOKEN.values()]
     for place, (mine, row) in enumerate(zip(got, expected, strict=True)):
         if mine != row:
@@ -168,9 +168,9 @@ def other_ids(fn: Guarded) -> None:
 @GREEDY_DECODE_BATCH.contract
 def stops(fn: Guarded) -> None:
     """It stops when the last row has ended."""
-    speaker = speakers()
-    fn(*asked(speaker))
-    most = max(len(row) for rows in speaker.asked for row in rows)
+    model = rows_model()
+    fn(*asked(model))
+    most = max(len(row) for rows in model.asked for row in rows)
     longest = max(len(words) for words in SPOKEN.values())
     if most > longest + 1:
         raise Broken(
@@ -184,8 +184,8 @@ def stops(fn: Guarded) -> None:
 def cut(fn: Guarded) -> None:
     """Without eos every row stops after `max_len` ids."""
     for max_len in (5, 1):
-        speaker = Speakers({1: wander(3), 9: wander(5)}, max_len)
-        for place, row in enumerate(fn(*asked(speaker))):
+        model = StubModelOfRows({1: wander(3), 9: wander(5)}, max_len)
+        for place, row in enumerate(fn(*asked(model))):
             if len(row) != max_len:
                 raise Broken(
                     f"With max_len {max_len}, and no eos in sight, row {place} "
@@ -196,34 +196,43 @@ def cut(fn: Guarded) -> None:
 # Known mistakes
 
 
+def search(
+    step_fn,
+    start,
+    eos,
+    pad,
+    max_len,
+    over=lambda ends, finished: finished.all(),
+    fill=True,
+):
+    """Decode until it is ``over``; finished rows are filled with pad."""
+    tokens, finished = start, torch.zeros(len(start), dtype=torch.bool)
+    while tokens.shape[1] <= max_len:
+        chosen = step_fn(tokens).argmax(-1).masked_fill(finished & fill, pad)
+        ends = chosen == eos
+        finished = finished | ends
+        tokens = torch.cat([tokens, chosen[:, None]], 1)
+        if over(ends, finished):
+            break
+    return tokens[:, 1:]
+
+
 @GREEDY_DECODE_BATCH.mistake(
     "until-all-end-at-once",
     symptom="short translations end well, and then go on with nonsense",
 )
-def until_all_end_at_once(step_fn, start, eos, pad, max_len):
-    """It stops when all rows say eos at the same step, which they never do."""
-    tokens = start
-    while tokens.shape[1] <= max_len:
-        chosen = step_fn(tokens).argmax(-1, keepdim=True)
-        tokens = torch.cat([tokens, chosen], 1)
-        if (chosen == eos).all():
-            break
-    return tokens[:, 1:]
+def until_all_end_at_once(*args):
+    """It stops when all rows end at the same step, which they never do."""
+    return search(*args, over=lambda ends, finished: ends.all(), fill=False)
 
 
 @GREEDY_DECODE_BATCH.mistake(
     "until-one-ends",
     symptom="the longer translations of a batch break off in mid-sentence",
 )
-def until_one_ends(step_fn, start, eos, pad, max_len):
-    """It stops when any row says eos."""
-    tokens = start
-    while tokens.shape[1] <= max_len:
-        chosen = step_fn(tokens).argmax(-1, keepdim=True)
-        tokens = torch.cat([tokens, chosen], 1)
-        if (chosen == eos).any():
-            break
-    return tokens[:, 1:]
+def until_one_ends(*args):
+    """It stops when any row ends."""
+    return search(*args, over=lambda ends, finished: ends.any())
 
 
 @GREEDY_DECODE_BATCH.mistake(
@@ -231,15 +240,9 @@ def until_one_ends(step_fn, start, eos, pad, max_len):
     symptom="the output is right, and takes as long for three words as for "
     "the longest sentence there is",
 )
-def never_early(step_fn, start, eos, pad, max_len):
-    """Finished rows say pad, and the loop asks on until the very end."""
-    tokens = start
-    finished = torch.zeros(len(start), dtype=torch.bool)
-    for _ in range(max_len):
-        chosen = step_fn(tokens).argmax(-1).masked_fill(finished, pad)
-        finished |= chosen == eos
-        tokens = torch.cat([tokens, chosen[:, None]], 1)
-    return tokens[:, 1:]
+def never_early(*args):
+    """Finished rows get pad, and the loop asks on until the very end."""
+    return search(*args, over=lambda ends, finished: False)
 
 
 @GREEDY_DECODE_BATCH.mistake(
@@ -263,13 +266,7 @@ def what_the_first_row_says(step_fn, start, eos, pad, max_len):
 )
 def ends_with_its_own_eos(step_fn, start, eos, pad, max_len):
     """The ids of one vocabulary are written into the loop."""
-    tokens = start
-    finished = torch.zeros(len(start), dtype=torch.bool)
-    while not finished.all() and tokens.shape[1] <= max_len:
-        chosen = step_fn(tokens).argmax(-1).masked_fill(finished, 0)
-        finished = finished | (chosen == 2)
-        tokens = torch.cat([tokens, chosen[:, None]], 1)
-    return tokens[:, 1:]
+    return search(step_fn, start, 2, 0, max_len)
 
 
 @GREEDY_DECODE_BATCH.mistake(
@@ -278,10 +275,4 @@ def ends_with_its_own_eos(step_fn, start, eos, pad, max_len):
 )
 def one_id_too_few(step_fn, start, eos, pad, max_len):
     """`start` is counted as one of the ids."""
-    tokens = start
-    finished = torch.zeros(len(start), dtype=torch.bool)
-    while not finished.all() and tokens.shape[1] < max_len:
-        chosen = step_fn(tokens).argmax(-1).masked_fill(finished, pad)
-        finished = finished | (chosen == eos)
-        tokens = torch.cat([tokens, chosen[:, None]], 1)
-    return tokens[:, 1:]
+    return search(step_fn, start, eos, pad, max_len - 1)

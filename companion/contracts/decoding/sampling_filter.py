@@ -4,8 +4,6 @@ Contracts see log-probabilities, so that a number added to all logits of a row
 is nobody's business.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -13,7 +11,6 @@ from companion.contracts.engine.compare import Broken, draw, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.universal import recognised_mistake
-from companion.decoding import sampling_filter
 
 __all__ = ["SAMPLING_FILTER"]
 
@@ -30,11 +27,6 @@ def barred() -> Tensor:
     x = logits()
     x[:, [0, 4]] = -torch.inf
     return x
-
-
-def hot(x: Tensor, temperature: float) -> Tensor:
-    """Logits at a temperature."""
-    return x / temperature
 
 
 def top_k(x: Tensor, k: int | None) -> Tensor:
@@ -56,105 +48,14 @@ def top_p(x: Tensor, p: float | None) -> Tensor:
     return x.masked_fill(dropped, -torch.inf)
 
 
-def generous(x: Tensor, p: float | None) -> Tensor:
-    """``top_p``, and the next token of each row."""
-    if p is None:
-        return x
-    places = x.argsort(-1, descending=True).argsort(-1)
-    count = top_p(x, p).isfinite().sum(-1, keepdim=True)
-    return x.masked_fill(places > count, -torch.inf)
-
-
-def uncrossed(x: Tensor, p: float | None) -> Tensor:
-    """The most of each row that hold less than p, and at least one."""
-    kept = top_p(x, p)
-    if p is None:
-        return kept
-    least = kept.masked_fill(kept == -torch.inf, torch.inf).argmin(-1)
-    alone = kept.isfinite().sum(-1) == 1
-    lost = torch.zeros_like(x, dtype=torch.bool)
-    lost.scatter_(-1, least[:, None], ~alone[:, None])
-    return kept.masked_fill(lost, -torch.inf)
-
-
-def least(x: Tensor, k: int | None) -> Tensor:
-    """The k smallest of each row, -∞ for the others."""
-    return x.masked_fill(top_k(-x, k) == -torch.inf, -torch.inf)
-
-
-def zeroed(x: Tensor) -> Tensor:
-    """0 for -∞."""
-    return x.masked_fill(x == -torch.inf, 0)
-
-
 def filtered(x: Tensor, k: int | None, p: float | None, t: float) -> Tensor:
     """The logits of what may be drawn."""
-    return top_p(top_k(hot(x, t), k), p)
+    return top_p(top_k(x / t, k), p)
 
 
 def expected(x: Tensor, k: int | None, p: float | None, t: float) -> Tensor:
     """The log-probabilities of what may be drawn."""
     return filtered(x, k, p, t).log_softmax(-1)
-
-
-def suspect(change: Callable) -> Callable:
-    """A mistake in logits, as log-probabilities."""
-    return lambda *args: change(*args).log_softmax(-1)
-
-
-SUSPECTS = {
-    "Temperature is multiplied: divide by it.": suspect(
-        lambda x, k, p, t: filtered(x, k, p, 1 / t)
-    ),
-    "Temperature is ignored.": suspect(
-        lambda x, k, p, t: filtered(x, k, p, 1.0)
-    ),
-    "Temperature comes last: it decides which tokens hold the mass p, so "
-    "it comes first.": suspect(
-        lambda x, k, p, t: hot(filtered(x, k, p, 1.0), t)
-    ),
-    "top-p keeps one too many: it stops as soon as the mass p is there.": (
-        suspect(lambda x, k, p, t: generous(top_k(hot(x, t), k), p))
-    ),
-    # Where top-p leaves fewer than k, these two do the same.
-    "top-p comes before top-k: it takes its share of what top-k left.": (
-        suspect(lambda x, k, p, t: top_k(top_p(hot(x, t), p), k))
-    ),
-    "`top_k` is ignored.": suspect(lambda x, k, p, t: filtered(x, None, p, t)),
-    "`top_p` is ignored.": suspect(lambda x, k, p, t: filtered(x, k, None, t)),
-    "The token that crosses p is lost: keep it, or the mass stays below "
-    "p.": suspect(lambda x, k, p, t: uncrossed(top_k(hot(x, t), k), p)),
-    "top-k keeps one too few: is the k-th compared with `<=`?": suspect(
-        lambda x, k, p, t: filtered(x, k and max(k - 1, 1), p, t)
-    ),
-    "top-k keeps one too many.": suspect(
-        lambda x, k, p, t: filtered(x, k and k + 1, p, t)
-    ),
-    "top-k keeps the least likely tokens.": suspect(
-        lambda x, k, p, t: top_p(least(hot(x, t), k), p)
-    ),
-    "The tokens come back in sorted order: put them where they were.": (
-        suspect(
-            lambda x, k, p, t: (
-                filtered(x, k, p, t).sort(-1, descending=True).values
-            )
-        )
-    ),
-    "What is dropped has the logit 0: only -∞ is never drawn.": suspect(
-        lambda *args: zeroed(filtered(*args))
-    ),
-    "These are probabilities: return logits.": suspect(
-        lambda *args: filtered(*args).softmax(-1)
-    ),
-    "The whole batch is filtered as one row: each row keeps k of its "
-    "own.": suspect(
-        lambda x, *rest: filtered(x.reshape(1, -1), *rest).view_as(x)
-    ),
-    "The rows compete for each token: tokens are on the last axis.": (
-        suspect(lambda x, *rest: filtered(x.mT, *rest).mT)
-    ),
-}
-"""Hint -> the mistake it hints at."""
 
 
 def read(fn: Guarded, result: object, args: tuple) -> Tensor:
@@ -202,7 +103,6 @@ SAMPLING_FILTER = Component(
         "with top_p 0.6 and temperature 3": (logits(), None, 0.6, 3.0),
         "where a token is -∞ already": (barred(), 7, 0.8, 1.0),
     },
-    suspects=SUSPECTS,
 )
 
 
@@ -275,14 +175,6 @@ def ties(fn: Guarded) -> None:
 # Known mistakes
 
 
-def ranked(logits):
-    """How likely each token is, and how likely those before it are."""
-    chances, order = logits.softmax(-1).sort(descending=True)
-    places = order.argsort(-1)
-    before = chances.cumsum(-1) - chances
-    return chances.gather(-1, places), before.gather(-1, places)
-
-
 @SAMPLING_FILTER.mistake(
     "times-temperature",
     hint="Temperature is multiplied: divide by it.",
@@ -290,7 +182,7 @@ def ranked(logits):
 )
 def times_temperature(logits, top_k, top_p, temperature):
     """Multiplies by the temperature."""
-    return sampling_filter(logits, top_k, top_p, 1 / temperature)
+    return filtered(logits, top_k, top_p, 1 / temperature)
 
 
 @SAMPLING_FILTER.mistake(
@@ -300,7 +192,7 @@ def times_temperature(logits, top_k, top_p, temperature):
 )
 def of_one_temperature(logits, top_k, top_p, temperature):
     """Takes a temperature, and does not use it."""
-    return sampling_filter(logits, top_k, top_p, 1.0)
+    return filtered(logits, top_k, top_p, 1.0)
 
 
 @SAMPLING_FILTER.mistake(
@@ -311,7 +203,7 @@ def of_one_temperature(logits, top_k, top_p, temperature):
 )
 def temperature_last(logits, top_k, top_p, temperature):
     """Filters first, and heats what is left."""
-    return sampling_filter(logits, top_k, top_p, 1.0) / temperature
+    return filtered(logits, top_k, top_p, 1.0) / temperature
 
 
 @SAMPLING_FILTER.mistake(
@@ -321,7 +213,7 @@ def temperature_last(logits, top_k, top_p, temperature):
 )
 def keeps_the_next_token_too(logits, top_k, top_p, temperature):
     """Shifted by one place too many: p is crossed, and one more is kept."""
-    logits = sampling_filter(logits, top_k, None, temperature)
+    logits = filtered(logits, top_k, None, temperature)
     if top_p is None:
         return logits
     chances, order = logits.softmax(-1).sort(descending=True)
@@ -332,6 +224,28 @@ def keeps_the_next_token_too(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
+    "top-p-first",
+    hint="top-p comes before top-k: it takes its share of what top-k left.",
+)
+# Where top-p leaves fewer than k, this is the same as the next one.
+def top_p_first(logits, k, p, temperature):
+    """The mass p is that of all tokens, and not of the k."""
+    return top_k(top_p(logits / temperature, p), k)
+
+
+@SAMPLING_FILTER.mistake("without-top-k", hint="`top_k` is ignored.")
+def without_top_k(logits, top_k, top_p, temperature):
+    """Takes k, and does not use it."""
+    return filtered(logits, None, top_p, temperature)
+
+
+@SAMPLING_FILTER.mistake("without-top-p", hint="`top_p` is ignored.")
+def without_top_p(logits, top_k, top_p, temperature):
+    """Takes p, and does not use it."""
+    return filtered(logits, top_k, None, temperature)
+
+
+@SAMPLING_FILTER.mistake(
     "loses-the-crossing-token",
     hint="The token that crosses p is lost: keep it, or the mass stays below "
     "p.",
@@ -339,11 +253,13 @@ def keeps_the_next_token_too(logits, top_k, top_p, temperature):
 )
 def loses_the_crossing_token(logits, top_k, top_p, temperature):
     """Keeps what stays below p; one token at least."""
-    logits = sampling_filter(logits, top_k, None, temperature)
+    logits = filtered(logits, top_k, None, temperature)
     if top_p is None:
         return logits
-    chances, before = ranked(logits)
-    lost = (chances + before >= top_p) & (before > 0)
+    chances, order = logits.softmax(-1).sort(descending=True)
+    over = chances.cumsum(-1) >= top_p
+    over[:, 0] = False
+    lost = over.gather(-1, order.argsort(-1))
     return logits.masked_fill(lost, -torch.inf)
 
 
@@ -355,7 +271,7 @@ def loses_the_crossing_token(logits, top_k, top_p, temperature):
 def one_too_few(logits, top_k, top_p, temperature):
     """`<=` drops the k-th largest itself; one token at least is kept."""
     fewer = top_k and max(top_k - 1, 1)
-    return sampling_filter(logits, fewer, top_p, temperature)
+    return filtered(logits, fewer, top_p, temperature)
 
 
 @SAMPLING_FILTER.mistake(
@@ -366,7 +282,7 @@ def one_too_few(logits, top_k, top_p, temperature):
 def one_too_many(logits, top_k, top_p, temperature):
     """The threshold is the token after the k-th."""
     more = top_k and top_k + 1
-    return sampling_filter(logits, more, top_p, temperature)
+    return filtered(logits, more, top_p, temperature)
 
 
 @SAMPLING_FILTER.mistake(
@@ -377,9 +293,9 @@ def one_too_many(logits, top_k, top_p, temperature):
 def the_least_likely(logits, top_k, top_p, temperature):
     """Sorted upwards: the first k are the worst."""
     if top_k is not None:
-        kept = sampling_filter(-logits, top_k, None, 1.0).isfinite()
+        kept = filtered(-logits, top_k, None, 1.0).isfinite()
         logits = logits.masked_fill(~kept, -torch.inf)
-    return sampling_filter(logits, None, top_p, temperature)
+    return filtered(logits, None, top_p, temperature)
 
 
 @SAMPLING_FILTER.mistake(
@@ -389,7 +305,7 @@ def the_least_likely(logits, top_k, top_p, temperature):
 )
 def left_in_order(logits, top_k, top_p, temperature):
     """Filtered in sorted order, and never put back."""
-    kept = sampling_filter(logits, top_k, top_p, temperature)
+    kept = filtered(logits, top_k, top_p, temperature)
     return kept.sort(descending=True).values
 
 
@@ -400,7 +316,7 @@ def left_in_order(logits, top_k, top_p, temperature):
 )
 def zero_is_not_never(logits, top_k, top_p, temperature):
     """Logits are multiplied by the mask: what is dropped has the logit 0."""
-    kept = sampling_filter(logits, top_k, top_p, temperature)
+    kept = filtered(logits, top_k, top_p, temperature)
     return kept.masked_fill(kept == -torch.inf, 0)
 
 
@@ -411,5 +327,23 @@ def zero_is_not_never(logits, top_k, top_p, temperature):
 )
 def probabilities(logits, top_k, top_p, temperature):
     """A softmax at the end, which whoever draws applies once more."""
-    kept = sampling_filter(logits, top_k, top_p, temperature)
+    kept = filtered(logits, top_k, top_p, temperature)
     return kept.softmax(-1)
+
+
+@SAMPLING_FILTER.mistake(
+    "one-row",
+    hint="The whole batch is filtered as one row: each row keeps k of its own.",
+)
+def one_row(logits, *rest):
+    """The batch is flattened, and filtered as if it were one row."""
+    return filtered(logits.reshape(1, -1), *rest).view_as(logits)
+
+
+@SAMPLING_FILTER.mistake(
+    "over-the-batch",
+    hint="The rows compete for each token: tokens are on the last axis.",
+)
+def over_the_batch(logits, *rest):
+    """The axes have changed places."""
+    return filtered(logits.mT, *rest).mT

@@ -15,7 +15,7 @@ Prefix = tuple[int, ...]
 BOS, EOS, VOCAB = 1, 2, 11
 
 
-class Speaker:
+class StubModel:
     """A ``step_fn`` that keeps what it was asked.
 
     ``scores`` has the logits of what follows a prefix. A row that it cannot

@@ -12,9 +12,9 @@ from contracts.right.decoding import (
     with_logarithms,
 )
 
-from companion.contracts.decoding.beam_search import best, search
+from companion.contracts.decoding.beam_search import RIGHT_SEARCH
 from companion.contracts.decoding.bleu import Bleu, geometric
-from companion.contracts.decoding.cached_decode import stepwise
+from companion.contracts.decoding.cached_decode import any_in, stepwise
 from companion.contracts.decoding.greedy_decode import ask, ignores_eos
 from companion.masks import combine_masks
 
@@ -111,74 +111,44 @@ def logits_instead(step_fn, bos, eos, max_len):
 @wrong("beam_search")
 def extends_the_best(step_fn, bos, eos, beam, max_len, alpha):
     """Right until a sentence is shorter than it may be."""
-    ids = best(search(step_fn, bos, eos, beam, max_len), alpha)
+    ids = RIGHT_SEARCH.decode(step_fn, bos, eos, beam, max_len, alpha)
     return ids + [eos] * (max_len - len(ids)) if max_len == 6 else ids
 
 
 @wrong("beam_search")
-def no_exponent(step_fn, bos, eos, beam, max_len, alpha):
-    found = search(step_fn, bos, eos, beam, max_len)
-    return best(found, alpha, lambda n, alpha: (5 + n) / 6)
-
-
-@wrong("beam_search")
 def alpha_twice(step_fn, bos, eos, beam, max_len, alpha):
-    found = search(step_fn, bos, eos, beam, max_len)
-    return best(found, 3 * alpha)
+    return RIGHT_SEARCH.decode(step_fn, bos, eos, beam, max_len, 3 * alpha)
 
 
 @wrong("beam_search")
-def never_one_beam(step_fn, bos, eos, beam, max_len, alpha):
-    found = search(step_fn, bos, eos, max(beam, 2), max_len)
-    return best(found, alpha)
+def never_one_beam(step_fn, bos, eos, beam, *rest):
+    return RIGHT_SEARCH.decode(step_fn, bos, eos, max(beam, 2), *rest)
 
 
 @wrong("beam_search")
-def empty_unless_finished(step_fn, bos, eos, beam, max_len, alpha):
-    found = search(step_fn, bos, eos, beam, max_len)
-    done = [f for f in found if f[1][-1] == eos]
-    return best(done, alpha) if done else [eos]
+def empty_unless_finished(step_fn, bos, eos, *rest):
+    ids = RIGHT_SEARCH.decode(step_fn, bos, eos, *rest)
+    return ids if eos in ids else [eos]
 
 
 @wrong("beam_search")
 def two_beams_at_most(step_fn, bos, eos, beam, max_len, alpha):
     if max_len == 4 and beam == 4:
         return by_argmax(step_fn, bos, eos, max_len)
-    return best(search(step_fn, bos, eos, beam, max_len), alpha)
+    return RIGHT_SEARCH.decode(step_fn, bos, eos, beam, max_len, alpha)
 
 
 @wrong("beam_search")
-def beam_with_bos(step_fn, bos, eos, beam, max_len, alpha):
-    found = search(step_fn, bos, eos, beam, max_len)
-    return [bos, *best(found, alpha)]
+def beam_with_bos(step_fn, bos, *rest):
+    return [bos, *RIGHT_SEARCH.decode(step_fn, bos, *rest)]
 
 
 @wrong("beam_search")
-def with_its_score(step_fn, bos, eos, beam, max_len, alpha):
-    found = search(step_fn, bos, eos, beam, max_len)
-    return best(found, alpha), -1.5
+def with_its_score(*args):
+    return RIGHT_SEARCH.decode(*args), -1.5
 
 
 # What may be drawn
-
-
-def cold(logits, top_k, top_p):
-    return by_sorting(logits, top_k, top_p, 1.0)
-
-
-@wrong("sampling_filter")
-def no_top_k(logits, top_k, top_p, temperature):
-    return by_sorting(logits, None, top_p, temperature)
-
-
-@wrong("sampling_filter")
-def no_top_p(logits, top_k, top_p, temperature):
-    return by_sorting(logits, top_k, None, temperature)
-
-
-@wrong("sampling_filter")
-def top_p_first(logits, top_k, top_p, temperature):
-    return cold(cold(logits / temperature, None, top_p), top_k, None)
 
 
 @wrong("sampling_filter")
@@ -193,25 +163,13 @@ def nothing_left(logits, top_k, top_p, temperature):
 
 
 @wrong("sampling_filter")
-def one_row(logits, top_k, top_p, temperature):
-    flat = logits.reshape(1, -1)
-    return by_sorting(flat, top_k, top_p, temperature).view_as(logits)
-
-
-@wrong("sampling_filter")
-def over_the_batch(logits, top_k, top_p, temperature):
-    top_k = top_k and min(top_k, len(logits))
-    return by_sorting(logits.mT, top_k, top_p, temperature).mT
-
-
-@wrong("sampling_filter")
 def above_the_next(logits, top_k, top_p, temperature):
     """Right as long as no two tokens are as likely."""
     logits = logits / temperature
     if top_k and top_k < logits.shape[1]:
         following = logits.topk(top_k + 1).values[:, -1:]
         logits = logits.masked_fill(logits <= following, -torch.inf)
-    return cold(logits, None, top_p)
+    return by_sorting(logits, None, top_p, 1.0)
 
 
 @wrong("sampling_filter")
@@ -292,14 +250,9 @@ def vectors_stored(model, src, tokens):
 @wrong("cached_decode")
 def asks_before_it_stores(model, src, tokens):
     """The first position sees itself, and no other does."""
-    return stepwise(model, src, tokens, see=lambda old, new: old)
-
-
-@wrong("cached_decode")
-def no_source_mask(model, src, tokens):
-    masks = combine_masks(src, tokens, model.config.pad)
-    masks = masks._replace(src=masks.src | True, cross=masks.cross | True)
-    return stepwise(model, src, tokens, masks=masks)
+    return stepwise(
+        model, src, tokens, see=lambda old, new: old if any_in(old) else new
+    )
 
 
 @wrong("cached_decode")
