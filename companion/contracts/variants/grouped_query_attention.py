@@ -4,7 +4,7 @@ With as many key and value heads as query heads it is multi-head attention, and
 with a single one multi-query attention (Ainslie et al., 2023; Shazeer, 2019).
 """
 
-from collections.abc import Callable
+import functools
 
 import torch
 import torch.nn.functional as F
@@ -32,7 +32,6 @@ from companion.contracts.engine.masking import (
     visible,
 )
 from companion.contracts.engine.universal import recognised_mistake
-from companion.variants import grouped_query_attention
 
 __all__ = ["GROUPED_QUERY_ATTENTION"]
 
@@ -85,115 +84,6 @@ def oracle(
     )
 
 
-def shared(spread: Callable, other: Callable | None = None) -> Callable:
-    """Attention whose key and value heads are shared out otherwise."""
-
-    def suspect(q, k, v, mask=None):
-        keys = spread(k, q.shape[1])
-        values = (other or spread)(v, q.shape[1])
-        return F.scaled_dot_product_attention(q, keys, values, mask)
-
-    return suspect
-
-
-def head_by_head(suspect: Callable) -> Callable:
-    """A mistake of attention, made in every head."""
-
-    def mistake(q, k, v, mask=None):
-        return suspect(q, each(k, q.shape[1]), each(v, q.shape[1]), mask)
-
-    return mistake
-
-
-def in_turns(x: Tensor, heads: int) -> Tensor:
-    """Head 0, head 1, head 0, head 1, ..."""
-    return x.repeat(1, heads // x.shape[1], 1, 1)
-
-
-def averaged(x: Tensor, heads: int) -> Tensor:
-    """The mean of all heads, for each."""
-    return x.mean(1, keepdim=True).expand(-1, heads, -1, -1)
-
-
-def first_only(x: Tensor, heads: int) -> Tensor:
-    """Head 0 for each."""
-    return x[:, :1].expand(-1, heads, -1, -1)
-
-
-def backwards(x: Tensor, heads: int) -> Tensor:
-    """The last head for the first group."""
-    return each(x.flip(1), heads)
-
-
-def other_masks(arrange: Callable) -> Callable:
-    """A mask for each head, whose heads are arranged otherwise."""
-
-    def suspect(q, k, v, mask=None):
-        if mask is None or mask.ndim < 4:
-            raise RuntimeError("this mistake shows with a mask for each head")
-        return oracle(q, k, v, arrange(mask, k.shape[1]))
-
-    return suspect
-
-
-def regrouped(mask: Tensor, kv_heads: int) -> Tensor:
-    """The masks of the heads 0, 2, 4, 1, 3, 5."""
-    return mask.unflatten(1, (-1, kv_heads)).transpose(1, 2).flatten(1, 2)
-
-
-def one_a_group(mask: Tensor, kv_heads: int) -> Tensor:
-    """The mask of a group's first head, for all of it."""
-    group = mask.shape[1] // kv_heads
-    return mask[:, ::group].repeat_interleave(group, 1)
-
-
-def scaled_by(width: Callable) -> Callable:
-    """Scores divided by the root of another number."""
-
-    def suspect(q, k, v, mask=None):
-        root = (width(q, k) / q.shape[-1]) ** 0.5
-        return oracle(q / root, k, v, mask)
-
-    return suspect
-
-
-NEIGHBOURS = (
-    "take turns, 0 1 0 1 0 1, as `repeat` deals them out. Neighbouring query "
-    "heads share one, 0 0 0 1 1 1: use `repeat_interleave`."
-)
-
-
-SUSPECTS = {
-    "The key and value heads " + NEIGHBOURS: (shared(in_turns)),
-    "The key heads " + NEIGHBOURS: (shared(in_turns, each)),
-    "The value heads " + NEIGHBOURS: (shared(each, in_turns)),
-    "The key and value heads are averaged: each group has its own.": (
-        shared(averaged)
-    ),
-    "All query heads get key head 0: each group has its own.": (
-        shared(first_only)
-    ),
-    "The groups are in the wrong order: the first query heads get key head "
-    "0.": shared(backwards),
-    "The mask's heads are grouped as `repeat` would have it: head i has mask "
-    "i.": other_masks(regrouped),
-    "The mask of a group's first head is used for all of the group: every "
-    "query head has a mask of its own.": other_masks(one_a_group),
-    "The mask of the first head is used for all: every query head has a mask "
-    "of its own.": other_masks(lambda mask, kv_heads: mask[:, :1]),
-    "The scores are divided by the root of the group's size times d: a key is "
-    "d wide, however many share it.": scaled_by(
-        lambda q, k: q.shape[1] // k.shape[1] * q.shape[-1]
-    ),
-    "The scores are divided by the root of the model's width: a key is d "
-    "wide.": scaled_by(lambda q, k: q.shape[1] * q.shape[-1]),
-    **{
-        hint: head_by_head(suspect) for hint, suspect in ATTENTION.hints.items()
-    },
-}
-"""Hint -> the mistake it hints at."""
-
-
 def groups(heads: int, kv_heads: int) -> Tensor:
     """Which query head hears which key head: True in (head, kv head)."""
     own = torch.arange(heads).unsqueeze(1) // (heads // kv_heads)
@@ -209,7 +99,6 @@ GROUPED_QUERY_ATTENTION = Component(
     oracle=oracle,
     reference="F.scaled_dot_product_attention(…, enable_gqa=True)",
     cases=cases,
-    suspects=SUSPECTS,
     shape_hints={
         "There is one output for each key head: each query head has its own, "
         "also where heads share their keys.": lambda q, k, v, mask=None: (
@@ -243,24 +132,24 @@ def shared(fn: Guarded) -> None:
     """Neighbouring query heads share a key and value head."""
     for kv_heads in (2, 3):
         args, expected = qkv(19, kv_heads), groups(HEADS, kv_heads)
-        heard = torch.stack([heads_heard(fn, args, i) for i in (1, 2)])
-        wrong = heard != expected
+        attended = torch.stack([attended_heads(fn, args, i) for i in (1, 2)])
+        wrong = attended != expected
         if wrong.any():
             which, head, other = wrong.nonzero()[0].tolist()
-            verb = "hears" if heard[which, head, other] else "does not hear"
+            verb = "hears" if attended[which, head, other] else "does not hear"
             known = recognised_mistake(fn)
             hint = known[0] if known else "Head i gets i // (size of a group)."
             raise Broken(
                 f"{hint} Of {HEADS} query heads on {kv_heads}, head {head} "
                 f"{verb} {('key', 'value')[which]} head {other}.",
-                heard[which].float(),
+                attended[which].float(),
                 expected.float(),
                 ("head", "hears"),
                 hint,
             )
 
 
-def heads_heard(fn: Guarded, args: tuple, moved: int) -> Tensor:
+def attended_heads(fn: Guarded, args: tuple, moved: int) -> Tensor:
     """Which query head moves with which head of ``args[moved]``."""
     before, columns = fn.raw(*args), []
     for head in range(args[moved].shape[1]):
@@ -405,6 +294,16 @@ def transposed_views(fn: Guarded) -> None:
 # Known mistakes
 
 
+def in_turns(x, q):
+    """Heads 0, 1, 0, 1, ... of ``x``, one for each of ``q``."""
+    return x.repeat(1, q.shape[1] // x.shape[1], 1, 1)
+
+
+def a_mask_for_each_head(mask):
+    """Whether heads have masks of their own."""
+    return mask is not None and mask.ndim == 4 and mask.shape[1] > 1
+
+
 @GROUPED_QUERY_ATTENTION.mistake(
     "dealt-out-in-turns",
     hint="The key and value heads take turns, 0 1 0 1 0 1, as `repeat` deals "
@@ -414,9 +313,37 @@ def transposed_views(fn: Guarded) -> None:
 )
 def dealt_out_in_turns(q, k, v, mask=None):
     """`repeat` for `repeat_interleave`: heads 0, 1, 0, 1 for 0, 0, 1, 1."""
-    turns = q.shape[1] // k.shape[1]
-    k, v = (x.repeat(1, turns, 1, 1) for x in (k, v))
-    return grouped_query_attention(q, k, v, mask)
+    return oracle(q, in_turns(k, q), in_turns(v, q), mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "keys-in-turns",
+    hint="The key heads take turns, 0 1 0 1 0 1, as `repeat` deals them out. "
+    "Neighbouring query heads share one, 0 0 0 1 1 1: use `repeat_interleave`.",
+)
+def keys_in_turns(q, k, v, mask=None):
+    """`repeat` for the keys, and not for the values."""
+    return oracle(q, in_turns(k, q), v, mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "values-in-turns",
+    hint="The value heads take turns, 0 1 0 1 0 1, as `repeat` deals them "
+    "out. Neighbouring query heads share one, 0 0 0 1 1 1: use "
+    "`repeat_interleave`.",
+)
+def values_in_turns(q, k, v, mask=None):
+    """`repeat` for the values, and not for the keys."""
+    return oracle(q, k, in_turns(v, q), mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "averaged-heads",
+    hint="The key and value heads are averaged: each group has its own.",
+)
+def averaged_heads(q, k, v, mask=None):
+    """One head, the mean of all, is shared by everybody."""
+    return oracle(q, k.mean(1, True), v.mean(1, True), mask)
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
@@ -426,7 +353,41 @@ def dealt_out_in_turns(q, k, v, mask=None):
 )
 def first_head_for_all(q, k, v, mask=None):
     """Key head 0 is broadcast to all, and the others are never read."""
-    return grouped_query_attention(q, k[:, :1], v[:, :1], mask)
+    return oracle(q, k[:, :1], v[:, :1], mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "groups-turned",
+    hint="The groups are in the wrong order: the first query heads get key "
+    "head 0.",
+)
+def groups_turned(q, k, v, mask=None):
+    """The last key head goes to the first group."""
+    return oracle(q, k.flip(1), v.flip(1), mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "mask-grouped-otherwise",
+    hint="The mask's heads are grouped as `repeat` would have it: head i has "
+    "mask i.",
+)
+def mask_grouped_otherwise(q, k, v, mask=None):
+    """The masks of the heads 0, 2, 4, 1, 3, 5."""
+    if a_mask_for_each_head(mask):
+        mask = mask.unflatten(1, (-1, k.shape[1])).transpose(1, 2).flatten(1, 2)
+    return oracle(q, k, v, mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "one-mask-a-group",
+    hint="The mask of a group's first head is used for all of the group: "
+    "every query head has a mask of its own.",
+)
+def one_mask_a_group(q, k, v, mask=None):
+    """Of each group's masks the first one is used."""
+    if a_mask_for_each_head(mask):
+        mask = each(mask[:, :: q.shape[1] // k.shape[1]], q.shape[1])
+    return oracle(q, k, v, mask)
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
@@ -437,9 +398,19 @@ def first_head_for_all(q, k, v, mask=None):
 )
 def one_mask_for_all_heads(q, k, v, mask=None):
     """Of a mask for each head the first one is used."""
-    if mask is not None and mask.ndim == 4:
+    if a_mask_for_each_head(mask):
         mask = mask[:, :1]
-    return grouped_query_attention(q, k, v, mask)
+    return oracle(q, k, v, mask)
+
+
+@GROUPED_QUERY_ATTENTION.mistake(
+    "scaled-by-the-group",
+    hint="The scores are divided by the root of the group's size times d: a "
+    "key is d wide, however many share it.",
+)
+def scaled_by_the_group(q, k, v, mask=None):
+    """The width of all queries that share a key."""
+    return oracle(q / (q.shape[1] / k.shape[1]) ** 0.5, k, v, mask)
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
@@ -450,7 +421,7 @@ def one_mask_for_all_heads(q, k, v, mask=None):
 )
 def scaled_by_d_model(q, k, v, mask=None):
     """√d_model for √d_k: the width of all heads together."""
-    return grouped_query_attention(q / q.shape[1] ** 0.5, k, v, mask)
+    return oracle(q / q.shape[1] ** 0.5, k, v, mask)
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
@@ -464,3 +435,20 @@ def concatenated_first(q, k, v, mask=None):
     if mask is None:
         return scores.softmax(-1) @ v
     return masked_softmax(scores.expand(*q.shape[:3], -1), mask) @ v
+
+
+def in_every_head(mistaken):
+    """Make a mistake of attention in every head."""
+
+    @functools.wraps(mistaken)
+    def heads(q, k, v, mask=None):
+        return mistaken(q, each(k, q.shape[1]), each(v, q.shape[1]), mask)
+
+    return heads
+
+
+for known in ATTENTION.mistakes:
+    if known.hint:
+        GROUPED_QUERY_ATTENTION.mistake(known.id, hint=known.hint)(
+            in_every_head(known.make)
+        )

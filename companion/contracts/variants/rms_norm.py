@@ -1,7 +1,5 @@
 """Contracts of RMS normalisation: each vector by its own size."""
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -52,84 +50,7 @@ def size(x: Tensor, eps: float, dim: int | tuple[int, ...] = -1) -> Tensor:
     return (x.square().mean(dim, keepdim=True) + eps).sqrt()
 
 
-def over(*dim: int) -> Callable:
-    """The mean square of other axes."""
-    return lambda x, gain, eps: x / size(x, eps, dim) * gain
-
-
-def divided(by: Callable) -> Callable:
-    """The gain as it should be, after another division."""
-    return lambda x, gain, eps: x / by(x, eps) * gain
-
-
-def centred(x: Tensor) -> Tensor:
-    """What LayerNorm divides."""
-    return x - x.mean(-1, keepdim=True)
-
-
-def total(x: Tensor) -> Tensor:
-    """The sum of the squares of each vector."""
-    return x.square().sum(-1, keepdim=True)
-
-
 LAST = "take the mean square of each vector, `dim=-1`."
-
-
-SUSPECTS = {
-    f"The mean square runs over the batch: {LAST}": over(0),
-    f"The mean square runs over the positions: {LAST}": over(1),
-    f"The mean square runs over batch and positions: {LAST}": over(0, 1),
-    f"The mean square runs over a whole sentence: {LAST}": over(1, 2),
-    f"The mean square runs over all there is: {LAST}": over(0, 1, 2),
-    "The mean is subtracted: this is LayerNorm. RMSNorm leaves the mean in.": (
-        lambda x, gain, eps: F.layer_norm(x, x.shape[-1:], gain, None, eps)
-    ),
-    "The mean is subtracted before the division: RMSNorm leaves it in.": (
-        lambda x, gain, eps: centred(x) / size(x, eps) * gain
-    ),
-    "It divides by the standard deviation, from which the mean is missing: "
-    "take the mean of x².": divided(
-        lambda x, eps: (x.var(-1, correction=0, keepdim=True) + eps).sqrt()
-    ),
-    "It divides by the standard deviation, with d − 1 at that: take the mean "
-    "of x².": divided(lambda x, eps: x.std(-1, keepdim=True) + eps),
-    "The squares are divided by d − 1: take their mean, over d.": divided(
-        lambda x, eps: (total(x) / (x.shape[-1] - 1) + eps).sqrt()
-    ),
-    "It divides by the length of the vector: the length is √d times the root "
-    "of the mean square.": divided(lambda x, eps: (total(x) + eps).sqrt()),
-    "It divides by the length of the vector, and eps is not used as it should "
-    "be: √(mean(x²) + eps).": divided(lambda x, eps: total(x).sqrt()),
-    "eps stands outside the root: √(mean(x²) + eps).": divided(
-        lambda x, eps: size(x, 0.0) + eps
-    ),
-    "`eps` is not used, or always the same.": (
-        lambda x, gain, eps: oracle(x, gain, 1e-6)
-    ),
-    "The gain is not used.": lambda x, gain, eps: x / size(x, eps),
-    "The gain is added: it multiplies.": (
-        lambda x, gain, eps: x / size(x, eps) + gain
-    ),
-    "The gain is 1 + `gain`: here `gain` is what multiplies.": (
-        lambda x, gain, eps: x / size(x, eps) * (1 + gain)
-    ),
-    "The gain comes before the normalisation, which wipes it out again.": (
-        lambda x, gain, eps: x * gain / size(x * gain, eps)
-    ),
-    "The gain runs along the positions: it has one number a feature.": (
-        lambda x, gain, eps: x / size(x, eps) * gain.unsqueeze(-1)
-    ),
-    "The root is missing: divide by √(mean(x²) + eps).": divided(
-        lambda x, eps: size(x, eps).square()
-    ),
-    "It multiplies by the root: divide by it.": divided(
-        lambda x, eps: 1 / size(x, eps)
-    ),
-    "It divides by the mean of |x|: square first, and take the root.": divided(
-        lambda x, eps: x.abs().mean(-1, keepdim=True) + eps
-    ),
-}
-"""Hint -> the mistake it hints at."""
 
 
 RMS_NORM = Component(
@@ -141,7 +62,6 @@ RMS_NORM = Component(
     oracle=oracle,
     reference="F.rms_norm",
     cases=cases,
-    suspects=SUSPECTS,
 )
 
 
@@ -252,6 +172,61 @@ def large_in_half(fn: Guarded) -> None:
 # Known mistakes
 
 
+def total(x):
+    """The sum of the squares of each vector."""
+    return x.square().sum(-1, keepdim=True)
+
+
+@RMS_NORM.mistake(
+    "over-the-batch",
+    hint="The mean square runs over the batch: take the mean square of each "
+    "vector, `dim=-1`.",
+)
+def over_the_batch(x, gain, eps):
+    """The size is that of a number in all sentences."""
+    return x / size(x, eps, 0) * gain
+
+
+@RMS_NORM.mistake(
+    "over-the-positions",
+    hint="The mean square runs over the positions: take the mean square of "
+    "each vector, `dim=-1`.",
+)
+def over_the_positions(x, gain, eps):
+    """The size is that of a number at all positions."""
+    return x / size(x, eps, 1) * gain
+
+
+@RMS_NORM.mistake(
+    "over-the-batch-and-positions",
+    hint="The mean square runs over batch and positions: take the mean square "
+    "of each vector, `dim=-1`.",
+)
+def over_the_batch_and_positions(x, gain, eps):
+    """The size is that of a number at all positions of all sentences."""
+    return x / size(x, eps, (0, 1)) * gain
+
+
+@RMS_NORM.mistake(
+    "over-the-sentence",
+    hint="The mean square runs over a whole sentence: take the mean square of "
+    "each vector, `dim=-1`.",
+)
+def over_the_sentence(x, gain, eps):
+    """The size is that of a whole sentence."""
+    return x / size(x, eps, (1, 2)) * gain
+
+
+@RMS_NORM.mistake(
+    "over-the-whole",
+    hint="The mean square runs over all there is: take the mean square of "
+    "each vector, `dim=-1`.",
+)
+def over_the_whole(x, gain, eps):
+    """The size is that of all vectors together."""
+    return x / size(x, eps, (0, 1, 2)) * gain
+
+
 @RMS_NORM.mistake(
     "layer-norm-without-a-bias",
     hint="The mean is subtracted: this is LayerNorm. RMSNorm leaves the mean "
@@ -261,6 +236,54 @@ def large_in_half(fn: Guarded) -> None:
 def layer_norm_without_a_bias(x, gain, eps):
     """Leaves the bias out, and the mean not in."""
     return F.layer_norm(x, x.shape[-1:], gain, None, eps)
+
+
+@RMS_NORM.mistake(
+    "centred-above-the-line",
+    hint="The mean is subtracted before the division: RMSNorm leaves it in.",
+)
+def centred_above_the_line(x, gain, eps):
+    """The mean is missing above the line, and not below it."""
+    return (x - x.mean(-1, keepdim=True)) / size(x, eps) * gain
+
+
+@RMS_NORM.mistake(
+    "divided-by-the-deviation",
+    hint="It divides by the standard deviation, from which the mean is "
+    "missing: take the mean of x².",
+)
+def divided_by_the_deviation(x, gain, eps):
+    """The variance for the mean square."""
+    return x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt() * gain
+
+
+@RMS_NORM.mistake(
+    "divided-by-torchs-std",
+    hint="It divides by the standard deviation, with d − 1 at that: take the "
+    "mean of x².",
+)
+def divided_by_torchs_std(x, gain, eps):
+    """`torch.std` with its default."""
+    return x / (x.std(-1, keepdim=True) + eps) * gain
+
+
+@RMS_NORM.mistake(
+    "squares-unbiased",
+    hint="The squares are divided by d − 1: take their mean, over d.",
+)
+def squares_unbiased(x, gain, eps):
+    """The sum of the squares, by d − 1."""
+    return x / (total(x) / (x.shape[-1] - 1) + eps).sqrt() * gain
+
+
+@RMS_NORM.mistake(
+    "divided-by-the-length",
+    hint="It divides by the length of the vector: the length is √d times the "
+    "root of the mean square.",
+)
+def divided_by_the_length(x, gain, eps):
+    """The sum of the squares, and not their mean."""
+    return x / (total(x) + eps).sqrt() * gain
 
 
 @RMS_NORM.mistake(
@@ -275,13 +298,82 @@ def made_a_unit_vector(x, gain, eps):
 
 
 @RMS_NORM.mistake(
+    "eps-outside",
+    hint="eps stands outside the root: √(mean(x²) + eps).",
+)
+def eps_outside(x, gain, eps):
+    """eps is added to the root."""
+    return x / (size(x, 0.0) + eps) * gain
+
+
+@RMS_NORM.mistake("eps-fixed", hint="`eps` is not used, or always the same.")
+def eps_fixed(x, gain, eps):
+    """A number of its own for eps."""
+    return oracle(x, gain, 1e-6)
+
+
+@RMS_NORM.mistake("gain-left-out", hint="The gain is not used.")
+def gain_left_out(x, gain, eps):
+    """The vectors are normalised, and that is all."""
+    return x / size(x, eps)
+
+
+@RMS_NORM.mistake("gain-added", hint="The gain is added: it multiplies.")
+def gain_added(x, gain, eps):
+    """The gain is taken for a bias."""
+    return x / size(x, eps) + gain
+
+
+@RMS_NORM.mistake(
     "gain-counted-from-zero",
     hint="The gain is 1 + `gain`: here `gain` is what multiplies.",
     symptom="loaded weights give vectors of twice their size",
 )
 def gain_counted_from_zero(x, gain, eps):
-    """Adds the 1 that this gain has already."""
+    """Adds the 1 that this gain has; some models store the gain less 1."""
     return F.rms_norm(x, x.shape[-1:], 1 + gain, eps)
+
+
+@RMS_NORM.mistake(
+    "gain-before",
+    hint="The gain comes before the normalisation, which wipes it out again.",
+)
+def gain_before(x, gain, eps):
+    """What is normalised is gain · x."""
+    return x * gain / size(x * gain, eps)
+
+
+@RMS_NORM.mistake(
+    "gain-along-the-positions",
+    hint="The gain runs along the positions: it has one number a feature.",
+)
+def gain_along_the_positions(x, gain, eps):
+    """The gain is turned into a column."""
+    return x / size(x, eps) * gain.unsqueeze(-1)
+
+
+@RMS_NORM.mistake(
+    "root-left-out",
+    hint="The root is missing: divide by √(mean(x²) + eps).",
+)
+def root_left_out(x, gain, eps):
+    """Divides by the mean square itself."""
+    return x / size(x, eps).square() * gain
+
+
+@RMS_NORM.mistake("multiplied", hint="It multiplies by the root: divide by it.")
+def multiplied(x, gain, eps):
+    """`*` for `/`."""
+    return x * size(x, eps) * gain
+
+
+@RMS_NORM.mistake(
+    "divided-by-the-mean-size",
+    hint="It divides by the mean of |x|: square first, and take the root.",
+)
+def divided_by_the_mean_size(x, gain, eps):
+    """The mean of the sizes."""
+    return x / (x.abs().mean(-1, keepdim=True) + eps) * gain
 
 
 @RMS_NORM.mistake(

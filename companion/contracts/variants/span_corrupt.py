@@ -14,7 +14,6 @@ from torch import Tensor
 from companion.contracts.engine.compare import Broken, seeded
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, require_several
-from companion.variants import span_corrupt
 
 __all__ = ["SPAN_CORRUPT"]
 
@@ -102,72 +101,6 @@ def corrupt(
     return source, target + [sentinel] * last
 
 
-def without_sentinels(case: Case) -> Pair:
-    """Spans are deleted, as BART's token deletion does."""
-    source = [x for out, run in pieces(case) if not out for x in run]
-    return source, corrupt(case)[1]
-
-
-def between(case: Case) -> Pair:
-    """A target of spans alone, with no sentinel anywhere."""
-    spans = [x for out, run in pieces(case) if out for x in run]
-    return corrupt(case)[0], spans
-
-
-def behind(case: Case) -> Pair:
-    """A target in which the sentinel follows its span."""
-    source, target = corrupt(case, last=False)
-    swapped = []
-    for out, run in pieces(case):
-        if out:
-            sentinel, target = target[0], target[1 + len(run) :]
-            swapped += [*run, sentinel]
-    return source, swapped
-
-
-def turned(case: Case) -> Case:
-    """What was kept is dropped."""
-    return case._replace(dropped=[not x for x in case.dropped])
-
-
-def from_the_next(case: Case) -> Pair:
-    """The first sentinel is one lower."""
-    return corrupt(case._replace(sentinel=case.sentinel - 1))
-
-
-MISTAKEN: dict[str, Callable[[Case], Pair]] = {
-    "Every dropped token has a sentinel of its own: neighbours are one span, "
-    "with one sentinel.": lambda case: corrupt(case, alone=True),
-    "The spans leave nothing behind in the source, as in BART's deletion: put "
-    "a sentinel there.": without_sentinels,
-    "The sentinels count up: they count down, from the last id of the "
-    "vocabulary.": lambda case: corrupt(case, 1),
-    "Every span has the same sentinel: nobody can tell which is which. They "
-    "count down.": lambda case: corrupt(case, 0),
-    "The last sentinel is missing: the target ends with one more, which says "
-    "that it is over.": lambda case: corrupt(case, last=False),
-    "The target is the whole text, which is BART's: T5's is the dropped spans "
-    "alone.": lambda case: (corrupt(case)[0], case.tokens),
-    "The target holds no sentinels: each span comes behind its own.": between,
-    "In the target each sentinel follows its span: it comes before it.": behind,
-    "The target is the source of the opposite mask, in which a sentinel stands "
-    "for what was kept: where the text begins or ends with a dropped span, it "
-    "no longer fits.": lambda case: (
-        corrupt(case)[0],
-        corrupt(turned(case))[0],
-    ),
-    "What was to be dropped is kept, and the rest is dropped: True means "
-    "dropped.": lambda case: corrupt(turned(case)),
-    "Source and target have changed places: the source comes first.": (
-        lambda case: corrupt(case)[::-1]
-    ),
-    "The first sentinel is skipped: the first span gets `sentinel` itself.": (
-        from_the_next
-    ),
-}
-"""Hint -> the mistake, as a function of a case."""
-
-
 def read(fn: Guarded, result: object, args: tuple) -> list[Ids]:
     """Source and target, two rows of ids."""
     require_several(fn, result, 2)
@@ -204,15 +137,15 @@ def found(fn: Guarded, case: Case) -> Pair:
 
 
 def mistake(fn: Guarded) -> str:
-    """The known mistake that makes the same of every text, or nothing."""
+    """The hint of the known mistake that makes the same, or nothing."""
     texts = (*MIDDLE, *ENDS)
     results = [found(fn, case) for case in texts]
-    known = (
-        hint
-        for hint, wrong in MISTAKEN.items()
-        if results == [wrong(case) for case in texts]
-    )
-    return next(known, "")
+
+    def explains(known: Callable) -> bool:
+        each = (known(*case.args) for case in texts)
+        return results == [tuple(x.tolist() for x in pair) for pair in each]
+
+    return next((h for h, f in SPAN_CORRUPT.hints.items() if explains(f)), "")
 
 
 def require(
@@ -290,29 +223,40 @@ def random(fn: Guarded) -> None:
 # Known mistakes
 
 
-def spans(tokens, dropped, sentinel, step=-1, last=True, alone=False):
-    """Span corruption, with whatever is wrong."""
-    source, target, before = [], [], False
-    for token, out in zip(tokens.tolist(), dropped.tolist(), strict=True):
-        if out and (alone or not before):
-            source.append(sentinel)
-            target.append(sentinel)
-            sentinel += step
-        (target if out else source).append(token)
-        before = out
-    target += [sentinel] * last
-    return torch.tensor(source), torch.tensor(target, dtype=torch.long)
+def of_tensors(mistaken: Callable[[Case], Pair]) -> Callable:
+    """Make a function of tensors from one of a case."""
+
+    def corrupted(tokens, dropped, sentinel):
+        case = Case(tokens.tolist(), dropped.tolist(), sentinel)
+        source, target = mistaken(case)
+        ids = torch.long
+        return torch.tensor(source, dtype=ids), torch.tensor(target, dtype=ids)
+
+    corrupted.__name__ = mistaken.__name__
+    corrupted.__doc__ = mistaken.__doc__
+    return corrupted
+
+
+def runs(case: Case, dropped: bool) -> Ids:
+    """All tokens that are dropped, or all that are kept."""
+    return [x for out, run in pieces(case) if out == dropped for x in run]
+
+
+def turned(case: Case) -> Case:
+    """What was kept is dropped."""
+    return case._replace(dropped=[not x for x in case.dropped])
 
 
 @SPAN_CORRUPT.mistake(
     "a-sentinel-a-token",
     hint="Every dropped token has a sentinel of its own: neighbours are one "
     "span, with one sentinel.",
-    symptom="it runs out of sentinels, and learns to say one word for each",
+    symptom="it runs out of sentinels, and learns to write one word for each",
 )
-def a_sentinel_a_token(tokens, dropped, sentinel):
+@of_tensors
+def a_sentinel_a_token(case):
     """Neighbours are not joined: this is BERT's MASK with numbers."""
-    return spans(tokens, dropped, sentinel, alone=True)
+    return corrupt(case, alone=True)
 
 
 @SPAN_CORRUPT.mistake(
@@ -321,9 +265,10 @@ def a_sentinel_a_token(tokens, dropped, sentinel):
     "deletion: put a sentinel there.",
     symptom="it has to guess where something is missing, and guesses badly",
 )
-def leaves_no_gap(tokens, dropped, sentinel):
+@of_tensors
+def leaves_no_gap(case):
     """What is dropped leaves no sentinel behind."""
-    return tokens[~dropped], span_corrupt(tokens, dropped, sentinel)[1]
+    return runs(case, dropped=False), corrupt(case)[1]
 
 
 @SPAN_CORRUPT.mistake(
@@ -332,9 +277,10 @@ def leaves_no_gap(tokens, dropped, sentinel):
     "vocabulary.",
     symptom="trains well; published weights make nonsense of it",
 )
-def sentinels_count_up(tokens, dropped, sentinel):
+@of_tensors
+def sentinels_count_up(case):
     """The second sentinel is the id after the first: outside the table."""
-    return spans(tokens, dropped, sentinel, step=1)
+    return corrupt(case, 1)
 
 
 @SPAN_CORRUPT.mistake(
@@ -343,9 +289,10 @@ def sentinels_count_up(tokens, dropped, sentinel):
     "They count down.",
     symptom="the right words, in gaps that belong to others",
 )
-def one_sentinel_for_all(tokens, dropped, sentinel):
+@of_tensors
+def one_sentinel_for_all(case):
     """Every gap has the same name."""
-    return spans(tokens, dropped, sentinel, step=0)
+    return corrupt(case, 0)
 
 
 @SPAN_CORRUPT.mistake(
@@ -354,9 +301,10 @@ def one_sentinel_for_all(tokens, dropped, sentinel):
     "says that it is over.",
     symptom="it never learns where to stop, and fills gaps that are not there",
 )
-def never_says_it_is_over(tokens, dropped, sentinel):
+@of_tensors
+def never_says_it_is_over(case):
     """No sentinel ends the target."""
-    return spans(tokens, dropped, sentinel, last=False)
+    return corrupt(case, last=False)
 
 
 @SPAN_CORRUPT.mistake(
@@ -365,9 +313,10 @@ def never_says_it_is_over(tokens, dropped, sentinel):
     "spans alone.",
     symptom="training takes several times as long: most of it is copying",
 )
-def target_is_the_text(tokens, dropped, sentinel):
+@of_tensors
+def target_is_the_text(case):
     """The decoder writes the whole text, as BART's does."""
-    return span_corrupt(tokens, dropped, sentinel)[0], tokens
+    return corrupt(case)[0], case.tokens
 
 
 @SPAN_CORRUPT.mistake(
@@ -375,9 +324,37 @@ def target_is_the_text(tokens, dropped, sentinel):
     hint="The target holds no sentinels: each span comes behind its own.",
     symptom="the right words, and nobody knows which gap they are for",
 )
-def spans_run_together(tokens, dropped, sentinel):
+@of_tensors
+def spans_run_together(case):
     """The target is what was dropped, with no sentinel between."""
-    return span_corrupt(tokens, dropped, sentinel)[0], tokens[dropped]
+    return corrupt(case)[0], runs(case, dropped=True)
+
+
+@SPAN_CORRUPT.mistake(
+    "names-behind",
+    hint="In the target each sentinel follows its span: it comes before it.",
+)
+@of_tensors
+def names_behind(case):
+    """A sentinel ends its span, and does not begin it."""
+    source, target, sentinel = corrupt(case)[0], [], case.sentinel
+    for out, run in pieces(case):
+        if out:
+            target += [*run, sentinel]
+            sentinel -= 1
+    return source, target
+
+
+@SPAN_CORRUPT.mistake(
+    "opposite-source",
+    hint="The target is the source of the opposite mask, in which a sentinel "
+    "stands for what was kept: where the text begins or ends with a dropped "
+    "span, it no longer fits.",
+)
+@of_tensors
+def opposite_source(case):
+    """The target is made as the source is, from the opposite mask."""
+    return corrupt(case)[0], corrupt(turned(case))[0]
 
 
 @SPAN_CORRUPT.mistake(
@@ -386,9 +363,31 @@ def spans_run_together(tokens, dropped, sentinel):
     "dropped.",
     symptom="the encoder reads 15 % of a text, and the loss stays high",
 )
-def mask_upside_down(tokens, dropped, sentinel):
+@of_tensors
+def mask_upside_down(case):
     """True is taken for kept."""
-    return spans(tokens, ~dropped, sentinel)
+    return corrupt(turned(case))
+
+
+@SPAN_CORRUPT.mistake(
+    "pair-exchanged",
+    hint="Source and target have changed places: the source comes first.",
+)
+@of_tensors
+def pair_exchanged(case):
+    """The target is returned first."""
+    return corrupt(case)[::-1]
+
+
+@SPAN_CORRUPT.mistake(
+    "first-sentinel-skipped",
+    hint="The first sentinel is skipped: the first span gets `sentinel` "
+    "itself.",
+)
+@of_tensors
+def first_sentinel_skipped(case):
+    """It counts down before the first span, and not behind it."""
+    return corrupt(case._replace(sentinel=case.sentinel - 1))
 
 
 @SPAN_CORRUPT.mistake(

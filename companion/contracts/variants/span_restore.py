@@ -25,95 +25,12 @@ from companion.contracts.variants.span_corrupt import (
     Ids,
     corrupt,
     drop,
-    pieces,
     row,
     some,
 )
 from companion.variants import span_restore
 
 __all__ = ["SPAN_RESTORE"]
-
-
-def spans(case: Case) -> list[Ids]:
-    """The runs that are dropped."""
-    return [run for out, run in pieces(case) if out]
-
-
-def put_back(case: Case, fill: Callable[[int], Ids]) -> Ids:
-    """The source, with ``fill(i)`` for sentinel i."""
-    restored: Ids = []
-    count = 0
-    for out, run in pieces(case):
-        restored += fill(count) if out else run
-        count += out
-    return restored
-
-
-def at(runs: list[Ids], i: int) -> Ids:
-    """Run ``i``, or none if there is no such run."""
-    return runs[i] if 0 <= i < len(runs) else []
-
-
-def tail_lost(case: Case) -> Ids:
-    """What follows the last sentinel of the source is forgotten."""
-    runs = pieces(case)
-    while runs and not runs[-1][0]:
-        runs.pop()
-    return [x for _, run in runs for x in run]
-
-
-def filled_once(case: Case) -> Ids:
-    """Only the first sentinel is replaced."""
-    sentinel = case.sentinel
-    return put_back(
-        case, lambda i: spans(case)[i] if i == 0 else [sentinel - i]
-    )
-
-
-MISTAKEN: dict[str, Callable[[Case], Ids]] = {
-    "The source comes back as it was: put the spans where their sentinels "
-    "are.": lambda case: corrupt(case)[0],
-    "The sentinels are deleted, and the spans stay lost: the target has "
-    "them.": lambda case: put_back(case, lambda i: []),
-    "The spans are appended: each belongs where its sentinel stands.": (
-        lambda case: [
-            *put_back(case, lambda i: []),
-            *(x for span in spans(case) for x in span),
-        ]
-    ),
-    "The sentinels stay in the text: the span takes the place of its "
-    "sentinel.": lambda case: put_back(
-        case, lambda i: [case.sentinel - i, *spans(case)[i]]
-    ),
-    "Only the first sentinel is replaced: the next one is `sentinel - 1`.": (
-        filled_once
-    ),
-    "Every span lands one sentinel too early.": lambda case: put_back(
-        case, lambda i: at(spans(case), i + 1)
-    ),
-    "Every span lands one sentinel too late.": lambda case: put_back(
-        case, lambda i: at(spans(case), i - 1)
-    ),
-    "The spans come back in the wrong order: sentinels count down.": (
-        lambda case: put_back(case, lambda i: spans(case)[-1 - i])
-    ),
-    "Every span is read backwards.": lambda case: put_back(
-        case, lambda i: spans(case)[i][::-1]
-    ),
-    "Only the first token of each span comes back.": lambda case: put_back(
-        case, lambda i: spans(case)[i][:1]
-    ),
-    "What follows the last sentinel of the source is lost.": tail_lost,
-    "The target's last sentinel is in the text: it says only that the target "
-    "is over.": lambda case: put_back(
-        case,
-        lambda i: (
-            spans(case)[i]
-            + [case.sentinel - i - 1] * (i == len(spans(case)) - 1)
-        ),
-    ),
-}
-"""Hint -> the mistake, as a function of the text that was taken apart."""
 
 
 MANY = drop("x." * 12)
@@ -136,15 +53,15 @@ SPAN_RESTORE = Component(
 
 
 def mistake(fn: Guarded) -> str:
-    """The known mistake that makes the same of every text, or nothing."""
+    """The hint of the known mistake that makes the same, or nothing."""
     texts = (*MIDDLE, *ENDS)
     results = [found(fn, case) for case in texts]
-    known = (
-        hint
-        for hint, wrong in MISTAKEN.items()
-        if results == [wrong(case) for case in texts]
-    )
-    return next(known, "")
+
+    def explains(known: Callable) -> bool:
+        each = (known(*taken_apart(case)) for case in texts)
+        return results == [text.tolist() for text in each]
+
+    return next((h for h, f in SPAN_RESTORE.hints.items() if explains(f)), "")
 
 
 def found(fn: Guarded, case: Case) -> Ids:
@@ -233,6 +150,31 @@ def filled(source, target, sentinel, fill):
     return torch.tensor(text, dtype=torch.long)
 
 
+def at(spans, i):
+    """Span ``i``, or nothing if there is no such span."""
+    return spans[i] if 0 <= i < len(spans) else []
+
+
+@SPAN_RESTORE.mistake(
+    "source-itself",
+    hint="The source comes back as it was: put the spans where their "
+    "sentinels are.",
+)
+def source_itself(source, target, sentinel):
+    """Nothing is put back."""
+    return source
+
+
+@SPAN_RESTORE.mistake(
+    "sentinels-deleted",
+    hint="The sentinels are deleted, and the spans stay lost: the target has "
+    "them.",
+)
+def sentinels_deleted(source, target, sentinel):
+    """What was read, without its gaps."""
+    return filled(source, target, sentinel, lambda i: [])
+
+
 @SPAN_RESTORE.mistake(
     "appended",
     hint="The spans are appended: each belongs where its sentinel stands.",
@@ -258,6 +200,38 @@ def sentinels_stay(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
+    "one-sentinel-only",
+    hint="Only the first sentinel is replaced: the next one is `sentinel - 1`.",
+)
+def one_sentinel_only(source, target, sentinel):
+    """Looks for one id, and for no other."""
+    spans = gaps(target, sentinel)
+    return filled(
+        source, target, sentinel, lambda i: [sentinel - i] if i else spans[0]
+    )
+
+
+@SPAN_RESTORE.mistake(
+    "one-too-early",
+    hint="Every span lands one sentinel too early.",
+)
+def one_too_early(source, target, sentinel):
+    """Sentinel i gets span i + 1."""
+    spans = gaps(target, sentinel)
+    return filled(source, target, sentinel, lambda i: at(spans, i + 1))
+
+
+@SPAN_RESTORE.mistake(
+    "one-too-late",
+    hint="Every span lands one sentinel too late.",
+)
+def one_too_late(source, target, sentinel):
+    """Sentinel i gets span i - 1."""
+    spans = gaps(target, sentinel)
+    return filled(source, target, sentinel, lambda i: at(spans, i - 1))
+
+
+@SPAN_RESTORE.mistake(
     "last-span-first",
     hint="The spans come back in the wrong order: sentinels count down.",
     symptom="the right words in one another's places",
@@ -266,6 +240,13 @@ def last_span_first(source, target, sentinel):
     """Sorted by id, the last sentinel comes first."""
     found = gaps(target, sentinel)
     return filled(source, target, sentinel, lambda i: found[-1 - i])
+
+
+@SPAN_RESTORE.mistake("read-backwards", hint="Every span is read backwards.")
+def read_backwards(source, target, sentinel):
+    """Each span comes back with its last token first."""
+    spans = gaps(target, sentinel)
+    return filled(source, target, sentinel, lambda i: spans[i][::-1])
 
 
 @SPAN_RESTORE.mistake(
@@ -277,6 +258,33 @@ def a_token_a_gap(source, target, sentinel):
     """Each sentinel is replaced by the one token behind it."""
     found = gaps(target, sentinel)
     return filled(source, target, sentinel, lambda i: found[i][:1])
+
+
+@SPAN_RESTORE.mistake(
+    "end-lost",
+    hint="What follows the last sentinel of the source is lost.",
+)
+def end_lost(source, target, sentinel):
+    """Stops at the last sentinel of the source."""
+    text = filled(source, target, sentinel, lambda i: gaps(target, sentinel)[i])
+    names = [sentinel - i for i in range(len(gaps(target, sentinel)))]
+    behind = [*reversed([token in names for token in source.tolist()])]
+    kept = behind.index(True) if any(behind) else len(behind)
+    return text[: len(text) - kept]
+
+
+@SPAN_RESTORE.mistake(
+    "last-sentinel-left",
+    hint="The target's last sentinel is in the text: it says only that the "
+    "target is over.",
+)
+def last_sentinel_left(source, target, sentinel):
+    """The last span is taken up to the end of the target."""
+    spans = gaps(target, sentinel)
+    ends = {len(spans) - 1: [int(target[-1])]}
+    return filled(
+        source, target, sentinel, lambda i: spans[i] + ends.get(i, [])
+    )
 
 
 @SPAN_RESTORE.mistake(

@@ -15,8 +15,7 @@ from contracts.right.variants import (
 )
 
 from companion.contracts.variants.mask_tokens import masking
-from companion.contracts.variants.span_corrupt import spans
-from companion.contracts.variants.span_restore import filled, gaps
+from companion.contracts.variants.span_corrupt import never_says_it_is_over
 
 # Variants
 
@@ -208,36 +207,6 @@ def answers_only(tokens, generator):
 
 
 @wrong("span_corrupt")
-def names_behind(tokens, dropped, sentinel):
-    source, _ = by_loop(tokens, dropped, sentinel)
-    target, before = [], False
-    for token, out in zip(tokens.tolist(), dropped.tolist(), strict=True):
-        if before and not out:
-            target.append(sentinel)
-            sentinel -= 1
-        target += [token] * out
-        before = out
-    target += [sentinel] * before
-    return source, torch.tensor(target, dtype=torch.long)
-
-
-@wrong("span_corrupt")
-def opposite_source(tokens, dropped, sentinel):
-    source = by_loop(tokens, dropped, sentinel)[0]
-    return source, by_loop(tokens, ~dropped, sentinel)[0]
-
-
-@wrong("span_corrupt")
-def pair_exchanged(tokens, dropped, sentinel):
-    return by_loop(tokens, dropped, sentinel)[::-1]
-
-
-@wrong("span_corrupt")
-def first_sentinel_skipped(tokens, dropped, sentinel):
-    return by_loop(tokens, dropped, sentinel - 1)
-
-
-@wrong("span_corrupt")
 def nothing_is_nothing(tokens, dropped, sentinel):
     source, target = by_loop(tokens, dropped, sentinel)
     return source, target if dropped.any() else target[:0]
@@ -261,7 +230,7 @@ def found_by_value(tokens, dropped, sentinel):
 def at_most_four_spans(tokens, dropped, sentinel):
     """Right where the text is short."""
     if len(tokens) > 15:
-        return spans(tokens, dropped, sentinel, last=False)
+        return never_says_it_is_over(tokens, dropped, sentinel)
     return by_loop(tokens, dropped, sentinel)
 
 
@@ -277,67 +246,6 @@ def source_only(tokens, dropped, sentinel):
 
 
 # Spans put back
-
-
-def part(sequence, i):
-    return sequence[i] if 0 <= i < len(sequence) else []
-
-
-@wrong("span_restore")
-def source_itself(source, target, sentinel):
-    return source
-
-
-@wrong("span_restore")
-def sentinels_deleted(source, target, sentinel):
-    return filled(source, target, sentinel, lambda i: [])
-
-
-@wrong("span_restore")
-def one_sentinel_only(source, target, sentinel):
-    spans = gaps(target, sentinel)
-    return filled(
-        source, target, sentinel, lambda i: [sentinel - i] if i else spans[0]
-    )
-
-
-@wrong("span_restore")
-def one_too_early(source, target, sentinel):
-    spans = gaps(target, sentinel)
-    return filled(source, target, sentinel, lambda i: part(spans, i + 1))
-
-
-@wrong("span_restore")
-def one_too_late(source, target, sentinel):
-    spans = gaps(target, sentinel)
-    return filled(source, target, sentinel, lambda i: part(spans, i - 1))
-
-
-@wrong("span_restore")
-def read_backwards(source, target, sentinel):
-    spans = gaps(target, sentinel)
-    return filled(source, target, sentinel, lambda i: spans[i][::-1])
-
-
-@wrong("span_restore")
-def end_lost(source, target, sentinel):
-    text = by_dictionary(source, target, sentinel).tolist()
-    while source.numel() and int(source[-1]) not in target.tolist():
-        source = source[:-1]
-        text.pop()
-    return torch.tensor(text, dtype=torch.long)
-
-
-@wrong("span_restore")
-def last_sentinel_left(source, target, sentinel):
-    spans = gaps(target, sentinel)
-    end = [int(target[-1])]
-    return filled(
-        source,
-        target,
-        sentinel,
-        lambda i: spans[i] + end * (i == len(spans) - 1),
-    )
 
 
 @wrong("span_restore")
@@ -418,54 +326,10 @@ def group_axis_first(q, k, v, mask=None):
 
 
 @wrong("grouped_query_attention")
-def averaged_heads(q, k, v, mask=None):
-    return by_repeating(q, k.mean(1, True), v.mean(1, True), mask)
-
-
-@wrong("grouped_query_attention")
-def groups_turned(q, k, v, mask=None):
-    return by_repeating(q, k.flip(1), v.flip(1), mask)
-
-
-@wrong("grouped_query_attention")
-def mask_grouped_otherwise(q, k, v, mask=None):
-    if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
-        mask = mask.unflatten(1, (-1, k.shape[1])).transpose(1, 2).flatten(1, 2)
-    return by_repeating(q, k, v, mask)
-
-
-@wrong("grouped_query_attention")
-def one_mask_a_group(q, k, v, mask=None):
-    if mask is not None and mask.ndim == 4 and mask.shape[1] > 1:
-        mask = each(mask[:, :: q.shape[1] // k.shape[1]], q.shape[1])
-    return by_repeating(q, k, v, mask)
-
-
-@wrong("grouped_query_attention")
-def scaled_by_the_group(q, k, v, mask=None):
-    return by_repeating(q / (q.shape[1] / k.shape[1]) ** 0.5, k, v, mask)
-
-
-@wrong("grouped_query_attention")
-def heads_unscaled(q, k, v, mask=None):
-    return by_repeating(q * q.shape[-1] ** 0.5, k, v, mask)
-
-
-@wrong("grouped_query_attention")
-def heads_unmasked(q, k, v, mask=None):
-    return by_repeating(q, k, v)
-
-
-@wrong("grouped_query_attention")
 def heads_masked_afterwards(q, k, v, mask=None):
     k, v = each(k, q.shape[1]), each(v, q.shape[1])
     weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
     return (weights if mask is None else weights * mask) @ v
-
-
-@wrong("grouped_query_attention")
-def heads_mask_upside_down(q, k, v, mask=None):
-    return by_repeating(q, k, v, None if mask is None else ~mask)
 
 
 @wrong("grouped_query_attention")
@@ -496,13 +360,6 @@ def one_head_for_one(q, k, v, mask=None):
 @wrong("grouped_query_attention")
 def scaled_by_eleven(q, k, v, mask=None):
     return by_repeating(q * (q.shape[-1] / 11) ** 0.5, k, v, mask)
-
-
-@wrong("grouped_query_attention")
-def one_mask_for_all(q, k, v, mask=None):
-    if mask is not None and mask.ndim == 4:
-        mask = mask[:, :1]
-    return by_repeating(q, k, v, mask)
 
 
 @wrong("grouped_query_attention")
@@ -587,91 +444,8 @@ def scaled(x, gain, by):
 
 
 @wrong("rms_norm")
-def centred_above_the_line(x, gain, eps):
-    return scaled(x - x.mean(-1, keepdim=True), gain, size(x, eps))
-
-
-@wrong("rms_norm")
-def divided_by_the_deviation(x, gain, eps):
-    variance = x.float().var(-1, correction=0, keepdim=True)
-    return scaled(x, gain, (variance + eps).sqrt())
-
-
-@wrong("rms_norm")
-def divided_by_torchs_std(x, gain, eps):
-    return scaled(x, gain, x.float().std(-1, keepdim=True) + eps)
-
-
-@wrong("rms_norm")
-def squares_unbiased(x, gain, eps):
-    total = x.float().square().sum(-1, keepdim=True)
-    return scaled(x, gain, (total / (x.shape[-1] - 1) + eps).sqrt())
-
-
-@wrong("rms_norm")
-def divided_by_the_length(x, gain, eps):
-    total = x.float().square().sum(-1, keepdim=True)
-    return scaled(x, gain, (total + eps).sqrt())
-
-
-@wrong("rms_norm")
-def eps_outside(x, gain, eps):
-    return scaled(x, gain, size(x, 0) + eps)
-
-
-@wrong("rms_norm")
-def eps_fixed(x, gain, eps):
-    return norm_by_rsqrt(x, gain, 1e-6)
-
-
-@wrong("rms_norm")
 def eps_left_out(x, gain, eps):
     return scaled(x, gain, size(x, 0))
-
-
-@wrong("rms_norm")
-def gain_left_out(x, gain, eps):
-    return norm_by_rsqrt(x, torch.ones_like(gain), eps) + 0 * gain
-
-
-@wrong("rms_norm")
-def gain_added(x, gain, eps):
-    return norm_by_rsqrt(x, torch.ones_like(gain), eps) + gain
-
-
-@wrong("rms_norm")
-def gain_before(x, gain, eps):
-    return norm_by_rsqrt(x * gain, torch.ones_like(gain), eps)
-
-
-@wrong("rms_norm")
-def size_of_the_batch(x, gain, eps):
-    return scaled(x, gain, size(x, eps, 0))
-
-
-@wrong("rms_norm")
-def size_of_the_positions(x, gain, eps):
-    return scaled(x, gain, size(x, eps, -2 if x.ndim > 1 else -1))
-
-
-@wrong("rms_norm")
-def size_of_a_sentence(x, gain, eps):
-    return scaled(x, gain, size(x, eps, (-2, -1) if x.ndim > 1 else -1))
-
-
-@wrong("rms_norm")
-def root_left_out(x, gain, eps):
-    return scaled(x, gain, size(x, eps) ** 2)
-
-
-@wrong("rms_norm")
-def multiplied(x, gain, eps):
-    return scaled(x, gain, 1 / size(x, eps))
-
-
-@wrong("rms_norm")
-def divided_by_the_mean_size(x, gain, eps):
-    return scaled(x, gain, x.float().abs().mean(-1, keepdim=True) + eps)
 
 
 @wrong("rms_norm")
