@@ -104,10 +104,10 @@ class Layer:
         joins: Whether W_O mixes what the heads found.
         turned: Whether matrices are taken for (in, out), where that fits.
         bend: What stands between the two matrices.
-        thinks: Whether there is a feed-forward network.
+        feeds_forward: Whether there is a feed-forward network.
         norm: From vectors, gain and bias.
         norm_first: Whether a sub-layer's input is normalised, not its sum.
-        kept: How much of its input each sub-layer's sum has.
+        residual: How much of its input each sub-layer's sum has.
         swapped: Whether the norms have changed places.
     """
 
@@ -117,10 +117,10 @@ class Layer:
     joins: bool = True
     turned: bool = False
     bend: Callable = torch.relu
-    thinks: bool = True
+    feeds_forward: bool = True
     norm: Callable = pytorchs
     norm_first: bool = False
-    kept: tuple[int, int] = (1, 1)
+    residual: tuple[int, int] = (1, 1)
     swapped: bool = False
 
     def __call__(
@@ -132,9 +132,11 @@ class Layer:
     ) -> Tensor:
         """``x`` after the layer."""
         parts = [lambda x: self.attend(x, w, heads, mask)]
-        parts += [lambda x: self.think(x, w)] if self.thinks else []
+        parts += (
+            [lambda x: self.feed_forward(x, w)] if self.feeds_forward else []
+        )
         names = ("2", "1") if self.swapped else ("1", "2")
-        for part, name, kept in zip(parts, names, self.kept, strict=False):
+        for part, name, kept in zip(parts, names, self.residual, strict=False):
             gain, bias = w[f"gain_{name}"], w[f"bias_{name}"]
             if self.norm_first:
                 x = kept * x + part(self.norm(x, gain, bias))
@@ -153,7 +155,7 @@ class Layer:
         gathered = (shown @ v).transpose(1, 2).flatten(2)
         return self.linear(gathered, w["w_o"]) if self.joins else gathered
 
-    def think(self, x: Tensor, w: dict[str, Tensor]) -> Tensor:
+    def feed_forward(self, x: Tensor, w: dict[str, Tensor]) -> Tensor:
         """The feed-forward network."""
         inner = self.bend(F.linear(x, w["w_1"], w["b_1"]))
         return F.linear(inner, w["w_2"], w["b_2"])
@@ -175,46 +177,6 @@ def over_the_sentence(x: Tensor, gain: Tensor, bias: Tensor) -> Tensor:
     return F.layer_norm(x, x.shape[1:]) * gain + bias
 
 
-SUSPECTS = {
-    "The scores are not divided by √d_k, the width of a head.": Layer(
-        scale=lambda d_k, d_model: 1.0
-    ),
-    "The scores are divided by √d_model: each head compares vectors of "
-    "d_model / num_heads numbers, so divide by the root of that.": Layer(
-        scale=lambda d_k, d_model: d_model**-0.5
-    ),
-    "The scores are divided by d_k: divide by its root.": Layer(
-        scale=lambda d_k, d_model: 1 / d_k
-    ),
-    "The scores are multiplied by √d_k: divide.": Layer(
-        scale=lambda d_k, d_model: d_k**0.5
-    ),
-    "The heads are cut with a `view` alone, which mixes positions and heads: "
-    "the heads come out of the last axis, and are transposed then.": (
-        Layer(split=viewed)
-    ),
-    "The matrices w_q, w_k, w_v and w_o are transposed: they are (out, in), "
-    "so that `x @ w.T` multiplies.": Layer(turned=True),
-    "The ReLU between w_1 and w_2 is missing.": Layer(bend=lambda x: x),
-    "GELU stands where ReLU is asked for.": Layer(bend=F.gelu),
-    "The norms come first, as in pre-LN: here a sum is normalised, "
-    "`norm(x + sublayer(x))`.": Layer(norm_first=True),
-    "The first residual connection is missing: add `x` to what attention "
-    "says.": Layer(kept=(0, 1)),
-    "The second residual connection is missing: add its input to what the "
-    "feed-forward network says.": Layer(kept=(1, 0)),
-    "Both residual connections are missing.": Layer(kept=(0, 0)),
-    "The norms have changed places: the first follows attention.": Layer(
-        swapped=True
-    ),
-    "The variance divides by d − 1: a norm divides by d.": Layer(norm=unbiased),
-    "The norm runs over a whole sentence: take the mean and the variance of "
-    "each vector.": Layer(norm=over_the_sentence),
-    **{hint: Layer(hide=wrong) for hint, wrong in MASKED_SOFTMAX.hints.items()},
-}
-"""Hint -> the layer that is mistaken in this way."""
-
-
 ENCODER_LAYER = Component(
     name="encoder_layer",
     signature="encoder_layer(x, weights, num_heads, mask=None)",
@@ -224,7 +186,6 @@ ENCODER_LAYER = Component(
     reference="nn.TransformerEncoderLayer",
     agrees="With the same weights it agrees with PyTorch's layer",
     cases=cases,
-    suspects=SUSPECTS,
 )
 
 
@@ -243,15 +204,15 @@ def every_weight(fn: Guarded) -> None:
     """Every weight that it is given changes the output."""
     x, weights, heads = arguments(17)
     before = fn(x, weights, heads).detach()
-    idle = [
+    unused = [
         name
         for name, w in weights.items()
         if furthest(fn(x, moved(weights, name), heads), before) is None
     ]
-    if idle:
-        names = ", ".join(f"`{name}`" for name in idle)
-        hint = next((PARTS[name] for name in idle if name in PARTS), "")
-        verb = "changes" if len(idle) == 1 else "change"
+    if unused:
+        names = ", ".join(f"`{name}`" for name in unused)
+        hint = next((PARTS[name] for name in unused if name in PARTS), "")
+        verb = "changes" if len(unused) == 1 else "change"
         raise Broken(f"{names} {verb} nothing. {hint}".rstrip(), cause=hint)
 
 
@@ -264,168 +225,153 @@ def moved(weights: Weights, name: str) -> Weights:
 # Known mistakes
 
 
-def normed(x, weights, place):
-    """Layer normalisation, with the gain and the bias of one place."""
-    gain, bias = weights[f"gain_{place}"], weights[f"bias_{place}"]
-    return F.layer_norm(x, x.shape[-1:], gain, bias)
+def hidden_where_true(scores: Tensor, mask: Tensor) -> Tensor:
+    """The weights of a mask in which True means hidden."""
+    return scores.masked_fill(mask, torch.finfo(scores.dtype).min).softmax(-1)
 
 
-def projected(x, weights, num_heads):
-    """Queries, keys and values, cut into heads."""
-    rows = (F.linear(x, weights[f"w_{name}"]) for name in "qkv")
-    return [y.unflatten(-1, (num_heads, -1)).transpose(1, 2) for y in rows]
+def layer(
+    id: str, story: str, hint: str = "", symptom: str = "", **mistaken: object
+) -> None:
+    """Register a layer of which some parts are ``mistaken``."""
+
+    def encoder_layer(x, weights, num_heads, mask=None):
+        return Layer(**mistaken)(x, weights, num_heads, mask)
+
+    encoder_layer.__name__ = id.replace("-", "_")
+    encoder_layer.__doc__ = story
+    ENCODER_LAYER.mistake(id, hint=hint, symptom=symptom)(encoder_layer)
 
 
-def gathered(x, weights, num_heads, mask, *, scale=None):
-    """What the heads found, side by side, before W_O."""
-    q, k, v = projected(x, weights, num_heads)
-    found = F.scaled_dot_product_attention(q, k, v, mask, scale=scale)
-    return found.transpose(1, 2).flatten(2)
-
-
-def network(x, weights):
-    """The feed-forward network."""
-    inner = F.linear(x, weights["w_1"], weights["b_1"]).relu()
-    return F.linear(inner, weights["w_2"], weights["b_2"])
-
-
-def finished(x, said, weights):
-    """The layer from what attention said on: two sums, two norms."""
-    x = normed(x + F.linear(said, weights["w_o"]), weights, 1)
-    return normed(x + network(x, weights), weights, 2)
-
-
-SQUARE = ("w_q", "w_k", "w_v", "w_o")
-
-
-@ENCODER_LAYER.mistake(
+layer(
     "unscaled-scores",
+    "The scores go into the softmax as they are.",
     hint="The scores are not divided by √d_k, the width of a head.",
     symptom="with wide heads each row of weights is nearly all on one key, "
     "and training stalls",
+    scale=lambda d_k, d_model: 1.0,
 )
-def unscaled_scores(x, weights, num_heads, mask=None):
-    """The scores go into the softmax as they are."""
-    said = gathered(x, weights, num_heads, mask, scale=1.0)
-    return finished(x, said, weights)
-
-
-@ENCODER_LAYER.mistake(
+layer(
     "scaled-by-the-whole-width",
+    "Divides by √d_model, though a head compares fewer numbers.",
     hint="The scores are divided by √d_model: each head compares vectors of "
     "d_model / num_heads numbers, so divide by the root of that.",
     symptom="attention stays flatter the more heads there are",
+    scale=lambda d_k, d_model: d_model**-0.5,
 )
-def scaled_by_the_whole_width(x, weights, num_heads, mask=None):
-    """Divides by √d_model, though a head compares fewer numbers."""
-    scale = x.shape[-1] ** -0.5
-    said = gathered(x, weights, num_heads, mask, scale=scale)
-    return finished(x, said, weights)
-
-
-@ENCODER_LAYER.mistake(
+layer(
+    "scaled-by-d-k",
+    "Divides by the width of a head, and not by its root.",
+    hint="The scores are divided by d_k: divide by its root.",
+    scale=lambda d_k, d_model: 1 / d_k,
+)
+layer(
+    "multiplied",
+    "`*` for `/`.",
+    hint="The scores are multiplied by √d_k: divide.",
+    scale=lambda d_k, d_model: d_k**0.5,
+)
+layer(
+    "viewed",
+    "The right shape, and positions and heads mixed up.",
+    hint="The heads are cut with a `view` alone, which mixes positions and "
+    "heads: the heads come out of the last axis, and are transposed then.",
+    split=viewed,
+)
+layer(
     "matrices-the-other-way-round",
+    "The four square matrices fit both ways, and are taken transposed.",
     hint="The matrices w_q, w_k, w_v and w_o are transposed: they are (out, "
     "in), so that `x @ w.T` multiplies.",
     symptom="the weights load without a word, and the answers are noise",
+    turned=True,
 )
-def matrices_the_other_way_round(x, weights, num_heads, mask=None):
-    """The four square matrices fit both ways, and are taken transposed."""
-    weights = weights | {name: weights[name].T for name in SQUARE}
-    return finished(x, gathered(x, weights, num_heads, mask), weights)
-
-
-@ENCODER_LAYER.mistake(
+layer(
+    "no-relu",
+    "Two matrices do what one could.",
+    hint="The ReLU between w_1 and w_2 is missing.",
+    bend=lambda x: x,
+)
+layer(
     "bends-in-another-way",
+    "What was trained with a ReLU is run with a GELU.",
     hint="GELU stands where ReLU is asked for.",
-    symptom="loaded weights answer almost right, and a little worse than told",
+    symptom="loaded weights answer almost right, and a little worse than "
+    "reported",
+    bend=F.gelu,
 )
-def bends_in_another_way(x, weights, num_heads, mask=None):
-    """What was trained with a ReLU is run with a GELU."""
-    said = gathered(x, weights, num_heads, mask)
-    x = normed(x + F.linear(said, weights["w_o"]), weights, 1)
-    inner = F.gelu(F.linear(x, weights["w_1"], weights["b_1"]))
-    thought = F.linear(inner, weights["w_2"], weights["b_2"])
-    return normed(x + thought, weights, 2)
-
-
-@ENCODER_LAYER.mistake(
+layer(
     "norms-in-the-other-place",
+    "Pre-LN, with the weights of a post-LN model.",
     hint="The norms come first, as in pre-LN: here a sum is normalised, "
     "`norm(x + sublayer(x))`.",
     symptom="trained weights of another library load without complaint, and "
     "the answers are noise",
+    norm_first=True,
 )
-def norms_in_the_other_place(x, weights, num_heads, mask=None):
-    """Pre-LN, with the weights of a post-LN model."""
-    said = gathered(normed(x, weights, 1), weights, num_heads, mask)
-    x = x + F.linear(said, weights["w_o"])
-    return x + network(normed(x, weights, 2), weights)
-
-
-@ENCODER_LAYER.mistake(
+layer(
+    "no-first-residual",
+    "What attention returns replaces what came in.",
+    hint="The first residual connection is missing: add `x` to what attention "
+    "says.",
+    residual=(0, 1),
+)
+layer(
     "one-residual-is-enough",
+    "The network's result replaces what came in, instead of adding to it.",
     hint="The second residual connection is missing: add its input to what "
     "the feed-forward network says.",
     symptom="the loss ends a little higher, whatever is tuned",
+    residual=(1, 0),
 )
-def one_residual_is_enough(x, weights, num_heads, mask=None):
-    """The network's result replaces what came in, instead of adding to it."""
-    said = gathered(x, weights, num_heads, mask)
-    x = normed(x + F.linear(said, weights["w_o"]), weights, 1)
-    return normed(network(x, weights), weights, 2)
-
-
-@ENCODER_LAYER.mistake(
+layer(
+    "no-residual",
+    "Each sub-layer replaces what came in.",
+    hint="Both residual connections are missing.",
+    residual=(0, 0),
+)
+layer(
     "norms-that-changed-places",
+    "The first norm's gain and bias go to the second, and the other way.",
     hint="The norms have changed places: the first follows attention.",
     symptom="loaded weights answer worse than they should, and no test of "
     "shapes knows why",
+    swapped=True,
 )
-def norms_that_changed_places(x, weights, num_heads, mask=None):
-    """The first norm's gain and bias go to the second, and the other way."""
-    names = {"gain_1": "gain_2", "bias_1": "bias_2"}
-    names |= {there: here for here, there in names.items()}
-    swapped = weights | {name: weights[old] for name, old in names.items()}
-    return finished(x, gathered(x, swapped, num_heads, mask), swapped)
-
-
-@ENCODER_LAYER.mistake(
+layer(
+    "norm-unbiased",
+    "`torch.std` with its default.",
+    hint="The variance divides by d − 1: a norm divides by d.",
+    norm=unbiased,
+)
+layer(
+    "norm-over-the-sentence",
+    "One mean and one variance for all positions.",
+    hint="The norm runs over a whole sentence: take the mean and the variance "
+    "of each vector.",
+    norm=over_the_sentence,
+)
+layer(
     "mask-of-the-other-library",
+    "Takes True for hidden, as some modules do.",
     hint="The mask is upside down: True means may attend.",
     symptom="the loss is too low to be true: rows find what is in their future",
+    hide=hidden_where_true,
 )
-def mask_of_the_other_library(x, weights, num_heads, mask=None):
-    """Takes True for hidden, as some modules do."""
-    q, k, v = projected(x, weights, num_heads)
-    scores = q @ k.mT / q.shape[-1] ** 0.5
-    if mask is not None:
-        scores = scores.masked_fill(mask, torch.finfo(x.dtype).min)
-    said = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
-    return finished(x, said, weights)
-
-
-@ENCODER_LAYER.mistake(
+layer(
     "repaired-and-lost-its-network",
+    "It raised a NameError in its last line, and whoever repaired it "
+    "returned the variable before: the feed-forward network is never called.",
     symptom="it trains, a little worse, and 527,872 of its parameters never "
     "get a gradient",
+    feeds_forward=False,
 )
-def repaired_and_lost_its_network(x, weights, num_heads, mask=None):
-    """It raised a NameError in its last line, and was repaired too early.
-
-    Whoever repaired it returned the variable before, and the feed-forward
-    network is never called.
-    """
-    said = gathered(x, weights, num_heads, mask)
-    return normed(x + F.linear(said, weights["w_o"]), weights, 1)
-
-
-@ENCODER_LAYER.mistake(
+layer(
     "joined-without-the-last-matrix",
+    "The heads are laid side by side, and that already has the right width.",
     symptom="the loss falls, and no head can use what another one found",
+    joins=False,
 )
-def joined_without_the_last_matrix(x, weights, num_heads, mask=None):
-    """The heads are laid side by side, and that already has the right width."""
-    said = gathered(x, weights, num_heads, mask)
-    x = normed(x + said, weights, 1)
-    return normed(x + network(x, weights), weights, 2)
+for known in MASKED_SOFTMAX.mistakes:
+    if known.hint and known.hint not in ENCODER_LAYER.hints:
+        layer(known.id, known.story, known.hint, hide=known.make)

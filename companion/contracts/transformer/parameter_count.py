@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import index
 
-from torch import nn
-
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import STRAY, Guarded
@@ -67,47 +65,7 @@ class Parts:
 RIGHT = (Parts(), Parts(biases=False))
 
 
-MISTAKEN = {
-    "The LayerNorms are missing.": {"norms": 0},
-    "A LayerNorm has a gain and a bias, not one of them.": {"per_norm": 1},
-    "A layer of the encoder has two LayerNorms, one of the decoder three: one "
-    "is missing.": {"norms": 4},
-    "The biases of the feed-forward networks are missing.": {
-        "feed_forward_biases": 0
-    },
-    "The embeddings are missing.": {"tables": 0},
-    "The embeddings are counted twice: source, target and output share one "
-    "table.": {"tables": 2},
-    "The embeddings are counted three times: source, target and output share "
-    "one table.": {"tables": 3},
-    "A layer of the decoder has a second attention, to the memory: it is "
-    "missing.": {"attention": 2},
-    "A layer of the decoder has a second attention, to the memory: it is "
-    "missing with its LayerNorm.": {"attention": 2, "norms": 4},
-    "The decoder is missing.": {"attention": 1, "feed_forward": 1, "norms": 2},
-    "The encoder is missing.": {"attention": 2, "feed_forward": 1, "norms": 3},
-    "The encoder is counted as a second decoder: it has no attention to a "
-    "memory.": {"attention": 4, "norms": 6},
-    "The feed-forward networks of one side are missing.": {"feed_forward": 1},
-    "The feed-forward networks are missing.": {"feed_forward": 0},
-    "Attention has a fourth projection, of its output: it is missing.": {
-        "projections": 3
-    },
-    "Attention has four projections, not one.": {"projections": 1},
-    "Queries, keys and values are projected twice, and two linear maps are "
-    "one.": {"projections": 7},
-    "A layer of the encoder has a dense layer too many.": {"dense": 1},
-    "The projections are multiplied by 8 heads, which share the width.": {
-        "heads": 8
-    },
-    "A norm at the end of encoder and decoder belongs to pre-LN.": {
-        "last_norms": 2
-    },
-    "The output layer is tied to the embeddings and has no bias.": {
-        "output_bias": True
-    },
-    "One layer on each side is counted, not all of them.": {"layers": 1},
-}
+CHANGED: dict[str, dict[str, int]] = {}
 """Hint -> what is counted otherwise."""
 
 
@@ -186,10 +144,10 @@ def mistakes(
     counted = {sizes: got, **{other: fn(*other) for other in others}}
     pairs = (
         (f"{one} {other}", {**a, **b})
-        for (one, a), (other, b) in combinations(MISTAKEN.items(), 2)
+        for (one, a), (other, b) in combinations(CHANGED.items(), 2)
         if not a.keys() & b.keys()
     )
-    for candidates in (MISTAKEN.items(), pairs):
+    for candidates in (CHANGED.items(), pairs):
         found = [
             (hint, parts.count(*sizes))
             for hint, changed in candidates
@@ -255,125 +213,175 @@ def any_size(fn: Guarded) -> None:
 # Known mistakes
 
 
-def counted(d, ff, n, v, *, tables=1, heads=1, cross=True, biases=True):
-    """Tables, and the layers of both sides, from parts that may be wrong."""
-    attention = 4 * (heads * d * d + d)
-    network = 2 * d * ff + (ff + d) * biases
-    norm = 2 * d
-    encoder = attention + network + 2 * norm
-    decoder = encoder + (attention + norm if cross else 0)
-    return tables * v * d + n * (encoder + decoder)
+def counted(
+    id: str, story: str, hint: str, symptom: str = "", **changed: int
+) -> None:
+    """Register a count in which some of the parts are ``changed``."""
+
+    def count(d_model, d_ff, num_layers, vocab_size):
+        parts = replace(Parts(), **changed)
+        return parts.count(d_model, d_ff, num_layers, vocab_size)
+
+    count.__name__, count.__doc__ = id.replace("-", "_"), story
+    CHANGED[hint] = changed
+    PARAMETER_COUNT.mistake(id, hint=hint, symptom=symptom)(count)
 
 
-@PARAMETER_COUNT.mistake(
+counted(
+    "no-norms",
+    "Attention, networks and tables, and no norm.",
+    hint="The LayerNorms are missing.",
+    norms=0,
+)
+counted(
+    "half-a-norm",
+    "A gain for each norm, and no bias.",
+    hint="A LayerNorm has a gain and a bias, not one of them.",
+    per_norm=1,
+)
+counted(
+    "two-norms-a-layer",
+    "Two norms in every layer.",
+    hint="A layer of the encoder has two LayerNorms, one of the decoder "
+    "three: one is missing.",
+    norms=4,
+)
+counted(
     "matrices-without-biases",
+    "The networks' two matrices, and not what is added to them.",
     hint="The biases of the feed-forward networks are missing.",
     symptom="30,720 short, and nobody knows where",
+    feed_forward_biases=0,
 )
-def matrices_without_biases(d_model, d_ff, num_layers, vocab_size):
-    """The networks' two matrices, and not what is added to them."""
-    return counted(d_model, d_ff, num_layers, vocab_size, biases=False)
-
-
-@PARAMETER_COUNT.mistake(
+counted(
+    "no-tables",
+    "The layers alone.",
+    hint="The embeddings are missing.",
+    tables=0,
+)
+counted(
     "tied-table-counted-twice",
+    "The table of the embeddings, and the output layer that it is.",
     hint="The embeddings are counted twice: source, target and output share "
     "one table.",
     symptom="19 million weights more than the file has",
+    tables=2,
 )
-def tied_table_counted_twice(d_model, d_ff, num_layers, vocab_size):
-    """The table of the embeddings, and the output layer that it is."""
-    return counted(d_model, d_ff, num_layers, vocab_size, tables=2)
-
-
-@PARAMETER_COUNT.mistake(
+counted(
     "nothing-is-tied",
+    "A table for the source, one for the target, and one for the output.",
     hint="The embeddings are counted three times: source, target and output "
     "share one table.",
     symptom="38 million weights more than the paper says",
+    tables=3,
 )
-def nothing_is_tied(d_model, d_ff, num_layers, vocab_size):
-    """A table for the source, one for the target, and one for the output."""
-    return counted(d_model, d_ff, num_layers, vocab_size, tables=3)
-
-
-@PARAMETER_COUNT.mistake(
+counted(
+    "no-cross-attention",
+    "The layers of the decoder look at no memory.",
+    hint="A layer of the decoder has a second attention, to the memory: it is "
+    "missing.",
+    attention=2,
+)
+counted(
     "decoder-is-an-encoder",
+    "Twelve layers of one kind: those of the decoder look at no memory.",
     hint="A layer of the decoder has a second attention, to the memory: it is "
     "missing with its LayerNorm.",
     symptom="6.3 million weights short",
+    attention=2,
+    norms=4,
 )
-def decoder_is_an_encoder(d_model, d_ff, num_layers, vocab_size):
-    """Twelve layers of one kind: those of the decoder look at no memory."""
-    return counted(d_model, d_ff, num_layers, vocab_size, cross=False)
-
-
-@PARAMETER_COUNT.mistake(
+counted(
     "an-encoder-called-transformer",
+    "The table and the layers of the encoder.",
     hint="The decoder is missing.",
     symptom="25 million weights short, and nothing that could translate",
+    attention=1,
+    feed_forward=1,
+    norms=2,
 )
-def an_encoder_called_transformer(d_model, d_ff, num_layers, vocab_size):
-    """The table and the layers of the encoder."""
-    pair = counted(d_model, d_ff, 1, 0, cross=False)
-    return vocab_size * d_model + num_layers * pair // 2
-
-
-@PARAMETER_COUNT.mistake(
+counted(
+    "decoder-only",
+    "The table and the layers of the decoder.",
+    hint="The encoder is missing.",
+    attention=2,
+    feed_forward=1,
+    norms=3,
+)
+counted(
+    "two-decoders",
+    "Twelve layers of the decoder.",
+    hint="The encoder is counted as a second decoder: it has no attention to "
+    "a memory.",
+    attention=4,
+    norms=6,
+)
+counted(
+    "one-network",
+    "A network in each layer of one side.",
+    hint="The feed-forward networks of one side are missing.",
+    feed_forward=1,
+)
+counted(
+    "no-networks",
+    "Attention, norms and tables.",
+    hint="The feed-forward networks are missing.",
+    feed_forward=0,
+)
+counted(
+    "three-projections",
+    "Queries, keys and values.",
+    hint="Attention has a fourth projection, of its output: it is missing.",
+    projections=3,
+)
+counted(
+    "one-projection",
+    "One matrix for each attention.",
+    hint="Attention has four projections, not one.",
+    projections=1,
+)
+counted(
     "projected-twice",
+    "One projection for all heads, and behind it one for each head.",
     hint="Queries, keys and values are projected twice, and two linear maps "
     "are one.",
     symptom="14 million weights that change no answer",
+    projections=7,
 )
-def projected_twice(d_model, d_ff, num_layers, vocab_size):
-    """One projection for all heads, and behind it one for each head."""
-    again = 3 * num_layers * 3 * (d_model * d_model + d_model)
-    return counted(d_model, d_ff, num_layers, vocab_size) + again
-
-
-@PARAMETER_COUNT.mistake(
+counted(
     "a-dense-layer-besides",
+    "A layer of attention, of a feed-forward network, and a dense one.",
     hint="A layer of the encoder has a dense layer too many.",
     symptom="1.6 million weights more than the paper's model has",
+    dense=1,
 )
-def a_dense_layer_besides(d_model, d_ff, num_layers, vocab_size):
-    """A layer of attention, of a feed-forward network, and a dense one."""
-    dense = num_layers * (d_model * d_model + d_model)
-    return counted(d_model, d_ff, num_layers, vocab_size) + dense
-
-
-@PARAMETER_COUNT.mistake(
+counted(
     "a-full-projection-for-each-head",
+    "Each head is given projections of the whole width.",
     hint="The projections are multiplied by 8 heads, which share the width.",
     symptom="three times the weights, and more for more heads",
+    heads=8,
 )
-def a_full_projection_for_each_head(d_model, d_ff, num_layers, vocab_size):
-    """Each head is given projections of the whole width."""
-    return counted(d_model, d_ff, num_layers, vocab_size, heads=8)
-
-
-@PARAMETER_COUNT.mistake(
+counted(
     "pytorchs-whole-transformer",
+    "Counts `nn.Transformer`, which ends both stacks with one more norm.",
     hint="A norm at the end of encoder and decoder belongs to pre-LN.",
     symptom="2,048 weights too many, in a model that should be the paper's",
+    last_norms=2,
 )
-def pytorchs_whole_transformer(d_model, d_ff, num_layers, vocab_size):
-    """Asks `nn.Transformer`, which ends both stacks with one more norm."""
-    layers = nn.Transformer(
-        d_model, 1, num_layers, num_layers, d_ff, device="meta"
-    )
-    total = sum(p.numel() for p in layers.parameters())
-    return total + vocab_size * d_model
-
-
-@PARAMETER_COUNT.mistake(
+counted(
     "output-with-a-bias",
+    "The output layer is an `nn.Linear`, with all that it brings along.",
     hint="The output layer is tied to the embeddings and has no bias.",
     symptom="37,000 weights too many: one for each word",
+    output_bias=True,
 )
-def output_with_a_bias(d_model, d_ff, num_layers, vocab_size):
-    """The output layer is an `nn.Linear`, with all that it brings along."""
-    return counted(d_model, d_ff, num_layers, vocab_size) + vocab_size
+counted(
+    "one-layer",
+    "Takes `num_layers`, and does not use it.",
+    hint="One layer on each side is counted, not all of them.",
+    layers=1,
+)
 
 
 @PARAMETER_COUNT.mistake(
@@ -382,4 +390,4 @@ def output_with_a_bias(d_model, d_ff, num_layers, vocab_size):
 )
 def always_four_times_as_wide(d_model, d_ff, num_layers, vocab_size):
     """Takes 4 · d_model for d_ff, whatever d_ff is."""
-    return counted(d_model, 4 * d_model, num_layers, vocab_size)
+    return Parts().count(d_model, 4 * d_model, num_layers, vocab_size)
