@@ -301,7 +301,6 @@ def with_weights(weigh):
 
 
 @ATTENTION.mistake(
-    "unscaled",
     hint="The scores are not scaled: divide them by √d_k before the softmax.",
     symptom="attention is all or nothing from the start, and hardly learns",
 )
@@ -311,7 +310,6 @@ def unscaled(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    "scaled-by-d-k",
     hint="The scores are divided by d_k: divide them by its square root.",
     symptom="attention stays almost uniform for thousands of steps",
 )
@@ -342,7 +340,6 @@ ATTENTION.mistake(
 
 
 @ATTENTION.mistake(
-    "over-the-queries",
     hint=MASK_HINTS["over-the-queries"],
     symptom="rows differ in size; keys compete for queries, not the reverse",
 )
@@ -355,7 +352,6 @@ def over_the_queries(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    "over-the-batch",
     hint="The softmax runs over the batch: it belongs over the keys, `dim=-1`.",
 )
 def over_the_batch(q, k, v, mask=None):
@@ -373,7 +369,6 @@ ATTENTION.mistake(
 
 
 @ATTENTION.mistake(
-    "scaled-late",
     hint="The scale comes after the softmax: divide the scores before it.",
     symptom="the output of a layer is √d_k times too small, its maps too hard",
 )
@@ -394,7 +389,6 @@ ATTENTION.mistake(
 
 
 @ATTENTION.mistake(
-    "always-causal",
     hint="The future is hidden although no mask was given.",
     symptom="an encoder which never learns what stands to the right",
 )
@@ -421,7 +415,6 @@ ATTENTION.mistake(
 
 
 @ATTENTION.mistake(
-    "upside-down",
     hint=MASK_HINTS["upside-down"],
     symptom="the loss falls below what the data allow, and it writes nonsense",
 )
@@ -431,7 +424,6 @@ def upside_down(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    "transposed",
     hint=MASK_HINTS["transposed"],
     symptom="the loss is near 0 within minutes; the text repeats itself",
 )
@@ -443,7 +435,6 @@ def transposed(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    "unused",
     hint=MASK_HINTS["unused"],
     symptom="next to no loss in training, and nonsense when it must write",
 )
@@ -453,7 +444,6 @@ def unused(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    "multiplied-afterwards",
     hint=MASK_HINTS["multiplied-afterwards"],
     symptom="early words get small vectors, for most of their row is hidden",
 )
@@ -463,7 +453,6 @@ def multiplied_afterwards(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    "hidden-before-the-scores",
     hint=MASK_HINTS["filled-with-zero"],
     symptom="padding takes its share of every row, and the future leaks",
 )
@@ -477,7 +466,6 @@ def hidden_before_the_scores(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    "added",
     hint=MASK_HINTS["added"],
     symptom="as if there were no mask: the loss is far too good",
 )
@@ -488,7 +476,6 @@ def added(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    "dropout-left-on",
     symptom="the same sentence is translated otherwise each time",
 )
 def dropout_left_on(q, k, v, mask=None):
@@ -497,7 +484,6 @@ def dropout_left_on(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    "minus-a-billion",
     symptom="works for weeks, and stops with an error once autocast is on",
 )
 def minus_a_billion(q, k, v, mask=None):
@@ -511,7 +497,6 @@ def minus_a_billion(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    "uniform-in-empty-rows",
     symptom="a sentence of padding alone still answers, with a mean",
 )
 def uniform_in_empty_rows(q, k, v, mask=None):

@@ -147,7 +147,6 @@ MASKED_SOFTMAX.mistake("unused", hint=MASK_HINTS["unused"])(
 
 
 @MASKED_SOFTMAX.mistake(
-    "multiplied-afterwards",
     hint=MASK_HINTS["multiplied-afterwards"],
     symptom="short sentences get shorter vectors, the shorter the worse",
 )
@@ -168,7 +167,6 @@ MASKED_SOFTMAX.mistake("over-the-queries", hint=MASK_HINTS["over-the-queries"])(
 
 
 @MASKED_SOFTMAX.mistake(
-    "shared-out-afterwards",
     symptom="fine, until padding scores high: then a row is NaN",
 )
 def shared_out_afterwards(scores, mask):
@@ -179,7 +177,6 @@ def shared_out_afterwards(scores, mask):
 
 
 @MASKED_SOFTMAX.mistake(
-    "filled-with-minus-ten",
     symptom="the loss is a little too good, and the text a little too bad",
 )
 def filled_with_minus_ten(scores, mask):
@@ -189,7 +186,6 @@ def filled_with_minus_ten(scores, mask):
 
 
 @MASKED_SOFTMAX.mistake(
-    "nan-in-empty-rows",
     symptom="one empty sentence in a batch, and all weights are NaN at once",
 )
 def nan_in_empty_rows(scores, mask):
@@ -198,7 +194,6 @@ def nan_in_empty_rows(scores, mask):
 
 
 @MASKED_SOFTMAX.mistake(
-    "uniform-in-empty-rows",
     symptom="no error: a sentence of padding reads all of its padding",
 )
 def uniform_in_empty_rows(scores, mask):
@@ -208,7 +203,6 @@ def uniform_in_empty_rows(scores, mask):
 
 
 @MASKED_SOFTMAX.mistake(
-    "nan-in-the-gradient",
     symptom="every output is finite, and the first step makes all NaN",
 )
 def nan_in_the_gradient(scores, mask):
@@ -218,7 +212,6 @@ def nan_in_the_gradient(scores, mask):
 
 
 @MASKED_SOFTMAX.mistake(
-    "mask-times-a-billion",
     symptom="in mixed precision everything is NaN from the first batch on",
 )
 def mask_times_a_billion(scores, mask):

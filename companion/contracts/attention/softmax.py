@@ -111,7 +111,6 @@ def share(parts: Tensor, dim: int) -> Tensor:
 
 
 @SOFTMAX.mistake(
-    "ignores-dim",
     hint="`dim` is not used: the softmax always runs along the last axis.",
     symptom="right in every test along the last axis, wrong along another",
 )
@@ -131,7 +130,6 @@ SOFTMAX.mistake(
 
 
 @SOFTMAX.mistake(
-    "one-sum-for-all",
     hint="All numbers share one sum: sum along `dim` only, and keep the axis "
     "with `keepdim=True`.",
     symptom="weights shrink as the batch grows, and with them the output",
@@ -178,7 +176,6 @@ SOFTMAX.mistake("unchanged", hint="The scores came back as they were.")(
 
 
 @SOFTMAX.mistake(
-    "overflows",
     symptom="training goes well for a while, then the loss is NaN for ever",
 )
 def overflows(scores, dim):
@@ -187,7 +184,6 @@ def overflows(scores, dim):
 
 
 @SOFTMAX.mistake(
-    "one-maximum-for-all",
     symptom="a confident sentence turns the others of its batch into NaN",
 )
 def one_maximum_for_all(scores, dim):
@@ -195,18 +191,14 @@ def one_maximum_for_all(scores, dim):
     return share((scores - scores.max()).exp(), dim)
 
 
-@SOFTMAX.mistake(
-    "half-a-gradient", symptom="every output is right, and training goes astray"
-)
+@SOFTMAX.mistake(symptom="every output is right, and training goes astray")
 def half_a_gradient(scores, dim):
     """The sum is detached, like the maximum; but the sum matters."""
     parts = (scores - scores.amax(dim, keepdim=True)).exp()
     return parts / parts.sum(dim, keepdim=True).detach()
 
 
-@SOFTMAX.mistake(
-    "clamped", symptom="no weight comes near 1, however clear the case is"
-)
+@SOFTMAX.mistake(symptom="no weight comes near 1, however clear the case is")
 def clamped(scores, dim):
     """Scores are cut at ±30 so that `exp` cannot overflow."""
     return share(scores.clamp(-30, 30).exp(), dim)

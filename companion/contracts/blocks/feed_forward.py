@@ -184,7 +184,6 @@ class Network(nn.Module):
 
 
 @FEED_FORWARD.mistake(
-    "convolution-of-width-three",
     symptom="a decoder's loss is too good: it reads the next word here",
 )
 class ConvolutionOfWidthThree(Network):
@@ -199,7 +198,6 @@ class ConvolutionOfWidthThree(Network):
 
 
 @FEED_FORWARD.mistake(
-    "gate-over-the-positions",
     symptom="rows change with the length of the sentence, padding included",
 )
 class GateOverThePositions(Network):
@@ -210,7 +208,6 @@ class GateOverThePositions(Network):
 
 
 @FEED_FORWARD.mistake(
-    "norm-over-the-batch",
     symptom="it tests well, and trains otherwise with each size of batch",
 )
 class NormOverTheBatch(Network):
@@ -225,7 +222,6 @@ class NormOverTheBatch(Network):
 
 
 @FEED_FORWARD.mistake(
-    "nothing-between",
     symptom="two thirds of the weights are spent, and the loss is as without",
 )
 class NothingBetween(Network):
@@ -236,7 +232,6 @@ class NothingBetween(Network):
 
 
 @FEED_FORWARD.mistake(
-    "ends-with-a-relu",
     symptom="the stream only ever grows, and norms have to take it back",
 )
 class EndsWithARelu(Network):
@@ -247,7 +242,6 @@ class EndsWithARelu(Network):
 
 
 @FEED_FORWARD.mistake(
-    "begins-with-a-relu",
     symptom="half of what arrives is thrown away, and the loss ends higher",
 )
 class BeginsWithARelu(Network):
@@ -258,7 +252,6 @@ class BeginsWithARelu(Network):
 
 
 @FEED_FORWARD.mistake(
-    "adds-and-norms-itself",
     symptom="with the layer's own norm and sum there are two of each, and "
     "deep stacks train badly",
 )
@@ -274,7 +267,6 @@ class AddsAndNormsItself(Network):
 
 
 @FEED_FORWARD.mistake(
-    "gate-that-is-not-called",
     symptom="it learns as if a third of its weights were not there",
 )
 class GateThatIsNotCalled(Network):
@@ -289,7 +281,6 @@ class GateThatIsNotCalled(Network):
 
 
 @FEED_FORWARD.mistake(
-    "drops-out-for-ever",
     symptom="the same question has another answer each time, in use too",
 )
 class DropsOutForEver(Network):
@@ -300,7 +291,6 @@ class DropsOutForEver(Network):
 
 
 @FEED_FORWARD.mistake(
-    "louder-towards-the-end",
     symptom="words at the end of a sentence shout the others down",
 )
 class LouderTowardsTheEnd(Network):

@@ -163,7 +163,6 @@ def unit(x, eps):
 
 
 @LAYER_NORM.mistake(
-    "over-the-batch",
     hint=f"The statistics run over the batch: {LAST}",
     symptom="a sentence means something else in every batch, and a batch of "
     "one is all bias",
@@ -174,7 +173,6 @@ def over_the_batch(x, gain, bias, eps):
 
 
 @LAYER_NORM.mistake(
-    "over-the-positions",
     hint=f"The statistics run over the positions: {LAST}",
     symptom="a decoder's loss is too good: the statistics tell of the future",
 )
@@ -184,7 +182,6 @@ def over_the_positions(x, gain, bias, eps):
 
 
 @LAYER_NORM.mistake(
-    "batch-norm",
     hint="The statistics run over batch and positions, as in BatchNorm: "
     f"{LAST}",
     symptom="it trains, and one sentence at a time it answers otherwise",
@@ -196,7 +193,6 @@ def batch_norm(x, gain, bias, eps):
 
 
 @LAYER_NORM.mistake(
-    "over-the-sentence",
     hint=f"The statistics run over a whole sentence: {LAST}",
     symptom="rows change when the sentence gets longer, by padding too",
 )
@@ -213,7 +209,6 @@ LAYER_NORM.mistake(
 
 
 @LAYER_NORM.mistake(
-    "unbiased",
     hint="The variance divides by d − 1: here it divides by d, "
     "`unbiased=False`.",
     symptom="loaded weights answer a little wrongly, the more so the narrower "
@@ -225,7 +220,6 @@ def unbiased(x, gain, bias, eps):
 
 
 @LAYER_NORM.mistake(
-    "eps-outside-the-root",
     hint="eps stands outside the root: √(variance + eps).",
     symptom="a vector of equal numbers has an infinite gradient",
 )
@@ -235,7 +229,6 @@ def eps_outside_the_root(x, gain, bias, eps):
 
 
 @LAYER_NORM.mistake(
-    "by-the-default-deviation",
     hint="The variance divides by d − 1, and eps stands outside the root: "
     "√(variance + eps), with `unbiased=False`.",
     symptom="it trains well; what was trained with another norm does not fit",
@@ -268,7 +261,6 @@ LAYER_NORM.mistake(
 
 
 @LAYER_NORM.mistake(
-    "gain-before-the-norm",
     hint="The gain comes before the normalisation, which wipes it out again.",
     symptom="the gain hardly learns, since the norm undoes it at once",
 )
@@ -296,7 +288,6 @@ LAYER_NORM.mistake(
 
 
 @LAYER_NORM.mistake(
-    "mean-left-in",
     hint="The mean is not subtracted: this is RMSNorm.",
     symptom="outputs drift with the mean of the stream, layer by layer",
 )
@@ -331,7 +322,6 @@ LAYER_NORM.mistake(
 
 
 @LAYER_NORM.mistake(
-    "difference-of-squares",
     symptom="NaN after long training, where a vector's mean has grown large",
 )
 def difference_of_squares(x, gain, bias, eps):

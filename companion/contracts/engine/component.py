@@ -13,6 +13,7 @@ function behind a guard, and raises ``Broken`` with the likely mistake.
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -141,15 +142,16 @@ class Component:
         return function
 
     def mistake(
-        self, id: str, *, hint: str = "", symptom: str = ""
+        self, id: str = "", *, hint: str = "", symptom: str = ""
     ) -> Callable[[Callable], Callable]:
         """Register a function, or the class of a module, as a known mistake.
 
         Its docstring is the story: what is wrong with it.
 
         Args:
-            id: What it is called, in words joined by hyphens.
-            hint: What a learner is told whose function returns these numbers.
+            id: What it is called, in words joined by hyphens; by default the
+                words of its own name.
+            hint: The message to a learner whose function returns the same.
             symptom: What one notices who trains with it; puts it into the zoo.
 
         Returns:
@@ -160,21 +162,19 @@ class Component:
         """
 
         def register(make: Callable) -> Callable:
-            known = (
-                m for m in self.mistakes if m.id == id or m.hint == hint != ""
-            )
-            for other in known:
-                raise ValueError(
-                    f"{self.name}: expected a new id and a new hint, got "
-                    f"{id!r}, {hint!r} beside {other.id!r}"
-                )
-            story = " ".join((make.__doc__ or "").split())
+            named = id or hyphenated(make.__name__)
+            for other in self.mistakes:
+                if other.id == named or other.hint == hint != "":
+                    raise ValueError(
+                        f"{self.name}: expected a new id and a new hint, got "
+                        f"{named!r}, {hint!r} beside {other.id!r}"
+                    )
             self.mistakes.append(
                 Mistake(
                     component=self.name,
-                    id=id,
+                    id=named,
                     make=make,
-                    story=story,
+                    story=" ".join((make.__doc__ or "").split()),
                     hint=hint,
                     symptom=symptom,
                 )
@@ -199,6 +199,17 @@ class Component:
     def example(self) -> tuple:
         """Arguments for a plain call."""
         return next(iter(self.cases().values()))
+
+
+def hyphenated(name: str) -> str:
+    """Turn the name of a function or a class into an id.
+
+    Example:
+        >>> hyphenated("EndsWithARelu"), hyphenated("one_sum_for_all")
+        ('ends-with-a-relu', 'one-sum-for-all')
+    """
+    words = r"_|(?<=[a-z])(?=[A-Z])|(?<=A)(?=[A-Z])"
+    return re.sub(words, "-", name).lower()
 
 
 def title(contract: Callable) -> str:

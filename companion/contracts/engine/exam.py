@@ -88,7 +88,7 @@ class ExamReport(Report):
         return f"{self.component}: it does not tell the sick from the healthy"
 
 
-class Tester(Guarded):
+class LearnersTest(Guarded):
     """A learner's test behind the guard.
 
     Attributes:
@@ -165,7 +165,7 @@ def check_test(component: str, animal: str, test: object) -> Report:
         True
     """
     sick = found(component, animal)
-    tester = Tester(component, test)
+    tester = LearnersTest(component, test)
     with runner.undisturbed(tester):
         return examined(tester, sick, healthy(component))
 
@@ -199,7 +199,9 @@ def expected(name: str, known: dict) -> str:
     return f"expected one of {', '.join(sorted(known))}, got {name!r}.{ask}"
 
 
-def examined(tester: Tester, sick: Mistake, others: list[Healthy]) -> Report:
+def examined(
+    tester: LearnersTest, sick: Mistake, others: list[Healthy]
+) -> Report:
     """Report on a test that is tried on all of them."""
     lines = [f"It passes for a healthy one: {one.name}" for one in others]
     lines.append(f"It fails for the sick one: {sick.name}")
@@ -223,7 +225,7 @@ def examined(tester: Tester, sick: Mistake, others: list[Healthy]) -> Report:
 
 
 def try_all(
-    tester: Tester, sick: Mistake, others: list[Healthy], tried: Tried
+    tester: LearnersTest, sick: Mistake, others: list[Healthy], tried: Tried
 ) -> None:
     """Append to ``tried`` at each step, so that what was found remains."""
     try:
@@ -260,7 +262,7 @@ def filled(number: int | None) -> Callable:
 
 
 def several(
-    tester: Tester,
+    tester: LearnersTest,
     component: Component,
     who: str,
     fn: Callable,

@@ -102,7 +102,6 @@ def any_length(fn: Guarded) -> None:
 
 
 @CAUSAL_MASK.mistake(
-    "marks-what-is-hidden",
     hint="It is upside down: True means may attend here, and hidden in "
     "`nn.Transformer`.",
     symptom="all the weight lies on the future, and the last row, which has "
@@ -114,7 +113,6 @@ def marks_what_is_hidden(length):
 
 
 @CAUSAL_MASK.mistake(
-    "transposed-triangle",
     hint="The triangle is transposed: rows are queries, so the past is below "
     "the diagonal, `tril`.",
     symptom="the loss falls to nearly 0 in minutes, and what it writes is one "
@@ -127,7 +125,6 @@ def transposed_triangle(length):
 
 
 @CAUSAL_MASK.mistake(
-    "hides-itself",
     hint="The diagonal is missing: a position sees itself. Position 0 would "
     "see nobody.",
     symptom="row 0 sees nobody and becomes NaN, or the mean of everything",
@@ -138,7 +135,6 @@ def hides_itself(length):
 
 
 @CAUSAL_MASK.mistake(
-    "sees-the-next-one-too",
     hint="It is off by one: a position sees the next one, which it is to "
     "predict.",
     symptom="the loss is near 0, as each row reads the token it is to predict",
@@ -163,7 +159,6 @@ CAUSAL_MASK.mistake(
 
 
 @CAUSAL_MASK.mistake(
-    "mirrored-triangle",
     hint="The triangle is mirrored: row 0 sees key 0, not the last one.",
     symptom="early rows see only the end of the sentence, and the loss is too "
     "good",
@@ -174,7 +169,6 @@ def mirrored_triangle(length):
 
 
 @CAUSAL_MASK.mistake(
-    "remembers-three-words",
     symptom="it writes well, and forgets who the sentence was about",
 )
 def remembers_three_words(length):
@@ -184,7 +178,6 @@ def remembers_three_words(length):
 
 
 @CAUSAL_MASK.mistake(
-    "begins-anew-after-64",
     symptom="all is well until the first text that is longer than the table",
 )
 def begins_anew_after_64(length):

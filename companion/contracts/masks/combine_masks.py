@@ -267,8 +267,8 @@ def one_wrong(which: str, symptom: str) -> Callable:
             return tuple((right | wrong).values())
 
         mistake.__doc__ = make.__doc__
-        id = make.__name__.replace("_", "-")
-        COMBINE_MASKS.mistake(id, symptom=symptom)(mistake)
+        mistake.__name__ = make.__name__
+        COMBINE_MASKS.mistake(symptom=symptom)(mistake)
         return make
 
     return register

@@ -196,7 +196,6 @@ def any_size(fn: Guarded) -> None:
 
 
 @PADDING_MASK.mistake(
-    "marks-the-padding",
     hint="It is upside down: True marks a real token.",
     symptom="all the weight lies on padding, and no word notices another",
 )
@@ -206,7 +205,6 @@ def marks_the_padding(tokens, pad):
 
 
 @PADDING_MASK.mistake(
-    "hides-rows-of-padding",
     hint="It hides the rows of padding, not the columns: the last axis is the "
     "key's, `[:, None, None, :]`.",
     symptom="a sentence comes out otherwise when its batch has a longer one",
@@ -217,7 +215,6 @@ def hides_rows_of_padding(tokens, pad):
 
 
 @PADDING_MASK.mistake(
-    "hides-rows-and-columns",
     hint="It hides the rows of padding too: such a query would see nobody. "
     "Hide keys only; the loss leaves these rows out.",
     symptom="NaN in the first batch that has padding",
@@ -229,7 +226,6 @@ def hides_rows_and_columns(tokens, pad):
 
 
 @PADDING_MASK.mistake(
-    "one-of-them-is-enough",
     hint="It hides a pair only if both are padding: what hides is the key.",
     symptom="words look at padding, and only padding never looks at padding",
 )
@@ -240,7 +236,6 @@ def one_of_them_is_enough(tokens, pad):
 
 
 @PADDING_MASK.mistake(
-    "padding-is-always-zero",
     hint="`pad` is not used: it is 0 here whatever was asked.",
     symptom="right until a tokenizer comes whose padding is not 0",
 )
@@ -250,7 +245,6 @@ def padding_is_always_zero(tokens, pad):
 
 
 @PADDING_MASK.mistake(
-    "real-means-greater",
     hint="Ids below `pad` are hidden too: compare with `!=`, not with `>`.",
     symptom="a few words are never seen: those whose ids are below padding's",
 )
@@ -266,7 +260,6 @@ PADDING_MASK.mistake(
 
 
 @PADDING_MASK.mistake(
-    "counts-from-the-left",
     hint="Real tokens are counted, and padding is taken to stand behind: "
     "compare token by token.",
     symptom="right until sentences are padded on the left, to write in batches",
@@ -279,7 +272,6 @@ def counts_from_the_left(tokens, pad):
 
 
 @PADDING_MASK.mistake(
-    "mask-of-the-first-sentence",
     hint="Every sentence gets the mask of the first.",
     symptom="right in batches of one, and worse the more lengths differ",
 )

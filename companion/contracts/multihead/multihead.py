@@ -356,10 +356,7 @@ class PyTorchs(nn.Module):
         return self.inner(x, x, x, attn_mask=mask, need_weights=False)[0]
 
 
-@MULTIHEAD.mistake(
-    "upside-down",
-    symptom="the loss is far too good, and it writes nonsense",
-)
+@MULTIHEAD.mistake(symptom="the loss is far too good, and it writes nonsense")
 class UpsideDown(PyTorchs):
     """A mask where True = may attend goes to a module that hides True."""
 
@@ -371,7 +368,6 @@ class UpsideDown(PyTorchs):
 
 
 @MULTIHEAD.mistake(
-    "padding-hides-queries",
     symptom="a sentence comes out otherwise if its batch has longer ones",
 )
 class PaddingHidesQueries(Heads):
@@ -384,7 +380,6 @@ class PaddingHidesQueries(Heads):
 
 
 @MULTIHEAD.mistake(
-    "repeated-in-the-wrong-order",
     symptom="right for a batch of one; else sentences see each other's padding",
 )
 class RepeatedInTheWrongOrder(PyTorchs):
@@ -399,7 +394,6 @@ class RepeatedInTheWrongOrder(PyTorchs):
 
 
 @MULTIHEAD.mistake(
-    "positions-first",
     symptom="it learns as much as without attention; odd in batches of one",
 )
 class PositionsFirst(PyTorchs):
@@ -410,7 +404,6 @@ class PositionsFirst(PyTorchs):
 
 
 @MULTIHEAD.mistake(
-    "multiplied-afterwards",
     symptom="early words get small vectors, for most of their row is hidden",
 )
 class MultipliedAfterwards(Heads):
@@ -421,10 +414,7 @@ class MultipliedAfterwards(Heads):
         return weights if mask is None else weights * mask
 
 
-@MULTIHEAD.mistake(
-    "softmax-over-the-queries",
-    symptom="the future leaks through the sums of the columns",
-)
+@MULTIHEAD.mistake(symptom="the future leaks through the sums of the columns")
 class SoftmaxOverTheQueries(Heads):
     """Columns sum to 1: each key shares itself out among the queries."""
 
@@ -437,7 +427,6 @@ class SoftmaxOverTheQueries(Heads):
 
 
 @MULTIHEAD.mistake(
-    "heads-attend-to-heads",
     symptom="trains like a network without attention: order never matters",
 )
 class HeadsAttendToHeads(Heads):
@@ -454,7 +443,6 @@ class HeadsAttendToHeads(Heads):
 
 
 @MULTIHEAD.mistake(
-    "split-by-view-alone",
     symptom="trains, and stays behind: a word's place decides what it sees",
 )
 class SplitByViewAlone(Heads):
@@ -465,7 +453,6 @@ class SplitByViewAlone(Heads):
 
 
 @MULTIHEAD.mistake(
-    "joined-by-view-alone",
     symptom="each word gets parts of what was gathered for other words",
 )
 class JoinedByViewAlone(Heads):
@@ -476,7 +463,6 @@ class JoinedByViewAlone(Heads):
 
 
 @MULTIHEAD.mistake(
-    "nan-in-empty-rows",
     symptom="one empty sentence in a batch, and all weights are NaN at once",
 )
 class NanInEmptyRows(Heads):
@@ -488,10 +474,7 @@ class NanInEmptyRows(Heads):
         return scores.softmax(-1)
 
 
-@MULTIHEAD.mistake(
-    "dropout-left-on",
-    symptom="the same sentence is answered otherwise each time",
-)
+@MULTIHEAD.mistake(symptom="the same sentence is answered otherwise each time")
 class DropoutLeftOn(Heads):
     """`F.dropout` is on unless it is told that training is over."""
 

@@ -123,7 +123,6 @@ def any_size(fn: Guarded) -> None:
 
 
 @SPLIT_HEADS.mistake(
-    "viewed-straight",
     hint="A `view` straight to (batch, head, seq, head_dim) only cuts memory "
     "anew, and mixes positions with heads: view to (batch, seq, head, "
     "head_dim), then transpose.",
@@ -135,7 +134,6 @@ def viewed_straight(x, num_heads):
 
 
 @SPLIT_HEADS.mistake(
-    "every-third-column",
     hint="Head 0 takes every num_heads-th column: the columns of a head stand "
     "side by side, so in the view the heads come before head_dim.",
     symptom="trains well; weights of another library give nonsense in it",
@@ -146,7 +144,6 @@ def every_third_column(x, num_heads):
 
 
 @SPLIT_HEADS.mistake(
-    "transposed-too-early",
     hint="The transpose comes before the view: it must swap seq and head, "
     "which are axes of their own only after the view.",
     symptom="words and features change places, and no head makes sense",
@@ -168,7 +165,6 @@ SPLIT_HEADS.mistake(
 
 
 @SPLIT_HEADS.mistake(
-    "batch-and-heads-mixed",
     hint="The axes are read as (seq, batch, d_model): here the batch is first.",
     symptom="sentences of one batch read each other",
 )

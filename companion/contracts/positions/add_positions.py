@@ -148,7 +148,6 @@ ADD_POSITIONS.contract(
 
 
 @ADD_POSITIONS.mistake(
-    "indexed-by-the-batch",
     symptom="word order is lost; each place in the batch has a colour instead",
 )
 def indexed_by_the_batch(x):
@@ -158,7 +157,6 @@ def indexed_by_the_batch(x):
 
 
 @ADD_POSITIONS.mistake(
-    "counts-on",
     symptom="a sentence means something else in another row of the batch",
 )
 def counts_on(x):
@@ -168,7 +166,6 @@ def counts_on(x):
 
 
 @ADD_POSITIONS.mistake(
-    "one-vector-for-all",
     symptom="the dog bites the man and the man the dog: no difference",
 )
 def one_vector_for_all(x):
@@ -177,7 +174,6 @@ def one_vector_for_all(x):
 
 
 @ADD_POSITIONS.mistake(
-    "fraction-of-the-length",
     symptom="the first words of a sentence change when words follow them",
 )
 def fraction_of_the_length(x):
@@ -186,7 +182,6 @@ def fraction_of_the_length(x):
 
 
 @ADD_POSITIONS.mistake(
-    "counted-from-the-end",
     symptom="one more word at the end, and all words before it move",
 )
 def counted_from_the_end(x):
@@ -195,7 +190,6 @@ def counted_from_the_end(x):
 
 
 @ADD_POSITIONS.mistake(
-    "token-replaced",
     symptom="the loss stays where guessing by the place in the text gets it",
 )
 def token_replaced(x):
@@ -204,7 +198,6 @@ def token_replaced(x):
 
 
 @ADD_POSITIONS.mistake(
-    "scaled-again",
     symptom="where the embedding scales too, positions drown in the words",
 )
 def scaled_again(x):
@@ -213,7 +206,6 @@ def scaled_again(x):
 
 
 @ADD_POSITIONS.mistake(
-    "added-in-place",
     symptom="a second look at the same vectors finds positions added twice",
 )
 def added_in_place(x):
@@ -223,7 +215,6 @@ def added_in_place(x):
 
 
 @ADD_POSITIONS.mistake(
-    "dropout-left-on",
     symptom="the same sentence is answered otherwise each time",
 )
 def dropout_left_on(x):

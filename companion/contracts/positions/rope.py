@@ -222,7 +222,6 @@ def speeds_of(x, base=10000.0, factor=2):
 
 
 @ROPE.mistake(
-    "turned-by-place",
     symptom="with a cache every new word stands at position 0: text dissolves",
 )
 def turned_by_place(x, positions):
@@ -231,7 +230,6 @@ def turned_by_place(x, positions):
 
 
 @ROPE.mistake(
-    "turned-along-the-heads",
     symptom="an error, unless there are as many heads as words; then nonsense",
 )
 def turned_along_the_heads(x, positions):
@@ -242,7 +240,6 @@ def turned_along_the_heads(x, positions):
 
 
 @ROPE.mistake(
-    "pairs-that-disagree",
     symptom="trains, worse the longer the text; borrowed weights write noise",
 )
 def pairs_that_disagree(x, positions):
@@ -252,10 +249,7 @@ def pairs_that_disagree(x, positions):
     return x * angle.cos() + other * angle.sin()
 
 
-@ROPE.mistake(
-    "one-sign-lost",
-    symptom="scores grow and shrink with the position",
-)
+@ROPE.mistake(symptom="scores grow and shrink with the position")
 def one_sign_lost(x, positions):
     """The minus of the rotation is lost: it stretches and does not turn."""
     angle = torch.outer(positions.float(), speeds_of(x))
@@ -265,7 +259,6 @@ def one_sign_lost(x, positions):
 
 
 @ROPE.mistake(
-    "added-instead",
     symptom="scores depend on where two words stand, not on how far apart",
 )
 def added_instead(x, positions):
@@ -274,7 +267,6 @@ def added_instead(x, positions):
 
 
 @ROPE.mistake(
-    "table-that-ends",
     symptom="good up to the length of the table, and mush from there on",
 )
 def table_that_ends(x, positions):
@@ -282,26 +274,19 @@ def table_that_ends(x, positions):
     return rotate(x, positions.clamp(max=15))
 
 
-@ROPE.mistake(
-    "half-the-exponent",
-    symptom="learns nearby words well; far ones look alike",
-)
+@ROPE.mistake(symptom="learns nearby words well; far ones look alike")
 def half_the_exponent(x, positions):
     """i/d for 2i/d: no pair is as slow as the slowest should be."""
     return turned(x, positions, speeds_of(x, factor=1))
 
 
-@ROPE.mistake(
-    "one-speed",
-    symptom="no pair is slow enough to tell near from far",
-)
+@ROPE.mistake(symptom="no pair is slow enough to tell near from far")
 def one_speed(x, positions):
     """Every pair turns by the same angle."""
     return turned(x, positions, speeds_of(x, base=1))
 
 
 @ROPE.mistake(
-    "other-base",
     symptom="borrowed weights write well for a line, and then worse and worse",
 )
 def other_base(x, positions):

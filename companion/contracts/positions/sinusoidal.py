@@ -171,7 +171,6 @@ def changed(**style):
 
 
 @SINUSOIDAL.mistake(
-    "sines-then-cosines",
     hint="All sines come first and all cosines after. Some libraries do so, "
     "but the formula alternates: dimension 2i is a sine, 2i+1 the cosine of "
     "the same angle.",
@@ -198,7 +197,6 @@ SINUSOIDAL.mistake(
 
 
 @SINUSOIDAL.mistake(
-    "dimension-for-i",
     hint="The dimension is taken for i: i counts pairs, and dimension 2i has "
     "the exponent 2i/d, not 2·2i/d.",
     symptom="half of the dimensions hardly move over a whole text",
@@ -216,7 +214,6 @@ SINUSOIDAL.mistake(
 
 
 @SINUSOIDAL.mistake(
-    "no-shared-angle",
     hint="Every dimension has a frequency of its own: 2i and 2i+1 share one "
     "angle.",
     symptom="trains; how alike two places are depends on more than distance",
@@ -238,7 +235,6 @@ SINUSOIDAL.mistake(
 
 
 @SINUSOIDAL.mistake(
-    "counted-from-one",
     hint="Positions are counted from 1: the first is 0.",
     symptom="right by itself; beside a cache that counts from 0 it is one off",
 )
@@ -258,7 +254,6 @@ SINUSOIDAL.mistake(
 
 
 @SINUSOIDAL.mistake(
-    "sign-of-the-exponent",
     hint="The position is multiplied by 10000^(2i/d): divide by it.",
     symptom="neighbours look unrelated, and far positions as if at random",
 )
@@ -288,7 +283,6 @@ def angles(length, exponents):
 
 
 @SINUSOIDAL.mistake(
-    "swapped-halves-too-fast",
     symptom="far positions look alike: the slow dimensions are too fast",
 )
 def swapped_halves_too_fast(length, d_model):
@@ -297,10 +291,7 @@ def swapped_halves_too_fast(length, d_model):
     return torch.cat([angle.cos(), angle.sin()], -1)
 
 
-@SINUSOIDAL.mistake(
-    "even-widths-only",
-    symptom="an error on the day somebody tries an odd width",
-)
+@SINUSOIDAL.mistake(symptom="an error on the day somebody tries an odd width")
 def even_widths_only(length, d_model):
     """As many cosines as sines, where an odd width has one less."""
     table = torch.zeros(length, d_model)

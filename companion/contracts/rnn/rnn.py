@@ -319,7 +319,6 @@ RNN.mistake("relu", hint="This is a ReLU: a state comes out of tanh.")(
 
 
 @RNN.mistake(
-    "forgets-between-steps",
     hint="h is not passed on: every step starts from h0.",
     symptom="it learns what stands at a step, and nothing of what came before",
 )
@@ -335,7 +334,6 @@ RNN.mistake(
 
 
 @RNN.mistake(
-    "starts-from-zero",
     hint="h0 is not used: the first step starts from zeros.",
     symptom="a decoder ignores what it was told, and writes the average",
 )
@@ -357,7 +355,6 @@ RNN.mistake(
 
 
 @RNN.mistake(
-    "transposed-memory",
     hint="U is transposed: in a batch, U h is `h @ U.T`.",
     symptom="learns, until another library reads its weights",
 )
@@ -367,7 +364,6 @@ def transposed_memory(x, h0, W, U, b):
 
 
 @RNN.mistake(
-    "reshaped-for-a-transpose",
     hint="W is transposed: in a batch, W x is `x @ W.T`.",
     symptom="learns, until another library reads its weights",
 )
@@ -392,7 +388,6 @@ RNN.mistake(
 
 
 @RNN.mistake(
-    "runs-on",
     hint="The state of one sequence runs on into the next: begin each at its "
     "own row of h0.",
     symptom="the answer depends on which sentences share a batch",
@@ -415,7 +410,6 @@ RNN.mistake("reversed", hint="The states are in reverse order.")(
 
 
 @RNN.mistake(
-    "overwritten",
     hint="Every step shows the last state: store each state before the next "
     "one overwrites it.",
     symptom="all encoder states are alike, and attention has nothing to choose",
@@ -430,7 +424,6 @@ def overwritten(x, h0, W, U, b):
 
 
 @RNN.mistake(
-    "one-step-late",
     hint="The states are one step late: h0 is not among them, h_T is.",
     symptom="the answer comes one step late, and the last word is never read",
 )
@@ -446,7 +439,6 @@ RNN.mistake("first-input-only", hint="Every step reads the first input.")(
 
 
 @RNN.mistake(
-    "cut-in-time",
     symptom="the loss falls, but nothing further back than a step is learnt",
 )
 def cut_in_time(x, h0, W, U, b):
@@ -456,7 +448,7 @@ def cut_in_time(x, h0, W, U, b):
     )
 
 
-@RNN.mistake("tanh-by-hand", symptom="NaN as soon as one input is large")
+@RNN.mistake(symptom="NaN as soon as one input is large")
 def tanh_by_hand(x, h0, W, U, b):
     """The tanh as the textbook prints it: ∞/∞ for a large number."""
 

@@ -150,7 +150,6 @@ ALIGNMENT.mistake(
 
 
 @ALIGNMENT.mistake(
-    "over-the-batch",
     hint="The softmax runs over the batch: it belongs over the positions, "
     "`dim=-1`.",
     symptom="in a batch of one every position gets weight 1",
@@ -168,7 +167,6 @@ ALIGNMENT.mistake(
 
 
 @ALIGNMENT.mistake(
-    "cosine",
     hint="The lengths are divided out (a cosine): take the plain dot product.",
     symptom="no position ever gets more than a little more than the others",
 )
@@ -185,7 +183,6 @@ ALIGNMENT.mistake(
 
 
 @ALIGNMENT.mistake(
-    "shares",
     hint="Scores divided by their sum may be negative: use the softmax.",
 )
 def shares(query, keys):
@@ -201,7 +198,6 @@ ALIGNMENT.mistake(
 
 
 @ALIGNMENT.mistake(
-    "first-query-for-all",
     hint="Every sentence is asked with the query of sentence 0.",
     symptom="right in a batch of one, and every sentence asks the same in two",
 )
@@ -228,7 +224,6 @@ ALIGNMENT.mistake(
 
 
 @ALIGNMENT.mistake(
-    "naive-softmax",
     symptom="training goes well for a while, then the loss is NaN for ever",
 )
 def naive_softmax(query, keys):
