@@ -8,8 +8,8 @@ from figures.browser import computed, enter, focused, press
 from figures.registry import CURVES, DEPTHS, STACKS, html_of, parts_at, shown
 
 from companion.figures import depth_curves
-from companion.figures.gallery.depth_curves.view import BOTTOM, LEFT, RIGHT, TOP
 from companion.figures.kit.digits import fixed, short
+from companion.figures.kit.plot import BOTTOM, LEFT, RIGHT, TOP
 
 
 def some_curves(names=STACKS, depths=(1, 2, 5)):

@@ -14,14 +14,14 @@ from companion.figures.gallery import noam_curve as noam_module
 from companion.figures.gallery.noam_curve import sentence, steps_shown
 from companion.figures.gallery.noam_curve import view as noam_drawing
 from companion.figures.gallery.noam_curve.view import (
-    BOTTOM,
-    LEFT,
-    RIGHT,
+    PLAIN,
     branches,
     paths,
 )
 from companion.figures.kit.digits import short
 from companion.training import noam
+
+LEFT, RIGHT, TOP, BOTTOM = PLAIN[4:]
 
 
 @pytest.mark.parametrize("step", [1, 7, 4000, 4001, 100_000])
@@ -142,10 +142,10 @@ def test_the_curves_stay_in_their_plots(reader, ends):
     for kind in ("rate", "rising", "falling"):
         for path in page.locator(f".plot path.{kind}").all():
             line = numbers(path.get_attribute("d"))
-            assert min(line[::2]) >= noam_drawing.LEFT
-            assert max(line[::2]) <= noam_drawing.RIGHT + 0.05
-            assert min(line[1::2]) >= noam_drawing.TOP - 0.05
-            assert max(line[1::2]) <= noam_drawing.BOTTOM + 0.05
+            assert min(line[::2]) >= LEFT
+            assert max(line[::2]) <= RIGHT + 0.05
+            assert min(line[1::2]) >= TOP - 0.05
+            assert max(line[1::2]) <= BOTTOM + 0.05
 
 
 def test_the_branches_differ_in_more_than_their_colour(reader):

@@ -16,8 +16,13 @@ from figures.registry import (
 )
 
 from companion.figures import warmup_curves
-from companion.figures.gallery.run_doctor.view import BOTTOM, LEFT, RIGHT, TOP
 from companion.figures.gallery.warmup_curves import band_of, sentence
+from companion.figures.gallery.warmup_curves.view import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+)
 from companion.figures.kit.digits import short
 from companion.training import noam
 

@@ -69,6 +69,20 @@ function choices(home, name, texts, start, changed) {
   };
 }
 
+// A group of boxes to tick; it tells which of them are.
+function switches(home, name, texts, start, changed) {
+  const group = make("fieldset", { class: "choice" }, make("legend", {}, name));
+  const inputs = texts.map((text, i) => {
+    const input = make("input", { type: "checkbox", ...OWN_KEYS });
+    input.checked = start[i];
+    input.addEventListener("change", changed);
+    group.append(make("label", {}, input, text));
+    return input;
+  });
+  home.append(group);
+  return () => inputs.map((input) => input.checked);
+}
+
 // A guess, and the button that asks for the answer: 0 until it is pressed, then
 // the guess and 1 more. `right` tells which guess is.
 function guesses(home, { name, texts, ask, right }, changed) {

@@ -6,8 +6,23 @@ from typing import NamedTuple
 
 from companion.figures.kit.digits import Number, fixed, short
 
-__all__ = ["MARKS", "Plot", "mark", "power", "powers", "ticks_from_0"]
+__all__ = [
+    "BOTTOM",
+    "LEFT",
+    "MARKS",
+    "RIGHT",
+    "TOP",
+    "VIEW",
+    "Plot",
+    "mark",
+    "power",
+    "powers",
+    "ticks_from_0",
+]
 
+LEFT, RIGHT, TOP, BOTTOM = 44, 326, 12, 176
+VIEW = "0 0 340 212"
+"""Where a plot has its edges, in pixels, and all that is seen of it."""
 MARKS = {
     "circle": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z",
     "square": "M-3.5 -3.5H3.5V3.5H-3.5Z",
@@ -31,10 +46,10 @@ class Plot(NamedTuple):
     x1: Number
     y0: Number
     y1: Number
-    left: Number = 44
-    right: Number = 326
-    top: Number = 12
-    bottom: Number = 176
+    left: Number = LEFT
+    right: Number = RIGHT
+    top: Number = TOP
+    bottom: Number = BOTTOM
 
     def x(self, value: Number) -> float:
         """Turn a number along x into pixels from the left."""

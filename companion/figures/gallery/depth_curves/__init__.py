@@ -6,7 +6,6 @@ from math import ceil, floor, log10
 
 from companion.figures.gallery.depth_curves.view import (
     LINES,
-    VIEW,
     Axis,
     Drawn,
     assembled,
@@ -17,7 +16,7 @@ from companion.figures.kit.digits import fixed, short
 from companion.figures.kit.figure import Figure
 from companion.figures.kit.grids import rows_of
 from companion.figures.kit.play import Parts, played, rows, slider
-from companion.figures.kit.plot import powers
+from companion.figures.kit.plot import VIEW, powers
 
 LOWEST = -0.05  # A mean cosine a little below 0 needs no axis down to -1.
 DECADES = 8

@@ -6,8 +6,6 @@ from typing import NamedTuple
 from companion.figures.kit.digits import Number
 from companion.figures.kit.plot import MARKS, Plot, mark
 
-LEFT, RIGHT, TOP, BOTTOM = 44, 326, 12, 176
-VIEW = "0 0 340 212"
 LINES = ("circle", "square", "triangle", "diamond")
 """The mark at the ends of each line; its colour and dashes are in the style."""
 
@@ -20,11 +18,6 @@ class Axis(NamedTuple):
     low: Number
     high: Number
     ticks: dict[Number, str]
-
-    def y(self, value: Number) -> float:
-        """Turn a value into pixels from above."""
-        share = (value - self.low) / (self.high - self.low)
-        return BOTTOM - share * (BOTTOM - TOP)
 
 
 def sample(number: int) -> str:

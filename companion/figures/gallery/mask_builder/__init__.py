@@ -99,7 +99,7 @@ def mask_builder() -> Figure:
             "start": START,
             "pages": pages,
         },
-        **figure_parts(__file__),
+        **figure_parts(__file__, "controls", sheets=["controls"]),
     )
     return Figure(html, f"Mask builder. {first['says']}")
 

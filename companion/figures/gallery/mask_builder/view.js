@@ -1,36 +1,5 @@
 // Python has built every mask; here the choices are read and the page is shown.
 
-// A group of choices of which one holds. Arrow keys move within it.
-function choices(home, name, texts, start, changed) {
-  const group = make("fieldset", { class: "choices" },
-    make("legend", {}, name));
-  const key = `companion-${Math.random().toString(36).slice(2)}`;
-  const inputs = texts.map((text, i) => {
-    const input = make("input",
-      { type: "radio", name: key, value: i, ...OWN_KEYS });
-    input.checked = i === start;
-    input.addEventListener("change", changed);
-    group.append(make("label", {}, input, make("span", {}, word(text))));
-    return input;
-  });
-  home.append(group);
-  return () => inputs.findIndex((input) => input.checked);
-}
-
-function switches(home, name, texts, start, changed) {
-  const group = make("fieldset", { class: "choices switches" },
-    make("legend", {}, name));
-  const inputs = texts.map((text, i) => {
-    const input = make("input", { type: "checkbox", ...OWN_KEYS });
-    input.checked = start[i];
-    input.addEventListener("change", changed);
-    group.append(make("label", {}, input, make("span", {}, word(text))));
-    return input;
-  });
-  home.append(group);
-  return () => inputs.map((input) => input.checked);
-}
-
 // What one library writes for key j of a mask with so many keys seen.
 function write(name, [seen, hidden], sees, j, length) {
   if (name !== "Lengths") return sees ? seen : hidden;
@@ -85,13 +54,13 @@ function drawShares(table, page) {
 function mount(root, data) {
   const controls = root.querySelector(".controls");
   const places = Object.keys(data.places);
-  const names = Object.keys(data.conventions);
+  const libraries = Object.keys(data.conventions);
   const [place, sentence, ...on] = data.start;
 
   function draw() {
     const key = `${places[chosenPlace()]} ${data.sentences[chosenSentence()]} `
       + on_().map(Number).join("");
-    const page = data.pages[key], name = names[chosenConvention()];
+    const page = data.pages[key], name = libraries[chosenConvention()];
     const convention = data.conventions[name];
     drawMask(root.querySelector("table.mask"), page, name, convention);
     const shares = drawShares(root.querySelector("table.weights"), page);
@@ -106,11 +75,11 @@ function mount(root, data) {
 
   const chosenPlace = choices(controls, "Place", Object.values(data.places),
     places.indexOf(place), draw);
-  const chosenSentence = choices(controls, "Sentence", data.sentences,
-    data.sentences.indexOf(sentence), draw);
+  const chosenSentence = choices(controls, "Sentence",
+    data.sentences.map(word), data.sentences.indexOf(sentence), draw);
   const on_ = switches(controls, "Masks that are on",
     ["causal", "padding"], on, draw);
-  const chosenConvention = choices(controls, "Written as", names, 0, draw);
+  const chosenConvention = choices(controls, "Written as", libraries, 0, draw);
   const note = make("p", { class: "aside" });
   root.querySelector("pre").after(note);
   draw();

@@ -2,12 +2,9 @@
 
 from companion.figures.gallery.noam_curve.view import (
     ABOVE,
-    BOTTOM,
     DECADES,
     LAST,
-    LEFT,
-    RIGHT,
-    TOP,
+    PLAIN,
     UNIT,
     branches,
     plots,
@@ -58,13 +55,13 @@ def noam_curve() -> Figure:
                 WARMUPS.index(warmup),
                 FACTORS.index(factor),
             ],
-            "box": [LEFT, RIGHT, TOP, BOTTOM],
+            "box": [PLAIN.left, PLAIN.right, PLAIN.top, PLAIN.bottom],
             "last": LAST,
             "above": ABOVE,
             "unit": UNIT,
             "decades": DECADES,
         },
-        **figure_parts(__file__),
+        **figure_parts(__file__, sheets=["plot"]),
     )
     return Figure(html, f"Learning rate. {sentence(*START)}")
 

@@ -2,23 +2,24 @@
 
 from math import log10
 
-from companion.figures.gallery.depth_curves.view import (
-    BOTTOM,
-    LEFT,
-    MARKS,
-    TOP,
-    VIEW,
-)
 from companion.figures.kit.digits import Number, fixed, short
+from companion.figures.kit.plot import (
+    MARKS,
+    VIEW,
+    Plot,
+    power,
+)
 from companion.training import noam
 
-RIGHT = 312  # Under the last step stand five digits.
 LAST = 20_000
 ABOVE = 1.2
 """Where the plot ends, in peaks."""
 UNIT = 1e-4
 DECADES = 5, -10
 """The other plot: steps from 1 to 10⁵, rates from 10⁻¹⁰ to 1."""
+RIGHT = 312  # Under the last step stand five digits.
+PLAIN = Plot(0, LAST, 0, ABOVE, right=RIGHT)
+POWERS = Plot(0, DECADES[0], DECADES[1], 0, right=RIGHT)
 
 
 def branches(
@@ -32,7 +33,10 @@ def branches(
 def plots(d_model: int, warmup: int, factor: Number) -> str:
     """Both plots as HTML, side by side where there is room."""
     peak = factor * noam(warmup, d_model, warmup)
-    tops = _plain(warmup, 1), _decade(log10(warmup), log10(peak))
+    tops = (
+        (PLAIN.x(warmup), PLAIN.y(1)),
+        (POWERS.x(log10(warmup)), POWERS.y(log10(peak))),
+    )
     names = "Rate × 10⁻⁴, plain axes", "Rate, axes in powers of ten"
     frames = _plain_frame(peak), _decade_frame()
     lines = paths(d_model, warmup, factor)
@@ -46,9 +50,11 @@ def paths(d_model: int, warmup: int, factor: Number) -> list[list[str]]:
     first = warmup / ABOVE**2
     down = [_falling(first, warmup, i) for i in range(41)]
     rate = [(0, 0), *(_falling(warmup, warmup, i) for i in range(41))]
-    plain = [_path([_plain(*at) for at in line]) for line in (rate, up, down)]
     straight = _straight(d_model, warmup, factor)
-    return [plain, [_path(line) for line in straight]]
+    return [
+        [PLAIN.line(line) for line in (rate, up, down)],
+        [POWERS.line(line) for line in straight],
+    ]
 
 
 def _falling(first: Number, warmup: int, i: int) -> tuple[float, float]:
@@ -70,26 +76,7 @@ def _straight(
     up = [(0, rise), (over, rise + over)]
     down = [(0, fall), (right, fall - right / 2)]
     rate = [up[0], (start, peak), down[1]]
-    return [[_decade(*at) for at in line] for line in (rate, up, down)]
-
-
-def _plain(step: Number, peaks: Number) -> tuple[float, float]:
-    return (
-        LEFT + (RIGHT - LEFT) * step / LAST,
-        BOTTOM - (BOTTOM - TOP) * peaks / ABOVE,
-    )
-
-
-def _decade(step: Number, rate: Number) -> tuple[float, float]:
-    right, low = DECADES
-    return (
-        LEFT + (RIGHT - LEFT) * step / right,
-        BOTTOM - (BOTTOM - TOP) * (rate - low) / -low,
-    )
-
-
-def _path(points: list[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{fixed(x, 1)} {fixed(y, 1)}" for x, y in points)
+    return [rate, up, down]
 
 
 def _plot(
@@ -99,7 +86,7 @@ def _plot(
     drawn = "".join(f'<path class="{kind}" d="{d}"/>' for kind, d in kinds)
     x, y = (fixed(value, 1) for value in top)
     mark = (
-        f'<path class="drop" d="M{x} {y}V{BOTTOM}"/><path class="mark" '
+        f'<path class="drop" d="M{x} {y}V{PLAIN.bottom}"/><path class="mark" '
         f'transform="translate({x},{y})" d="{MARKS["circle"]}"/>'
     )
     return (
@@ -111,45 +98,13 @@ def _plot(
 
 
 def _plain_frame(peak: float) -> str:
-    rows = [
-        (_plain(0, share)[1], short(share * peak / UNIT))
-        for share in (0, 0.5, 1)
-    ]
-    columns = [
-        (_plain(step, 0)[0], f"{step:,}") for step in (0, LAST // 2, LAST)
-    ]
-    return _frame(rows, columns)
+    rows = {share: short(share * peak / UNIT) for share in (0, 0.5, 1)}
+    columns = {step: f"{step:,}" for step in (0, LAST // 2, LAST)}
+    return PLAIN.grid(rows, columns, "step")
 
 
 def _decade_frame() -> str:
     right, low = DECADES
-    rows = [(_decade(0, at)[1], _power(at)) for at in range(low, 1, 2)]
-    columns = [(_decade(at, 0)[0], _power(at)) for at in range(right + 1)]
-    return _frame(rows, columns)
-
-
-def _frame(
-    rows: list[tuple[Number, str]], columns: list[tuple[Number, str]]
-) -> str:
-    grid = "".join(
-        f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" y1="{fixed(y, 1)}" '
-        f'y2="{fixed(y, 1)}"/><text class="tick" x="{LEFT - 8}" '
-        f'y="{fixed(y + 4, 1)}">{name}</text>'
-        for y, name in rows
-    )
-    steps = "".join(
-        f'<text x="{fixed(x, 1)}" y="{BOTTOM + 18}">{name}</text>'
-        for x, name in columns
-    )
-    middle = (LEFT + RIGHT) // 2
-    return (
-        f'{grid}{steps}<text class="name" x="{middle}" y="{BOTTOM + 34}">'
-        "step</text>"
-    )
-
-
-def _power(exponent: int) -> str:
-    if exponent == 0:
-        return "1"
-    name = fixed(exponent, 0)
-    return f'10<tspan class="power" dy="-5">{name}</tspan>'
+    rows = {at: power(at) for at in range(low, 1, 2)}
+    columns = {at: power(at) for at in range(right + 1)}
+    return POWERS.grid(rows, columns, "step")

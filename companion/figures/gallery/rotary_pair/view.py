@@ -6,31 +6,23 @@ A dial has x to the right and y upwards, and turns counter-clockwise.
 
 from math import atan2, degrees
 
-from companion.figures.gallery.depth_curves.view import (
-    BOTTOM,
-    LEFT,
-    MARKS,
-    RIGHT,
-    TOP,
-    VIEW,
-    Axis,
-)
 from companion.figures.kit.digits import Number, fixed
+from companion.figures.kit.plot import MARKS, VIEW, Plot
 from companion.figures.kit.tables import table, tinted
 
 UNIT, WEDGE, SPAN, LARGEST = 15, 18, 30, 10
 """Pixels a unit, the radius of the shaded angle, the largest position, and the
 largest score there is: the product of the two lengths."""
-AXIS = Axis(-7, 7, {value: fixed(value, 0) for value in (-5, 0, 5)})
+PLOT = Plot(-SPAN, SPAN, -7, 7)
 BOX = {
     "unit": UNIT,
     "wedge": WEDGE,
-    "left": LEFT,
-    "right": RIGHT,
-    "top": TOP,
-    "bottom": BOTTOM,
-    "low": AXIS.low,
-    "high": AXIS.high,
+    "left": PLOT.left,
+    "right": PLOT.right,
+    "top": PLOT.top,
+    "bottom": PLOT.bottom,
+    "low": PLOT.y0,
+    "high": PLOT.y1,
     "largest": LARGEST,
 }
 
@@ -146,38 +138,18 @@ def places_table(
 
 def plot(curve: list[tuple[Number, Number]], offset: int, score: Number) -> str:
     """The score at every offset, with the present one marked."""
-    path = "L".join(
-        f"{fixed(_x(at), 1)} {fixed(AXIS.y(value), 1)}" for at, value in curve
+    x, y = fixed(PLOT.x(offset), 1), fixed(PLOT.y(score), 1)
+    grid = PLOT.grid(
+        {value: fixed(value, 0) for value in (-5, 0, 5)},
+        {at: fixed(at, 0) for at in range(-SPAN, SPAN + 1, SPAN // 2)},
+        "offset j − p",
     )
-    x, y = fixed(_x(offset), 1), fixed(AXIS.y(score), 1)
     return (
         '<div class="plot"><p class="title">Score at each offset, turned</p>'
         f'<svg viewBox="{VIEW}" role="img" aria-label="The score against the '
-        f'offset; the present one stands in the table below.">{_frame()}'
-        f'<path class="curve" d="M{path}"/>'
-        f'<path class="drop" d="M{x} {TOP}V{BOTTOM}"/><path class="mark" '
-        f'transform="translate({x},{y})" d="{MARKS["circle"]}"/></svg></div>'
-    )
-
-
-def _x(offset: Number) -> float:
-    return LEFT + (RIGHT - LEFT) * (offset + SPAN) / (2 * SPAN)
-
-
-def _frame() -> str:
-    rows = "".join(
-        f'<line class="grid" x1="{LEFT}" x2="{RIGHT}" '
-        f'y1="{fixed(AXIS.y(value), 1)}" y2="{fixed(AXIS.y(value), 1)}"/>'
-        f'<text class="tick" x="{LEFT - 8}" y="{fixed(AXIS.y(value) + 4, 1)}">'
-        f"{name}</text>"
-        for value, name in AXIS.ticks.items()
-    )
-    columns = "".join(
-        f'<text x="{fixed(_x(at), 1)}" y="{BOTTOM + 18}">{fixed(at, 0)}</text>'
-        for at in range(-SPAN, SPAN + 1, SPAN // 2)
-    )
-    middle = (LEFT + RIGHT) // 2
-    return (
-        f'{rows}{columns}<text class="name" x="{middle}" y="{BOTTOM + 34}">'
-        "offset j − p</text>"
+        f'offset; the present one stands in the table below.">{grid}'
+        f'<path class="curve" d="{PLOT.line(curve)}"/>'
+        f'<path class="drop" d="M{x} {PLOT.top}V{PLOT.bottom}"/>'
+        f'<path class="mark" transform="translate({x},{y})" '
+        f'd="{MARKS["circle"]}"/></svg></div>'
     )

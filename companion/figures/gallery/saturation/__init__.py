@@ -54,7 +54,9 @@ def saturation() -> Figure:
         label="Random scores, their softmax weights and its Jacobian",
         caption=_caption(),
         data=_data(),
-        **figure_parts(__file__, "softmax"),
+        **figure_parts(
+            __file__, "softmax", "controls", sheets=["controls", "plot"]
+        ),
     )
     return Figure(html, f"Saturation. {sentence(start)}")
 

@@ -4,22 +4,6 @@ const named = (letter, i) =>
   letter + [...String(i + 1)].map((digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]).join("");
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
-// The scales side by side. Arrow keys move among them.
-function choices(home, name, texts, start, changed) {
-  const group = make("fieldset", {}, make("legend", {}, name));
-  const key = `companion-${Math.random().toString(36).slice(2)}`;
-  const inputs = texts.map((text, i) => {
-    const input = make("input",
-      { type: "radio", name: key, value: i, ...OWN_KEYS });
-    input.checked = i === start;
-    input.addEventListener("change", changed);
-    group.append(make("label", {}, input, make("span", {}, text)));
-    return input;
-  });
-  home.append(group);
-  return () => inputs.findIndex((input) => input.checked);
-}
-
 function compute({ widths, few, spreads, counts }, i, n, choice) {
   const d_k = widths[i], { name: scale, of } = SCALES[choice];
   const scores = few[i].slice(0, n).map((score) => score * of(d_k));

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from companion.figures.gallery.run_doctor.view import VIEW
 from companion.figures.gallery.warmup_curves.view import (
+    VIEW,
     Band,
     assembled,
     axes,
@@ -67,7 +67,7 @@ def warmup_curves(
         caption=_caption(len(next(iter(runs.values()))), device),
         data={"warmups": list(runs), "start": start, "says": says,
               "frames": frames, "curves": curves},
-        **figure_parts(__file__),
+        **figure_parts(__file__, sheets=["plot"]),
     )  # fmt: skip
     return Figure(html, f"Warm-up. {says[start]}")
 
