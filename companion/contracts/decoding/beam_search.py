@@ -414,7 +414,6 @@ RIGHT_SEARCH = Search()
 
 
 @BEAM_SEARCH.mistake(
-    "greedy-in-disguise",
     hint="This is a greedy search: one hypothesis is kept, whatever `beam` is.",
     symptom="ten beams are ten times as slow, and find what one finds",
 )
@@ -424,7 +423,6 @@ def greedy_in_disguise(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "adds-probabilities",
     hint="It sums probabilities: the probability of a sentence is their "
     "product, so sum log-probabilities.",
     symptom="long sentences win, the longer the better",
@@ -435,7 +433,6 @@ def adds_probabilities(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "adds-logits",
     hint="It sums logits: `log_softmax` makes sentences comparable.",
     symptom="the likeliest sentence loses to one whose logits happen to be "
     "high",
@@ -446,7 +443,6 @@ def adds_logits(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "returns-the-last",
     hint="It returns the last of its hypotheses: return the best.",
     symptom="more beams, worse sentences",
 )
@@ -456,7 +452,6 @@ def returns_the_last(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "forgets-the-finished",
     hint="It forgets finished hypotheses: keep them until the end, one of "
     "them may be the best.",
     symptom="no sentence is ever short",
@@ -467,7 +462,6 @@ def forgets_the_finished(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "returns-the-first-finished",
     hint="It returns the first finished hypothesis: another may become better "
     "than it.",
     symptom="more beams, shorter sentences, of which many are empty",
@@ -478,7 +472,6 @@ def returns_the_first_finished(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "extends-the-finished",
     hint="It extends finished hypotheses: after eos nothing follows.",
     symptom="sentences with an end in the middle",
 )
@@ -488,7 +481,6 @@ def extends_the_finished(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "appends-to-the-first",
     hint="Words are appended to the wrong row: candidate i of the flattened "
     "scores continues row `i // vocab`.",
     symptom="sentences that begin well and end in another one",
@@ -499,7 +491,6 @@ def appends_to_the_first(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "unpenalised",
     hint="`alpha` changes nothing: divide the sum of log p by the penalty.",
     symptom="alpha can be tuned for days: nothing changes",
 )
@@ -509,7 +500,6 @@ def unpenalised(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "times-the-penalty",
     hint="It multiplies by the length penalty: log p is negative, so that a "
     "long sentence gains when it is divided.",
     symptom="the larger alpha is, the shorter the sentences",
@@ -522,7 +512,6 @@ def times_the_penalty(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "always-the-mean",
     hint="It takes the mean over ids, whatever `alpha` is: with 0 nothing is "
     "divided.",
     symptom="with alpha 0 it is not the likeliest sentence that wins",
@@ -533,7 +522,6 @@ def always_the_mean(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    "without-the-exponent",
     hint="It divides by (5 + n) / 6, and forgets the exponent `alpha`.",
 )
 def without_the_exponent(*args, search=RIGHT_SEARCH):

@@ -246,17 +246,13 @@ def nothing(fn: Guarded) -> None:
 # Known mistakes
 
 
-@BLEU.mistake(
-    "from-zero-to-one",
-    hint="It goes from 0 to 1: multiply by 100.",
-)
+@BLEU.mistake(hint="It goes from 0 to 1: multiply by 100.")
 def from_zero_to_one(*texts):
     """The factor of 100 is missing."""
     return Bleu(scale=1.0)(*texts)
 
 
 @BLEU.mistake(
-    "mean-of-sentences",
     hint="It is the mean of the sentences' scores: BLEU counts the n-grams of "
     "all sentences, and divides once.",
     symptom="far too low, and 0 for most sentences: no paper's number fits",
@@ -267,7 +263,6 @@ def mean_of_sentences(*texts):
 
 
 @BLEU.mistake(
-    "mean-of-small-scores",
     hint="It is the mean of the sentences' scores, from 0 to 1: BLEU counts "
     "the n-grams of all sentences, divides once, and multiplies by 100.",
 )
@@ -277,7 +272,6 @@ def mean_of_small_scores(*texts):
 
 
 @BLEU.mistake(
-    "mean-of-precisions",
     hint="Precisions are averaged over sentences: add up the counts of all "
     "sentences, and divide once.",
 )
@@ -287,7 +281,6 @@ def mean_of_precisions(*texts):
 
 
 @BLEU.mistake(
-    "unclipped",
     hint="Matches are not clipped: a word counts no more often than the "
     "reference has it.",
     symptom="a model that says the, the, the is the best of all",
@@ -300,7 +293,6 @@ def unclipped(*texts):
 
 
 @BLEU.mistake(
-    "counted-as-a-set",
     hint="Matches are counted as a set: what occurs twice in both is matched "
     "twice.",
     symptom="a little lower than everybody else's, most of all in long texts",
@@ -311,7 +303,6 @@ def counted_as_a_set(*texts):
 
 
 @BLEU.mistake(
-    "brevity-unpunished",
     hint="The brevity penalty is missing.",
     symptom="shorter and shorter outputs get better and better scores",
 )
@@ -321,7 +312,6 @@ def brevity_unpunished(*texts):
 
 
 @BLEU.mistake(
-    "length-is-punished",
     hint="The brevity penalty is upside down: short translations are to lose.",
     symptom="short outputs win, and every full sentence is punished",
 )
@@ -331,7 +321,6 @@ def length_is_punished(*texts):
 
 
 @BLEU.mistake(
-    "length-is-rewarded",
     hint="The penalty applies to long translations too: for c > r it is 1.",
     symptom="writing too much costs hardly anything",
 )
@@ -341,7 +330,6 @@ def length_is_rewarded(*texts):
 
 
 @BLEU.mistake(
-    "punished-by-the-ratio",
     hint="The brevity penalty is exp(1 - r / c), not c / r.",
     symptom="short outputs score too well, by a few points",
 )
@@ -351,7 +339,6 @@ def punished_by_the_ratio(*texts):
 
 
 @BLEU.mistake(
-    "exponent-turned-round",
     hint="The brevity penalty is exp(1 - r / c): here its exponent is 1 - c / "
     "r.",
 )
@@ -363,7 +350,6 @@ def exponent_turned_round(*texts):
 
 
 @BLEU.mistake(
-    "arithmetic-mean",
     hint="The mean of the precisions is geometric, not arithmetic.",
     symptom="well above everybody else's, most of all for bad translations",
 )
@@ -373,7 +359,6 @@ def arithmetic_mean(*texts):
 
 
 @BLEU.mistake(
-    "fourth-root-missing",
     hint="The precisions are multiplied, and the fourth root is missing.",
 )
 def fourth_root_missing(*texts):
@@ -382,7 +367,6 @@ def fourth_root_missing(*texts):
 
 
 @BLEU.mistake(
-    "recall-for-precision",
     hint="These are recalls: divide by the n-grams of the hypothesis.",
     symptom="whoever writes more gets more: there is no precision in it",
 )
@@ -392,7 +376,6 @@ def recall_for_precision(*texts):
 
 
 @BLEU.mistake(
-    "divided-by-the-reference",
     hint="The matches are divided by the n-grams of the reference: divide by "
     "those of the hypothesis.",
 )
@@ -402,7 +385,6 @@ def divided_by_the_reference(*texts):
 
 
 @BLEU.mistake(
-    "single-words-only",
     hint="Only single words count: BLEU goes up to four.",
     symptom="words in any order are a good translation",
 )
@@ -411,28 +393,19 @@ def single_words_only(*texts):
     return Bleu(orders=(1,))(*texts)
 
 
-@BLEU.mistake(
-    "up-to-two-words",
-    hint="It goes up to two words: BLEU goes up to four.",
-)
+@BLEU.mistake(hint="It goes up to two words: BLEU goes up to four.")
 def up_to_two_words(*texts):
     """The precisions of words and pairs."""
     return Bleu(orders=(1, 2))(*texts)
 
 
-@BLEU.mistake(
-    "up-to-three-words",
-    hint="It goes up to three words: BLEU goes up to four.",
-)
+@BLEU.mistake(hint="It goes up to three words: BLEU goes up to four.")
 def up_to_three_words(*texts):
     """Runs of four words are missing."""
     return Bleu(orders=(1, 2, 3))(*texts)
 
 
-@BLEU.mistake(
-    "four-words-only",
-    hint="Only runs of four words count: the other three do too.",
-)
+@BLEU.mistake(hint="Only runs of four words count: the other three do too.")
 def four_words_only(*texts):
     """The precision of runs of four words."""
     return Bleu(orders=(4,))(*texts)

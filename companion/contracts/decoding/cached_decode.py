@@ -253,7 +253,6 @@ def stepwise(
 
 
 @CACHED_DECODE.mistake(
-    "always-at-the-start",
     hint="Every token has position 0: its position is how many are stored.",
     symptom="without a cache it translates; with one it repeats a word",
 )
@@ -263,7 +262,6 @@ def always_at_the_start(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "a-place-too-late",
     hint="Positions are one too late: the first token has position 0.",
     symptom="nearly the same words as without a cache, and not the same",
 )
@@ -272,14 +270,13 @@ def a_place_too_late(model, src, tokens):
     return stepwise(model, src, tokens, place=lambda i: i + 1)
 
 
-@CACHED_DECODE.mistake("nowhere", hint="The positions are missing.")
+@CACHED_DECODE.mistake(hint="The positions are missing.")
 def nowhere(model, src, tokens):
     """The embedding alone, which knows no order."""
     return stepwise(model, src, tokens, place=None)
 
 
 @CACHED_DECODE.mistake(
-    "sees-itself-only",
     hint="A position sees itself only: the keys before it are not stored, or "
     "not used.",
     symptom="a word comes again and again, without regard to the one before",
@@ -290,7 +287,6 @@ def sees_itself_only(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "blind-to-itself",
     hint="A position does not see itself: store its key before it asks.",
 )
 def blind_to_itself(model, src, tokens):
@@ -299,7 +295,6 @@ def blind_to_itself(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "overwrites",
     hint="A position sees itself and the one before: the stored keys are "
     "overwritten, not appended to.",
     symptom="fluent pairs of words, and no sentence",
@@ -310,7 +305,6 @@ def overwrites(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "stores-once",
     hint="A position sees the first one and itself: the stored keys are never "
     "replaced by the longer ones.",
     symptom="it forgets what it has said, and says it again",
@@ -323,7 +317,6 @@ def stores_once(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "shows-padding",
     hint="The target sees the padding of the source: its mask is missing in "
     "cross-attention.",
     symptom="a short sentence is translated otherwise in a batch with a long "
@@ -337,7 +330,6 @@ def shows_padding(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "reads-padding",
     hint="The encoder sees padding: its mask is missing.",
     symptom="a short sentence is read otherwise in a batch with a long one",
 )
@@ -349,7 +341,6 @@ def reads_padding(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "source-unmasked",
     hint="The mask of the source is missing, in the encoder and in "
     "cross-attention.",
 )
@@ -361,7 +352,6 @@ def source_unmasked(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "without-the-last-norm",
     hint="Where norms come first, the last norm of the decoder is missing.",
     symptom="right for post-LN; a pre-LN model has no idea what to say",
 )
@@ -374,7 +364,6 @@ def without_the_last_norm(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "all-over-again",
     symptom="the second half of a sentence takes far longer than the first",
 )
 def all_over_again(model, src, tokens):
@@ -385,7 +374,6 @@ def all_over_again(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "reads-the-source-again",
     symptom="right, and as slow as without a cache for long sources",
 )
 def reads_the_source_again(model, src, tokens):
@@ -397,7 +385,6 @@ def reads_the_source_again(model, src, tokens):
 
 
 @CACHED_DECODE.mistake(
-    "keeps-the-memory",
     symptom="the second sentence is a translation of the first",
 )
 def keeps_the_memory(model, src, tokens):

@@ -179,7 +179,6 @@ def ask(step_fn, ids):
 
 
 @GREEDY_DECODE.mistake(
-    "bos-included",
     symptom="BLEU is a few points low: every sentence begins with <s>",
 )
 def bos_included(step_fn, bos, eos, max_len):
@@ -188,7 +187,6 @@ def bos_included(step_fn, bos, eos, max_len):
 
 
 @GREEDY_DECODE.mistake(
-    "ignores-eos",
     symptom="a good sentence, and then it is said again, and again",
 )
 def ignores_eos(step_fn, bos, eos, max_len):
@@ -200,7 +198,6 @@ def ignores_eos(step_fn, bos, eos, max_len):
 
 
 @GREEDY_DECODE.mistake(
-    "eos-left-out",
     symptom="nobody can tell a finished sentence from one that was cut",
 )
 def eos_left_out(step_fn, bos, eos, max_len):
@@ -209,19 +206,13 @@ def eos_left_out(step_fn, bos, eos, max_len):
     return ids[:-1] if ids[-1] == eos else ids
 
 
-@GREEDY_DECODE.mistake(
-    "eos-is-two",
-    symptom="with another tokeniser no sentence ends",
-)
+@GREEDY_DECODE.mistake(symptom="with another tokeniser no sentence ends")
 def eos_is_two(step_fn, bos, eos, max_len):
     """The id of eos is a number in the code."""
     return greedy_decode(step_fn, bos, 2, max_len)
 
 
-@GREEDY_DECODE.mistake(
-    "bos-is-counted",
-    symptom="the longest sentences lack their last word",
-)
+@GREEDY_DECODE.mistake(symptom="the longest sentences lack their last word")
 def bos_is_counted(step_fn, bos, eos, max_len):
     """The row with bos may be `max_len` long: what is said is one shorter."""
     ids = [bos]
@@ -231,7 +222,6 @@ def bos_is_counted(step_fn, bos, eos, max_len):
 
 
 @GREEDY_DECODE.mistake(
-    "one-more-than-asked-for",
     symptom="an index error, once in a while, behind the last position",
 )
 def one_more_than_asked_for(step_fn, bos, eos, max_len):
@@ -239,17 +229,13 @@ def one_more_than_asked_for(step_fn, bos, eos, max_len):
     return greedy_decode(step_fn, bos, eos, max_len + 1)
 
 
-@GREEDY_DECODE.mistake(
-    "asks-the-same",
-    symptom="the same word, over and over",
-)
+@GREEDY_DECODE.mistake(symptom="the same word, over and over")
 def asks_the_same(step_fn, bos, eos, max_len):
     """Always reads what follows bos: the first position, and no other."""
     return [int(ask(step_fn, [bos]).argmax()) for _ in range(max_len)]
 
 
 @GREEDY_DECODE.mistake(
-    "put-in-front",
     symptom="the first word is right, and the rest is about something else",
 )
 def put_in_front(step_fn, bos, eos, max_len):
@@ -261,7 +247,6 @@ def put_in_front(step_fn, bos, eos, max_len):
 
 
 @GREEDY_DECODE.mistake(
-    "takes-scores-for-losses",
     symptom="what it says has nothing to do with what it learned",
 )
 def takes_scores_for_losses(step_fn, bos, eos, max_len):

@@ -218,7 +218,6 @@ def search(
 
 
 @GREEDY_DECODE_BATCH.mistake(
-    "until-all-end-at-once",
     symptom="short translations end well, and then go on with nonsense",
 )
 def until_all_end_at_once(*args):
@@ -227,7 +226,6 @@ def until_all_end_at_once(*args):
 
 
 @GREEDY_DECODE_BATCH.mistake(
-    "until-one-ends",
     symptom="the longer translations of a batch break off in mid-sentence",
 )
 def until_one_ends(*args):
@@ -236,7 +234,6 @@ def until_one_ends(*args):
 
 
 @GREEDY_DECODE_BATCH.mistake(
-    "never-early",
     symptom="the output is right, and takes as long for three words as for "
     "the longest sentence there is",
 )
@@ -246,7 +243,6 @@ def never_early(*args):
 
 
 @GREEDY_DECODE_BATCH.mistake(
-    "what-the-first-row-says",
     symptom="every sentence of a batch gets the translation of the first",
 )
 def what_the_first_row_says(step_fn, start, eos, pad, max_len):
@@ -261,7 +257,6 @@ def what_the_first_row_says(step_fn, start, eos, pad, max_len):
 
 
 @GREEDY_DECODE_BATCH.mistake(
-    "ends-with-its-own-eos",
     symptom="with the ids of another tokeniser no sentence ever ends",
 )
 def ends_with_its_own_eos(step_fn, start, eos, pad, max_len):
@@ -270,7 +265,6 @@ def ends_with_its_own_eos(step_fn, start, eos, pad, max_len):
 
 
 @GREEDY_DECODE_BATCH.mistake(
-    "one-id-too-few",
     symptom="the longest allowed sentence lacks its last word",
 )
 def one_id_too_few(step_fn, start, eos, pad, max_len):

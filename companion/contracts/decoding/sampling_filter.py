@@ -176,7 +176,6 @@ def ties(fn: Guarded) -> None:
 
 
 @SAMPLING_FILTER.mistake(
-    "times-temperature",
     hint="Temperature is multiplied: divide by it.",
     symptom="a low temperature makes the text wild, and a high one dull",
 )
@@ -186,7 +185,6 @@ def times_temperature(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "of-one-temperature",
     hint="Temperature is ignored.",
     symptom="the temperature changes nothing",
 )
@@ -196,7 +194,6 @@ def of_one_temperature(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "temperature-last",
     hint="Temperature comes last: it decides which tokens hold the mass p, so "
     "it comes first.",
     symptom="a high temperature adds no new words, and top-p seems too strict",
@@ -207,7 +204,6 @@ def temperature_last(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "keeps-the-next-token-too",
     hint="top-p keeps one too many: it stops as soon as the mass p is there.",
     symptom="now and then a word that has no place there",
 )
@@ -224,7 +220,6 @@ def keeps_the_next_token_too(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "top-p-first",
     hint="top-p comes before top-k: it takes its share of what top-k left.",
 )
 # Where top-p leaves fewer than k, this is the same as the next one.
@@ -233,20 +228,19 @@ def top_p_first(logits, k, p, temperature):
     return top_k(top_p(logits / temperature, p), k)
 
 
-@SAMPLING_FILTER.mistake("without-top-k", hint="`top_k` is ignored.")
+@SAMPLING_FILTER.mistake(hint="`top_k` is ignored.")
 def without_top_k(logits, top_k, top_p, temperature):
     """Takes k, and does not use it."""
     return filtered(logits, None, top_p, temperature)
 
 
-@SAMPLING_FILTER.mistake("without-top-p", hint="`top_p` is ignored.")
+@SAMPLING_FILTER.mistake(hint="`top_p` is ignored.")
 def without_top_p(logits, top_k, top_p, temperature):
     """Takes p, and does not use it."""
     return filtered(logits, top_k, None, temperature)
 
 
 @SAMPLING_FILTER.mistake(
-    "loses-the-crossing-token",
     hint="The token that crosses p is lost: keep it, or the mass stays below "
     "p.",
     symptom="the text is duller than p says, and the same whenever p is small",
@@ -264,7 +258,6 @@ def loses_the_crossing_token(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "one-too-few",
     hint="top-k keeps one too few: is the k-th compared with `<=`?",
     symptom="top_k=2 writes what a greedy search writes",
 )
@@ -275,7 +268,6 @@ def one_too_few(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "one-too-many",
     hint="top-k keeps one too many.",
     symptom="top_k=1 is not greedy: the same question has two answers",
 )
@@ -286,7 +278,6 @@ def one_too_many(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "the-least-likely",
     hint="top-k keeps the least likely tokens.",
     symptom="every word is one that nobody would say",
 )
@@ -299,7 +290,6 @@ def the_least_likely(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "left-in-order",
     hint="The tokens come back in sorted order: put them where they were.",
     symptom="a fine loss, and text that is noise: id 0 is always the likeliest",
 )
@@ -310,7 +300,6 @@ def left_in_order(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "zero-is-not-never",
     hint="What is dropped has the logit 0: only -∞ is never drawn.",
     symptom="top-k makes the text wilder: what it dropped is drawn more often",
 )
@@ -321,7 +310,6 @@ def zero_is_not_never(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "probabilities",
     hint="These are probabilities: return logits.",
     symptom="hardly any difference between the words: all text is noise",
 )
@@ -332,7 +320,6 @@ def probabilities(logits, top_k, top_p, temperature):
 
 
 @SAMPLING_FILTER.mistake(
-    "one-row",
     hint="The whole batch is filtered as one row: each row keeps k of its own.",
 )
 def one_row(logits, *rest):
@@ -341,7 +328,6 @@ def one_row(logits, *rest):
 
 
 @SAMPLING_FILTER.mistake(
-    "over-the-batch",
     hint="The rows compete for each token: tokens are on the last axis.",
 )
 def over_the_batch(logits, *rest):

@@ -117,7 +117,6 @@ class Component:
     oracle: Callable | None = None
     reference: str = ""
     agrees: str = "It agrees with PyTorch"
-    suspects: dict[str, Callable] = field(default_factory=dict)
     shape_hints: dict[str, Callable] = field(default_factory=dict)
     shape_contract: str = "It returns a tensor of the right shape"
     read: Callable | None = None
@@ -186,8 +185,7 @@ class Component:
     @property
     def hints(self) -> dict[str, Callable]:
         """Hint -> the mistake it hints at, in the order of recognition."""
-        named = {m.hint: m.fn for m in self.mistakes if m.hint}
-        return self.suspects | named
+        return {m.hint: m.fn for m in self.mistakes if m.hint}
 
     @property
     def parameters(self) -> list[str]:

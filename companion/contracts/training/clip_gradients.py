@@ -120,7 +120,6 @@ def altogether(change: Callable, given: Gradients) -> Gradients:
 
 
 @CLIP_GRADIENTS.mistake(
-    "clipped-before-unscaled",
     hint="It clips first and unscales then: what reaches the optimiser is "
     "shorter by the scale. Divide by the scale first.",
     symptom="in mixed precision the loss barely moves: the norm of every step "
@@ -132,7 +131,6 @@ def clipped_before_unscaled(gradients, scale, max_norm):
 
 
 @CLIP_GRADIENTS.mistake(
-    "never-unscaled",
     hint="It never divides by the scale.",
     symptom="it trains as if the learning rate were a thousand times as high",
 )
@@ -141,23 +139,19 @@ def never_unscaled(gradients, scale, max_norm):
     return altogether(lambda g: clipped(g, max_norm), gradients)
 
 
-@CLIP_GRADIENTS.mistake(
-    "multiplied-by-the-scale",
-    hint="It multiplies by the scale: divide.",
-)
+@CLIP_GRADIENTS.mistake(hint="It multiplies by the scale: divide.")
 def multiplied_by_the_scale(gradients, scale, max_norm):
     """Scales a second time what the loss has scaled already."""
     return altogether(lambda g: clipped(g * scale, max_norm), gradients)
 
 
-@CLIP_GRADIENTS.mistake("unclipped", hint="It does not clip.")
+@CLIP_GRADIENTS.mistake(hint="It does not clip.")
 def unclipped(gradients, scale, max_norm):
     """Divides by the scale, and leaves the length as it is."""
     return [g / scale for g in gradients]
 
 
 @CLIP_GRADIENTS.mistake(
-    "clipped-one-by-one",
     hint="Each gradient is clipped by a norm of its own, which turns the step: "
     "the norm is that of all together.",
     symptom="it trains, and small parameters learn as fast as large ones",
@@ -168,7 +162,6 @@ def clipped_one_by_one(gradients, scale, max_norm):
 
 
 @CLIP_GRADIENTS.mistake(
-    "norms-added-up",
     hint="The norms of the gradients are added up: the norm of all is the root "
     "of the sum of their squares.",
 )
@@ -179,7 +172,6 @@ def norms_added_up(gradients, scale, max_norm):
 
 
 @CLIP_GRADIENTS.mistake(
-    "clipped-by-value",
     hint="Each number is clipped, not the norm: that turns the step.",
     symptom="it trains, and all steps seem to point into a corner",
 )
@@ -189,7 +181,6 @@ def clipped_by_value(gradients, scale, max_norm):
 
 
 @CLIP_GRADIENTS.mistake(
-    "always-of-one-length",
     hint="Short gradients are made longer: only shorten.",
     symptom="the loss falls, and then never settles: the last steps are as "
     "long as the first",
@@ -201,7 +192,6 @@ def always_of_one_length(gradients, scale, max_norm):
 
 
 @CLIP_GRADIENTS.mistake(
-    "norm-without-its-root",
     hint="The root is missing: the norm is √Σg².",
 )
 def norm_without_its_root(gradients, scale, max_norm):
@@ -211,7 +201,6 @@ def norm_without_its_root(gradients, scale, max_norm):
 
 
 @CLIP_GRADIENTS.mistake(
-    "divided-by-no-norm",
     symptom="all is NaN from the first step on in which no gradient arrives",
 )
 def divided_by_no_norm(gradients, scale, max_norm):

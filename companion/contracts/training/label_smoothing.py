@@ -269,7 +269,6 @@ def large(fn: Guarded) -> None:
 
 
 @LABEL_SMOOTHING.mistake(
-    "counts-padding",
     hint="Padding is counted, as if it were a token to predict.",
     symptom="the loss falls fast and far: most of what it learns is to say pad",
 )
@@ -281,7 +280,6 @@ def counts_padding(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "over-the-padded-length",
     hint="It divides by all positions: divide by the number of real tokens.",
     symptom="the more padding, the better the loss, and the less is learned",
 )
@@ -293,7 +291,6 @@ def over_the_padded_length(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "summed",
     hint="That is a sum: divide it by the number of real tokens.",
     symptom="the loss grows with the batch, and nearly every step is clipped",
 )
@@ -303,7 +300,6 @@ def summed(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "mean-of-means",
     hint="That is the mean of each sentence's mean: a token of a short "
     "sentence counts more.",
     symptom="accumulated small batches end with a higher loss than one large "
@@ -322,7 +318,6 @@ def mean_of_means(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "divided-by-the-sentences",
     hint="It divides by the number of sentences (`batchmean`): divide by the "
     "number of real tokens.",
 )
@@ -334,7 +329,6 @@ def divided_by_the_sentences(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "divided-by-the-classes",
     hint="It divides by the number of classes too: sum over the classes, and "
     "take the mean over real tokens.",
 )
@@ -346,7 +340,6 @@ def divided_by_the_classes(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "log-likelihood",
     hint="The sign is wrong: a loss is minus the log-probability.",
 )
 def log_likelihood(*args, form=PYTORCH):
@@ -355,7 +348,6 @@ def log_likelihood(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "unsmoothed",
     hint="The smoothing is ignored.",
     symptom="training with smoothing 0.1 is training with none, to the digit",
 )
@@ -365,7 +357,6 @@ def unsmoothed(logits, target, smoothing, pad, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "smoothing-turned-round",
     hint="ε and 1 - ε have changed places.",
 )
 def smoothing_turned_round(logits, target, smoothing, pad, form=PYTORCH):
@@ -388,7 +379,6 @@ def spread_by(form: Loss, best: Callable, other: Callable, cleared: bool):
 
 
 @LABEL_SMOOTHING.mistake(
-    "short-of-one",
     hint="The target gets 1 - ε, and its share ε / V is missing: the masses do "
     "not sum to 1.",
     symptom="the loss is a little too low, and no number can be compared",
@@ -400,7 +390,6 @@ def short_of_one(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "smooths-over-padding",
     hint="Padding gets a share of ε: a class that is never right. A well-known "
     "port spreads it over V - 2 classes, all but the target and padding.",
     symptom="beam search finds padding in the middle of sentences",
@@ -411,7 +400,6 @@ def smooths_over_padding(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "padding-cleared",
     hint="Padding has no share, but the masses do not sum to 1: over V - 2 "
     "classes each has ε / (V - 2).",
 )
@@ -426,7 +414,6 @@ def padding_cleared(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "smooths-the-target-twice",
     hint="The target gets 1 - ε and a share of ε besides, which only PyTorch's "
     "form does, over all V classes.",
     symptom="the loss never comes as low as the entropy of its target",
@@ -439,7 +426,6 @@ def smooths_the_target_twice(*args, form=ALL_BUT_TWO):
 
 
 @LABEL_SMOOTHING.mistake(
-    "entropy-subtracted",
     hint="The entropy of the target is subtracted from PyTorch's form: "
     "`F.cross_entropy` leaves it in.",
 )
@@ -449,7 +435,6 @@ def entropy_subtracted(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "takes-logits-for-logarithms",
     hint="The logits are taken for log-probabilities: `log_softmax` is "
     "missing.",
     symptom="the loss falls below 0 and on to minus infinity",
@@ -460,7 +445,6 @@ def takes_logits_for_logarithms(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "two-softmaxes",
     hint="Two softmaxes: cross-entropy takes logits, not probabilities.",
     symptom="the loss falls slowly, and stops far above 0",
 )
@@ -470,7 +454,6 @@ def two_softmaxes(logits, *args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "without-logarithm",
     hint="The logarithm is missing: these are probabilities.",
 )
 def without_logarithm(*args, form=PYTORCH):
@@ -479,7 +462,6 @@ def without_logarithm(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "softmax-over-positions",
     hint="The softmax runs over positions: the classes are on the last axis.",
     symptom="the loss falls, and the likeliest word is rarely the right one",
 )
@@ -489,7 +471,6 @@ def softmax_over_positions(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "softmax-over-sentences",
     hint="The softmax runs over sentences: the classes are on the last axis.",
 )
 def softmax_over_sentences(*args, form=PYTORCH):
@@ -498,7 +479,6 @@ def softmax_over_sentences(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
-    "knows-padding-zero-only",
     symptom="right until somebody's tokeniser has another id for padding",
 )
 def knows_padding_zero_only(logits, target, smoothing, pad):
@@ -508,7 +488,6 @@ def knows_padding_zero_only(logits, target, smoothing, pad):
 
 
 @LABEL_SMOOTHING.mistake(
-    "logarithm-of-a-softmax",
     symptom="good until the model is sure of itself: then the loss is infinite",
 )
 def logarithm_of_a_softmax(*args):

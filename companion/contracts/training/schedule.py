@@ -122,7 +122,6 @@ def formula(fn: Guarded) -> None:
 
 
 @SCHEDULE.mistake(
-    "the-larger-one",
     hint="The larger of the two is taken: `min` joins the ramp and the "
     "descent, `max` avoids both.",
     symptom="the loss leaps up in the first steps, and never comes back",
@@ -133,7 +132,6 @@ def the_larger_one(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "without-warm-up",
     hint="There is no warm-up: it falls from the first step.",
     symptom="post-LN diverges in the first hundred steps",
 )
@@ -143,7 +141,6 @@ def without_warm_up(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "rises-for-ever",
     hint="It never falls: after the warm-up it is step^-0.5.",
     symptom="all is well up to the end of the warm-up, then the loss climbs",
 )
@@ -153,7 +150,6 @@ def rises_for_ever(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "stays-at-the-peak",
     hint="It stays at the peak: after the warm-up the rate is step^-0.5.",
     symptom="the loss falls, and then trembles at one height",
 )
@@ -163,7 +159,6 @@ def stays_at_the_peak(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "of-any-width",
     hint="d_model is missing: the rate is d_model^-0.5 times as large.",
     symptom="the small model trains, and the wide one diverges",
 )
@@ -173,7 +168,6 @@ def of_any_width(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "wide-and-fast",
     hint="The sign of d_model's exponent is wrong: a wider model takes "
     "smaller steps, d_model^-0.5.",
 )
@@ -183,7 +177,6 @@ def wide_and_fast(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "inverse-width",
     hint="The rate falls as 1 / √d_model, not as 1 / d_model.",
 )
 def inverse_width(step, d_model, warmup):
@@ -192,7 +185,6 @@ def inverse_width(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "exponents-exchanged",
     hint="The exponents have changed places: step^-0.5, and step · "
     "warmup^-1.5.",
 )
@@ -202,7 +194,6 @@ def exponents_exchanged(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "a-ramp-too-steep",
     hint="The ramp is step · warmup^-1.5, not step · warmup^-0.5: it would "
     "not meet the descent at the end of the warm-up.",
     symptom="the rate jumps to the peak within a few dozen steps",
@@ -213,7 +204,6 @@ def a_ramp_too_steep(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "a-ramp-to-one",
     hint="The ramp is step · warmup^-1.5, not step / warmup: it would not "
     "meet the descent at the end of the warm-up.",
 )
@@ -223,7 +213,6 @@ def a_ramp_to_one(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "a-step-late",
     hint="It is one step late: the first step is 1, so that nothing is to be "
     "added.",
     symptom="nothing to see: a run that goes on has another rate than before",
@@ -234,7 +223,6 @@ def a_step_late(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "a-step-early",
     hint="It is one step early: the first step is 1, so that nothing is to be "
     "subtracted.",
     symptom="the first batch is read, and nothing is learned from it",
@@ -245,7 +233,6 @@ def a_step_early(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "falls-too-fast",
     hint="It falls as 1 / step: after the warm-up the rate is step^-0.5.",
     symptom="the loss falls as it should, and then stands still too soon",
 )
@@ -255,7 +242,6 @@ def falls_too_fast(step, d_model, warmup):
 
 
 @SCHEDULE.mistake(
-    "a-peak-of-one",
     hint="It is scaled to a peak of 1: the peak is (d_model · warmup)^-0.5.",
 )
 def a_peak_of_one(step, d_model, warmup):

@@ -316,7 +316,6 @@ class Maps(nn.Module):
 
 
 @ATTENTION_MAPS.mistake(
-    "mask-in-the-first-layer-only",
     symptom="the loss is too good: what layer 0 hides, layer 1 reads",
 )
 class MaskInTheFirstLayerOnly(Maps):
@@ -327,7 +326,6 @@ class MaskInTheFirstLayerOnly(Maps):
 
 
 @ATTENTION_MAPS.mistake(
-    "masked-for-the-drawing",
     symptom="drawn maps look right, and rows are paler where more is hidden",
 )
 class MaskedForTheDrawing(Maps):
@@ -338,7 +336,6 @@ class MaskedForTheDrawing(Maps):
 
 
 @ATTENTION_MAPS.mistake(
-    "asked-after-it-has-run",
     symptom="a figure in which a word seems to look at itself only, or nothing",
 )
 class AskedAfterItHasRun(Maps):
@@ -354,10 +351,7 @@ class AskedAfterItHasRun(Maps):
         return found
 
 
-@ATTENTION_MAPS.mistake(
-    "every-layer-reads-the-input",
-    symptom="all layers draw much the same picture",
-)
+@ATTENTION_MAPS.mistake(symptom="all layers draw much the same picture")
 class EveryLayerReadsTheInput(Maps):
     """Each layer is asked with the input, and none with the layer below."""
 

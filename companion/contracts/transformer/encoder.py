@@ -300,7 +300,6 @@ class Stack(nn.Module):
 
 
 @ENCODER.mistake(
-    "mask-upside-down",
     hint="The mask is upside down: True means may attend.",
     symptom="words listen to padding only, and no word notices another",
 )
@@ -312,7 +311,6 @@ class MaskUpsideDown(Stack):
 
 
 @ENCODER.mistake(
-    "mask-of-the-first-sentence",
     hint="Every sentence gets the mask of the first.",
     symptom="right in batches of one, and wrong where lengths differ",
 )
@@ -324,7 +322,6 @@ class MaskOfTheFirstSentence(Stack):
 
 
 @ENCODER.mistake(
-    "norm-over-the-sentence",
     symptom="rows change with what is hidden from them, and with the length",
 )
 class NormOverTheSentence(Stack):
@@ -334,7 +331,6 @@ class NormOverTheSentence(Stack):
 
 
 @ENCODER.mistake(
-    "one-norm-for-both-sums",
     symptom="half of the gains stay at exactly 1, however long it trains",
 )
 class OneNormForBothSums(Stack):
@@ -349,7 +345,6 @@ class OneNormForBothSums(Stack):
 
 
 @ENCODER.mistake(
-    "batch-norm-in-disguise",
     symptom="the loss jumps with the lengths in a batch, and in use it "
     "answers otherwise than in training",
 )
@@ -360,7 +355,6 @@ class BatchNormInDisguise(Stack):
 
 
 @ENCODER.mistake(
-    "pre-norm-without-the-last",
     symptom="the deeper the stack, the longer its vectors; what reads them "
     "gets most from the last layers' noise",
 )
@@ -375,7 +369,6 @@ class PreNormWithoutTheLast(Stack):
 
 
 @ENCODER.mistake(
-    "mask-in-the-first-layer-only",
     symptom="a sentence means something else in every batch, though the maps "
     "of the first layer look right",
 )
@@ -388,7 +381,6 @@ class MaskInTheFirstLayerOnly(Stack):
 
 
 @ENCODER.mistake(
-    "takes-every-mask-for-padding",
     symptom="it works with padding; under a causal mask the loss is too good",
 )
 class TakesEveryMaskForPadding(Stack):
@@ -398,10 +390,7 @@ class TakesEveryMaskForPadding(Stack):
         return super().forward(x, None if mask is None else mask[..., -1:, :])
 
 
-@ENCODER.mistake(
-    "causal-unless-told",
-    symptom="a tagger that does not know how the sentence goes on",
-)
+@ENCODER.mistake(symptom="a tagger that does not know how the sentence goes on")
 class CausalUnlessTold(Stack):
     """The layers come from a decoder, whose mask is the default."""
 
@@ -411,7 +400,6 @@ class CausalUnlessTold(Stack):
 
 
 @ENCODER.mistake(
-    "forgets-itself",
     symptom="from a few layers on all positions are alike, and nothing learns",
 )
 class ForgetsItself(Stack):
@@ -426,7 +414,6 @@ class ForgetsItself(Stack):
 
 
 @ENCODER.mistake(
-    "the-same-layer-twice",
     symptom="as many weights as planned, and the loss of half as many layers",
 )
 class TheSameLayerTwice(Stack):
@@ -439,7 +426,6 @@ class TheSameLayerTwice(Stack):
 
 
 @ENCODER.mistake(
-    "dropout-on-the-stream",
     symptom="the same sentence means something else each time, in use too",
 )
 class DropoutOnTheStream(Stack):
@@ -449,10 +435,7 @@ class DropoutOnTheStream(Stack):
         return F.dropout(super().forward(x, mask), 0.1, training=True)
 
 
-@ENCODER.mistake(
-    "adds-positions-again",
-    symptom="it trains; positions count double, and words less",
-)
+@ENCODER.mistake(symptom="it trains; positions count double, and words less")
 class AddsPositionsAgain(Stack):
     """Positions were added with the embeddings, and are again here."""
 
@@ -462,7 +445,6 @@ class AddsPositionsAgain(Stack):
 
 
 @ENCODER.mistake(
-    "infinity-for-what-is-hidden",
     symptom="the loss is NaN at the first batch that has an empty sentence",
 )
 class InfinityForWhatIsHidden(Stack):

@@ -296,7 +296,6 @@ class Language(nn.Module):
 
 
 @LANGUAGE_MODEL.mistake(
-    "encoder-that-predicts",
     symptom="the loss goes to 0 in an hour, and it writes nonsense",
 )
 class EncoderThatPredicts(Language):
@@ -307,7 +306,6 @@ class EncoderThatPredicts(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "mask-in-the-first-layer-only",
     symptom="the loss goes to 0, and the maps that are drawn, those of layer "
     "0, look right",
 )
@@ -319,7 +317,6 @@ class MaskInTheFirstLayerOnly(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "reads-its-own-answer",
     symptom="the loss is near 0, as each row reads its own answer",
 )
 class ReadsItsOwnAnswer(Language):
@@ -330,7 +327,6 @@ class ReadsItsOwnAnswer(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "triangle-turned-round",
     symptom="the loss falls fast and the output is a fixed sentence",
 )
 class TriangleTurnedRound(Language):
@@ -341,7 +337,6 @@ class TriangleTurnedRound(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "centred-over-the-sentence",
     symptom="a loss below that of any honest model, and what it writes "
     "changes as it goes on",
 )
@@ -354,7 +349,6 @@ class CentredOverTheSentence(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "shifts-what-is-shifted",
     symptom="the loss stays high, as each row must guess two tokens ahead",
 )
 class ShiftsWhatIsShifted(Language):
@@ -365,7 +359,6 @@ class ShiftsWhatIsShifted(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "each-for-itself",
     symptom="the loss of a table of word pairs, whatever the depth",
 )
 class EachForItself(Language):
@@ -376,7 +369,6 @@ class EachForItself(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "bag-of-words",
     symptom="word order does not matter much, and grammar is poor",
 )
 class BagOfWords(Language):
@@ -391,7 +383,6 @@ class BagOfWords(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "positions-along-the-batch",
     symptom="right in batches of one, and all sentences differ by their place "
     "in a batch",
 )
@@ -404,7 +395,6 @@ class PositionsAlongTheBatch(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "counts-from-the-end",
     symptom="it scores well, and with each word that it says it forgets where "
     "the others stood",
 )
@@ -417,7 +407,6 @@ class CountsFromTheEnd(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "softmax-at-the-end",
     symptom="the loss stops just below log(vocab), and goes no further",
 )
 class SoftmaxAtTheEnd(Language):
@@ -428,7 +417,6 @@ class SoftmaxAtTheEnd(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "drops-out-for-ever",
     symptom="it tests worse than it trains, and no two answers agree",
 )
 class DropsOutForEver(Language):
@@ -439,7 +427,6 @@ class DropsOutForEver(Language):
 
 
 @LANGUAGE_MODEL.mistake(
-    "returns-in-the-loop",
     symptom="half of the layers never get a gradient, and no one notices",
 )
 class ReturnsInTheLoop(Language):

@@ -385,7 +385,6 @@ counted(
 
 
 @PARAMETER_COUNT.mistake(
-    "always-four-times-as-wide",
     symptom="right for the base model, and wrong for every other",
 )
 def always_four_times_as_wide(d_model, d_ff, num_layers, vocab_size):

@@ -101,7 +101,6 @@ def number_type(fn: Guarded) -> None:
 
 
 @SHIFT_RIGHT.mistake(
-    "unshifted",
     hint="Nothing is shifted: each position holds the answer it is asked for.",
     symptom="a loss of nearly 0 within minutes, and a model that says nothing",
 )
@@ -111,7 +110,6 @@ def unshifted(tokens, bos):
 
 
 @SHIFT_RIGHT.mistake(
-    "rolled-round",
     hint="The last token wraps round to the front: write bos there after "
     "`roll`.",
     symptom="nearly right: the first word is easier in training than it ever "
@@ -123,7 +121,6 @@ def rolled_round(tokens, bos):
 
 
 @SHIFT_RIGHT.mistake(
-    "bos-written-over",
     hint="The first token is overwritten, and the others stay: each of them "
     "holds its own answer.",
     symptom="every word but the first is learned at once, and none is said",
@@ -135,7 +132,6 @@ def bos_written_over(tokens, bos):
 
 
 @SHIFT_RIGHT.mistake(
-    "shifted-left",
     hint="It is shifted left: each position holds the token after it.",
     symptom="nearly no loss in training: it copies what it has yet to say",
 )
@@ -145,7 +141,6 @@ def shifted_left(tokens, bos):
 
 
 @SHIFT_RIGHT.mistake(
-    "rolled-left",
     hint="It is shifted left, and the first token wraps round.",
 )
 def rolled_left(tokens, bos):
@@ -154,7 +149,6 @@ def rolled_left(tokens, bos):
 
 
 @SHIFT_RIGHT.mistake(
-    "shifts-the-batch",
     hint="The batch is shifted, not the positions: use `dim=1`.",
     symptom="it learns to continue the sentence of somebody else",
 )
@@ -164,7 +158,6 @@ def shifts_the_batch(tokens, bos):
 
 
 @SHIFT_RIGHT.mistake(
-    "begins-with-padding",
     hint="The first position holds 0: it should hold bos.",
     symptom="fine in training; the first word after bos is a guess",
 )
@@ -174,7 +167,6 @@ def begins_with_padding(tokens, bos):
 
 
 @SHIFT_RIGHT.mistake(
-    "shifted-twice",
     hint="It is shifted twice.",
     symptom="it trains, and skips every other word when it writes",
 )

@@ -275,7 +275,6 @@ class Translator(nn.Module):
 
 
 @TRANSLATION_MODEL.mistake(
-    "decoder-without-causal-mask",
     symptom="the loss goes to 0, and translations are one word over and over",
 )
 class DecoderWithoutCausalMask(Translator):
@@ -287,7 +286,6 @@ class DecoderWithoutCausalMask(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "causal-in-training-only",
     symptom="it writes a word, reads it with those behind it, and no score is "
     "what it was in training",
 )
@@ -304,7 +302,6 @@ class CausalInTrainingOnly(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "reads-its-own-answer",
     symptom="the loss is near 0 at once: each row copies its own answer",
 )
 class ReadsItsOwnAnswer(Translator):
@@ -317,7 +314,6 @@ class ReadsItsOwnAnswer(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "shifts-what-is-shifted",
     symptom="the loss stays high, as each row must guess two tokens ahead",
 )
 class ShiftsWhatIsShifted(Translator):
@@ -328,7 +324,6 @@ class ShiftsWhatIsShifted(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "asks-the-target-twice",
     symptom="fluent sentences that have nothing to do with the source",
 )
 class AsksTheTargetTwice(Translator):
@@ -342,7 +337,6 @@ class AsksTheTargetTwice(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "causal-all-over",
     symptom="what stands late in the source is translated badly, or not",
 )
 class CausalAllOver(Translator):
@@ -355,7 +349,6 @@ class CausalAllOver(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "memory-of-the-first-layer",
     symptom="layers of the encoder never get a gradient, and it translates "
     "word by word",
 )
@@ -367,7 +360,6 @@ class MemoryOfTheFirstLayer(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "encoder-reads-padding",
     symptom="the same source is translated otherwise in every batch",
 )
 class EncoderReadsPadding(Translator):
@@ -378,7 +370,6 @@ class EncoderReadsPadding(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "decoder-reads-padding",
     symptom="short sources in long batches are translated with words that "
     "nobody said",
 )
@@ -390,7 +381,6 @@ class DecoderReadsPadding(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "one-mask-for-the-batch",
     symptom="right in batches of one, and worse the more lengths differ",
 )
 class OneMaskForTheBatch(Translator):
@@ -402,7 +392,6 @@ class OneMaskForTheBatch(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "source-without-positions",
     symptom="the words are right, and their order is that of no language",
 )
 class SourceWithoutPositions(Translator):
@@ -413,7 +402,6 @@ class SourceWithoutPositions(Translator):
 
 
 @TRANSLATION_MODEL.mistake(
-    "drops-out-for-ever",
     symptom="the same source has another translation each time, searched "
     "greedily too",
 )

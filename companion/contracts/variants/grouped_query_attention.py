@@ -305,7 +305,6 @@ def a_mask_for_each_head(mask):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "dealt-out-in-turns",
     hint="The key and value heads take turns, 0 1 0 1 0 1, as `repeat` deals "
     "them out. Neighbouring query heads share one, 0 0 0 1 1 1: use "
     "`repeat_interleave`.",
@@ -317,7 +316,6 @@ def dealt_out_in_turns(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "keys-in-turns",
     hint="The key heads take turns, 0 1 0 1 0 1, as `repeat` deals them out. "
     "Neighbouring query heads share one, 0 0 0 1 1 1: use `repeat_interleave`.",
 )
@@ -327,7 +325,6 @@ def keys_in_turns(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "values-in-turns",
     hint="The value heads take turns, 0 1 0 1 0 1, as `repeat` deals them "
     "out. Neighbouring query heads share one, 0 0 0 1 1 1: use "
     "`repeat_interleave`.",
@@ -338,7 +335,6 @@ def values_in_turns(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "averaged-heads",
     hint="The key and value heads are averaged: each group has its own.",
 )
 def averaged_heads(q, k, v, mask=None):
@@ -347,7 +343,6 @@ def averaged_heads(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "first-head-for-all",
     hint="All query heads get key head 0: each group has its own.",
     symptom="like the right one with one key head, worse with more",
 )
@@ -357,7 +352,6 @@ def first_head_for_all(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "groups-turned",
     hint="The groups are in the wrong order: the first query heads get key "
     "head 0.",
 )
@@ -367,7 +361,6 @@ def groups_turned(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "mask-grouped-otherwise",
     hint="The mask's heads are grouped as `repeat` would have it: head i has "
     "mask i.",
 )
@@ -379,7 +372,6 @@ def mask_grouped_otherwise(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "one-mask-a-group",
     hint="The mask of a group's first head is used for all of the group: "
     "every query head has a mask of its own.",
 )
@@ -391,7 +383,6 @@ def one_mask_a_group(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "one-mask-for-all-heads",
     hint="The mask of the first head is used for all: every query head has a "
     "mask of its own.",
     symptom="right until heads have masks of their own, as with local heads",
@@ -404,7 +395,6 @@ def one_mask_for_all_heads(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "scaled-by-the-group",
     hint="The scores are divided by the root of the group's size times d: a "
     "key is d wide, however many share it.",
 )
@@ -414,7 +404,6 @@ def scaled_by_the_group(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "scaled-by-d-model",
     hint="The scores are divided by the root of the model's width: a key is d "
     "wide.",
     symptom="attention stays softer than it should, the more heads the more",
@@ -425,7 +414,6 @@ def scaled_by_d_model(q, k, v, mask=None):
 
 
 @GROUPED_QUERY_ATTENTION.mistake(
-    "concatenated-first",
     symptom="every head draws the same map: many heads, no better than one",
 )
 def concatenated_first(q, k, v, mask=None):

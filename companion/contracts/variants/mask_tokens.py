@@ -457,7 +457,6 @@ def masking(
 
 
 @MASK_TOKENS.mistake(
-    "masks-all-it-chooses",
     symptom="a fine loss, and vectors of whole sentences that are worth little",
 )
 def masks_all_it_chooses(tokens, generator):
@@ -466,7 +465,6 @@ def masks_all_it_chooses(tokens, generator):
 
 
 @MASK_TOKENS.mistake(
-    "eighty-and-twenty",
     symptom="a word that is read is never the answer, and the model knows it",
 )
 def eighty_and_twenty(tokens, generator):
@@ -475,7 +473,6 @@ def eighty_and_twenty(tokens, generator):
 
 
 @MASK_TOKENS.mistake(
-    "a-tenth-of-the-rest",
     symptom="nothing to see but a loss that is a little too low",
 )
 def a_tenth_of_the_rest(tokens, generator):
@@ -483,17 +480,13 @@ def a_tenth_of_the_rest(tokens, generator):
     return masking(tokens, generator, other=0.02)
 
 
-@MASK_TOKENS.mistake(
-    "keeps-fifteen-per-cent",
-    symptom="the loss does not fall: most words are gone",
-)
+@MASK_TOKENS.mistake(symptom="the loss does not fall: most words are gone")
 def keeps_fifteen_per_cent(tokens, generator):
     """`>` for `<`: 85 % are chosen."""
     return masking(tokens, generator, share=0.85)
 
 
 @MASK_TOKENS.mistake(
-    "masks-padding",
     symptom="accuracy is a little too high: bos is easy to guess",
 )
 def masks_padding(tokens, generator):
@@ -501,17 +494,13 @@ def masks_padding(tokens, generator):
     return masking(tokens, generator, may=lambda tokens: tokens >= PAD)
 
 
-@MASK_TOKENS.mistake(
-    "masks-masks",
-    symptom="now and then the right answer is MASK",
-)
+@MASK_TOKENS.mistake(symptom="now and then the right answer is MASK")
 def masks_masks(tokens, generator):
     """Padding, bos and eos are spared, and a MASK of the text is not."""
     return masking(tokens, generator, may=lambda tokens: tokens >= MASK)
 
 
 @MASK_TOKENS.mistake(
-    "loss-everywhere",
     symptom="the loss is low from the start: most answers can be read off",
 )
 def loss_everywhere(tokens, generator):
@@ -520,7 +509,6 @@ def loss_everywhere(tokens, generator):
 
 
 @MASK_TOKENS.mistake(
-    "target-taken-too-late",
     symptom="the loss goes to 0: it learns to copy what it reads",
 )
 def target_taken_too_late(tokens, generator):
@@ -530,7 +518,6 @@ def target_taken_too_late(tokens, generator):
 
 
 @MASK_TOKENS.mistake(
-    "asked-for-masks-only",
     symptom="as if all it chooses were masked: it never doubts what it reads",
 )
 def asked_for_masks_only(tokens, generator):
@@ -540,7 +527,6 @@ def asked_for_masks_only(tokens, generator):
 
 
 @MASK_TOKENS.mistake(
-    "draws-special-ids",
     symptom="now and then bos stands in the middle of a sentence",
 )
 def draws_special_ids(tokens, generator):
@@ -549,7 +535,6 @@ def draws_special_ids(tokens, generator):
 
 
 @MASK_TOKENS.mistake(
-    "one-word-for-all",
     symptom="it learns to distrust one word, and to trust all others",
 )
 def one_word_for_all(tokens, generator):
@@ -559,7 +544,6 @@ def one_word_for_all(tokens, generator):
 
 
 @MASK_TOKENS.mistake(
-    "masked-once-for-all",
     symptom="it overfits: each epoch asks for the very same words",
 )
 def masked_once_for_all(tokens, generator):
@@ -569,7 +553,6 @@ def masked_once_for_all(tokens, generator):
 
 
 @MASK_TOKENS.mistake(
-    "one-choice-for-the-batch",
     symptom="a position is asked for in all sentences of a batch, or in none",
 )
 def one_choice_for_the_batch(tokens, generator):

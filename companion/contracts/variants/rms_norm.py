@@ -178,7 +178,6 @@ def total(x):
 
 
 @RMS_NORM.mistake(
-    "over-the-batch",
     hint="The mean square runs over the batch: take the mean square of each "
     "vector, `dim=-1`.",
 )
@@ -188,7 +187,6 @@ def over_the_batch(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "over-the-positions",
     hint="The mean square runs over the positions: take the mean square of "
     "each vector, `dim=-1`.",
 )
@@ -198,7 +196,6 @@ def over_the_positions(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "over-the-batch-and-positions",
     hint="The mean square runs over batch and positions: take the mean square "
     "of each vector, `dim=-1`.",
 )
@@ -208,7 +205,6 @@ def over_the_batch_and_positions(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "over-the-sentence",
     hint="The mean square runs over a whole sentence: take the mean square of "
     "each vector, `dim=-1`.",
 )
@@ -218,7 +214,6 @@ def over_the_sentence(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "over-the-whole",
     hint="The mean square runs over all there is: take the mean square of "
     "each vector, `dim=-1`.",
 )
@@ -228,7 +223,6 @@ def over_the_whole(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "layer-norm-without-a-bias",
     hint="The mean is subtracted: this is LayerNorm. RMSNorm leaves the mean "
     "in.",
     symptom="weights of a published model load, and it speaks nonsense",
@@ -239,7 +233,6 @@ def layer_norm_without_a_bias(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "centred-above-the-line",
     hint="The mean is subtracted before the division: RMSNorm leaves it in.",
 )
 def centred_above_the_line(x, gain, eps):
@@ -248,7 +241,6 @@ def centred_above_the_line(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "divided-by-the-deviation",
     hint="It divides by the standard deviation, from which the mean is "
     "missing: take the mean of x².",
 )
@@ -258,7 +250,6 @@ def divided_by_the_deviation(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "divided-by-torchs-std",
     hint="It divides by the standard deviation, with d − 1 at that: take the "
     "mean of x².",
 )
@@ -268,7 +259,6 @@ def divided_by_torchs_std(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "squares-unbiased",
     hint="The squares are divided by d − 1: take their mean, over d.",
 )
 def squares_unbiased(x, gain, eps):
@@ -277,7 +267,6 @@ def squares_unbiased(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "divided-by-the-length",
     hint="It divides by the length of the vector: the length is √d times the "
     "root of the mean square.",
 )
@@ -287,7 +276,6 @@ def divided_by_the_length(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "made-a-unit-vector",
     hint="It divides by the length of the vector, and eps is not used as it "
     "should be: √(mean(x²) + eps).",
     symptom="the stream is √d times too small, and so is every gradient",
@@ -298,7 +286,6 @@ def made_a_unit_vector(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "eps-outside",
     hint="eps stands outside the root: √(mean(x²) + eps).",
 )
 def eps_outside(x, gain, eps):
@@ -306,26 +293,25 @@ def eps_outside(x, gain, eps):
     return x / (size(x, 0.0) + eps) * gain
 
 
-@RMS_NORM.mistake("eps-fixed", hint="`eps` is not used, or always the same.")
+@RMS_NORM.mistake(hint="`eps` is not used, or always the same.")
 def eps_fixed(x, gain, eps):
     """A number of its own for eps."""
     return oracle(x, gain, 1e-6)
 
 
-@RMS_NORM.mistake("gain-left-out", hint="The gain is not used.")
+@RMS_NORM.mistake(hint="The gain is not used.")
 def gain_left_out(x, gain, eps):
     """The vectors are normalised, and that is all."""
     return x / size(x, eps)
 
 
-@RMS_NORM.mistake("gain-added", hint="The gain is added: it multiplies.")
+@RMS_NORM.mistake(hint="The gain is added: it multiplies.")
 def gain_added(x, gain, eps):
     """The gain is taken for a bias."""
     return x / size(x, eps) + gain
 
 
 @RMS_NORM.mistake(
-    "gain-counted-from-zero",
     hint="The gain is 1 + `gain`: here `gain` is what multiplies.",
     symptom="loaded weights give vectors of twice their size",
 )
@@ -335,7 +321,6 @@ def gain_counted_from_zero(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "gain-before",
     hint="The gain comes before the normalisation, which wipes it out again.",
 )
 def gain_before(x, gain, eps):
@@ -344,7 +329,6 @@ def gain_before(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "gain-along-the-positions",
     hint="The gain runs along the positions: it has one number a feature.",
 )
 def gain_along_the_positions(x, gain, eps):
@@ -353,7 +337,6 @@ def gain_along_the_positions(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "root-left-out",
     hint="The root is missing: divide by √(mean(x²) + eps).",
 )
 def root_left_out(x, gain, eps):
@@ -361,14 +344,13 @@ def root_left_out(x, gain, eps):
     return x / size(x, eps).square() * gain
 
 
-@RMS_NORM.mistake("multiplied", hint="It multiplies by the root: divide by it.")
+@RMS_NORM.mistake(hint="It multiplies by the root: divide by it.")
 def multiplied(x, gain, eps):
     """`*` for `/`."""
     return x * size(x, eps) * gain
 
 
 @RMS_NORM.mistake(
-    "divided-by-the-mean-size",
     hint="It divides by the mean of |x|: square first, and take the root.",
 )
 def divided_by_the_mean_size(x, gain, eps):
@@ -377,7 +359,6 @@ def divided_by_the_mean_size(x, gain, eps):
 
 
 @RMS_NORM.mistake(
-    "squares-in-half-precision",
     symptom="fine in float32 and bfloat16; in float16 the first wide vector "
     "is 0",
 )

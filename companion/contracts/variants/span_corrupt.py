@@ -248,7 +248,6 @@ def turned(case: Case) -> Case:
 
 
 @SPAN_CORRUPT.mistake(
-    "a-sentinel-a-token",
     hint="Every dropped token has a sentinel of its own: neighbours are one "
     "span, with one sentinel.",
     symptom="it runs out of sentinels, and learns to write one word for each",
@@ -260,7 +259,6 @@ def a_sentinel_a_token(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "leaves-no-gap",
     hint="The spans leave nothing behind in the source, as in BART's "
     "deletion: put a sentinel there.",
     symptom="it has to guess where something is missing, and guesses badly",
@@ -272,7 +270,6 @@ def leaves_no_gap(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "sentinels-count-up",
     hint="The sentinels count up: they count down, from the last id of the "
     "vocabulary.",
     symptom="trains well; published weights make nonsense of it",
@@ -284,7 +281,6 @@ def sentinels_count_up(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "one-sentinel-for-all",
     hint="Every span has the same sentinel: nobody can tell which is which. "
     "They count down.",
     symptom="the right words, in gaps that belong to others",
@@ -296,7 +292,6 @@ def one_sentinel_for_all(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "never-says-it-is-over",
     hint="The last sentinel is missing: the target ends with one more, which "
     "says that it is over.",
     symptom="it never learns where to stop, and fills gaps that are not there",
@@ -308,7 +303,6 @@ def never_says_it_is_over(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "target-is-the-text",
     hint="The target is the whole text, which is BART's: T5's is the dropped "
     "spans alone.",
     symptom="training takes several times as long: most of it is copying",
@@ -320,7 +314,6 @@ def target_is_the_text(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "spans-run-together",
     hint="The target holds no sentinels: each span comes behind its own.",
     symptom="the right words, and nobody knows which gap they are for",
 )
@@ -331,7 +324,6 @@ def spans_run_together(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "names-behind",
     hint="In the target each sentinel follows its span: it comes before it.",
 )
 @of_tensors
@@ -346,7 +338,6 @@ def names_behind(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "opposite-source",
     hint="The target is the source of the opposite mask, in which a sentinel "
     "stands for what was kept: where the text begins or ends with a dropped "
     "span, it no longer fits.",
@@ -358,7 +349,6 @@ def opposite_source(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "mask-upside-down",
     hint="What was to be dropped is kept, and the rest is dropped: True means "
     "dropped.",
     symptom="the encoder reads 15 % of a text, and the loss stays high",
@@ -370,7 +360,6 @@ def mask_upside_down(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "pair-exchanged",
     hint="Source and target have changed places: the source comes first.",
 )
 @of_tensors
@@ -380,7 +369,6 @@ def pair_exchanged(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "first-sentinel-skipped",
     hint="The first sentinel is skipped: the first span gets `sentinel` "
     "itself.",
 )
@@ -391,7 +379,6 @@ def first_sentinel_skipped(case):
 
 
 @SPAN_CORRUPT.mistake(
-    "wraps-round",
     symptom="right in most texts; some have a sentinel too few",
 )
 def wraps_round(tokens, dropped, sentinel):

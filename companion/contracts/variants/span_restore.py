@@ -156,7 +156,6 @@ def at(spans, i):
 
 
 @SPAN_RESTORE.mistake(
-    "source-itself",
     hint="The source comes back as it was: put the spans where their "
     "sentinels are.",
 )
@@ -166,7 +165,6 @@ def source_itself(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
-    "sentinels-deleted",
     hint="The sentinels are deleted, and the spans stay lost: the target has "
     "them.",
 )
@@ -176,7 +174,6 @@ def sentinels_deleted(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
-    "appended",
     hint="The spans are appended: each belongs where its sentinel stands.",
     symptom="all words are there, and the sentence makes no sense",
 )
@@ -188,7 +185,6 @@ def appended(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
-    "sentinels-stay",
     hint="The sentinels stay in the text: the span takes the place of its "
     "sentinel.",
     symptom="the text has strange words before each gap that was filled",
@@ -200,7 +196,6 @@ def sentinels_stay(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
-    "one-sentinel-only",
     hint="Only the first sentinel is replaced: the next one is `sentinel - 1`.",
 )
 def one_sentinel_only(source, target, sentinel):
@@ -211,20 +206,14 @@ def one_sentinel_only(source, target, sentinel):
     )
 
 
-@SPAN_RESTORE.mistake(
-    "one-too-early",
-    hint="Every span lands one sentinel too early.",
-)
+@SPAN_RESTORE.mistake(hint="Every span lands one sentinel too early.")
 def one_too_early(source, target, sentinel):
     """Sentinel i gets span i + 1."""
     spans = gaps(target, sentinel)
     return filled(source, target, sentinel, lambda i: at(spans, i + 1))
 
 
-@SPAN_RESTORE.mistake(
-    "one-too-late",
-    hint="Every span lands one sentinel too late.",
-)
+@SPAN_RESTORE.mistake(hint="Every span lands one sentinel too late.")
 def one_too_late(source, target, sentinel):
     """Sentinel i gets span i - 1."""
     spans = gaps(target, sentinel)
@@ -232,7 +221,6 @@ def one_too_late(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
-    "last-span-first",
     hint="The spans come back in the wrong order: sentinels count down.",
     symptom="the right words in one another's places",
 )
@@ -242,7 +230,7 @@ def last_span_first(source, target, sentinel):
     return filled(source, target, sentinel, lambda i: found[-1 - i])
 
 
-@SPAN_RESTORE.mistake("read-backwards", hint="Every span is read backwards.")
+@SPAN_RESTORE.mistake(hint="Every span is read backwards.")
 def read_backwards(source, target, sentinel):
     """Each span comes back with its last token first."""
     spans = gaps(target, sentinel)
@@ -250,7 +238,6 @@ def read_backwards(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
-    "a-token-a-gap",
     hint="Only the first token of each span comes back.",
     symptom="the longer the gaps, the more is missing",
 )
@@ -261,7 +248,6 @@ def a_token_a_gap(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
-    "end-lost",
     hint="What follows the last sentinel of the source is lost.",
 )
 def end_lost(source, target, sentinel):
@@ -274,7 +260,6 @@ def end_lost(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
-    "last-sentinel-left",
     hint="The target's last sentinel is in the text: it says only that the "
     "target is over.",
 )
@@ -288,7 +273,6 @@ def last_sentinel_left(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
-    "ten-spans-at-most",
     symptom="right for short texts: long ones are full of sentinels",
 )
 def ten_spans_at_most(source, target, sentinel):
@@ -302,7 +286,6 @@ def ten_spans_at_most(source, target, sentinel):
 
 
 @SPAN_RESTORE.mistake(
-    "drops-repetitions",
     symptom="right, but for texts in which a word stands twice",
 )
 def drops_repetitions(source, target, sentinel):
