@@ -23,31 +23,13 @@ from companion.contracts.decoding.cached_decode import (
 from companion.contracts.decoding.sampling_filter import SAMPLING_FILTER
 from companion.contracts.decoding.step_functions import StubModel, wander
 from companion.decoding import (
-    beam_search,
     bleu,
-    cached_decode,
-    greedy_decode,
-    sampling_filter,
 )
 
 
 def holds(component, fn):
     report = check(component, fn)
     assert report.passed, str(report)
-
-
-@pytest.mark.parametrize(
-    ("component", "fn"),
-    [
-        ("greedy_decode", greedy_decode),
-        ("beam_search", beam_search),
-        ("sampling_filter", sampling_filter),
-        ("bleu", bleu),
-        ("cached_decode", cached_decode),
-    ],
-)
-def test_the_package_keeps_the_contracts_of_decoding(component, fn):
-    holds(component, fn)
 
 
 # Ids

@@ -55,17 +55,6 @@ def of_a_hundred(tokens, generator):
     return variants.mask_tokens(tokens, generator, vocab_size=100)
 
 
-@pytest.mark.parametrize(
-    ("component", "fn"),
-    [
-        ("mask_tokens", of_a_hundred),
-        *((name, getattr(variants, name)) for name in FIVE[1:]),
-    ],
-)
-def test_the_package_keeps_its_own_contracts(component, fn):
-    holds(component, fn)
-
-
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_no_weights_make_a_gpt_fail(name, seed):

@@ -21,6 +21,11 @@ from companion.contracts.engine.compare import (
     same,
 )
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import (
+    batch_independence,
+    equivariance,
+    fully_masked_row_has_finite_gradients,
+)
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.influence import (
     reach,
@@ -30,7 +35,6 @@ from companion.contracts.engine.influence import (
 from companion.contracts.engine.masking import (
     NAN_IN_ROW,
     causal,
-    require_finite_gradients,
 )
 from companion.contracts.engine.modules import module_kept, module_of
 from companion.masks import causal_mask
@@ -141,20 +145,14 @@ def explains(fn: Guarded, mistake: Callable, mask: Tensor) -> bool:
     return torch.equal(seen[some], with_itself(other)[some])
 
 
-@ENCODER.before_reference
-def sentences_apart(fn: Guarded) -> None:
-    """No sentence sees another."""
-    x = arguments(17)
-    before, x = fn(x), x.clone()
-    x[0] += draw(SEQ, WIDTH, seed=19)
-    after = fn(x)
-    if furthest(after[1], before[1]) is not None:
-        raise Broken(
-            "Only sentence 0 was changed, and sentence 1 moved: is the batch "
-            "taken for positions, or does a norm run over it?",
-            after[1],
-            before[1],
-        )
+ENCODER.before_reference(
+    batch_independence(
+        "No sentence sees another",
+        lambda: (arguments(17),),
+        lambda x: (torch.cat([x[:1] + draw(SEQ, WIDTH, seed=19), x[1:]]),),
+        why="is the batch taken for positions, or does a norm run over it?",
+    )
+)
 
 
 @ENCODER.before_reference
@@ -192,15 +190,18 @@ def everybody(fn: Guarded) -> None:
     require_moved(seen, torch.ones_like(seen), "although there is no mask", why)
 
 
-@ENCODER.contract
-def order(fn: Guarded) -> None:
-    """Reordering the positions reorders the rows."""
-    x, order = arguments(23), torch.tensor([3, 0, 4, 2, 1])
-    why = (
-        "`x` brings its positions along, and an encoder knows no order: does "
-        "it add positions again, or are heads and positions mixed up?"
+ORDER = torch.tensor([3, 0, 4, 2, 1])
+
+ENCODER.contract(
+    equivariance(
+        "Reordering the positions reorders the rows",
+        lambda: (arguments(23),),
+        lambda x: (x[:, ORDER],),
+        lambda y: y[:, ORDER],
+        why="`x` brings its positions along, and an encoder knows no order: "
+        "does it add positions again, or are heads and positions mixed up?",
     )
-    same(fn, fn(x[:, order]), fn(x)[:, order], why)
+)
 
 
 @ENCODER.contract
@@ -230,10 +231,12 @@ def nobody_to_see(fn: Guarded) -> None:
     finite(fn, got, NAN_IN_ROW, cause=NAN_IN_ROW)
 
 
-@ENCODER.contract
-def nobody_to_see_gradient(fn: Guarded) -> None:
-    """A sentence of nothing but padding has finite gradients."""
-    require_finite_gradients(fn, arguments(37), padding(3, 0))
+ENCODER.contract(
+    fully_masked_row_has_finite_gradients(
+        lambda: (arguments(37), padding(3, 0)),
+        "A sentence of nothing but padding has finite gradients",
+    )
+)
 
 
 @ENCODER.contract
@@ -300,7 +303,6 @@ class Stack(nn.Module):
 
 
 @ENCODER.mistake(
-    hint="The mask is upside down: True means may attend.",
     symptom="words listen to padding only, and no word notices another",
 )
 class MaskUpsideDown(Stack):
@@ -311,7 +313,6 @@ class MaskUpsideDown(Stack):
 
 
 @ENCODER.mistake(
-    hint="Every sentence gets the mask of the first.",
     symptom="right in batches of one, and wrong where lengths differ",
 )
 class MaskOfTheFirstSentence(Stack):

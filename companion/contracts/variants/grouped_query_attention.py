@@ -15,18 +15,24 @@ from companion.contracts.attention.attention import ATTENTION
 from companion.contracts.engine.compare import (
     Broken,
     draw,
-    finite,
-    require_half_precision,
     same,
 )
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.families import require_factor
+from companion.contracts.engine.families import (
+    alone_as_in_the_batch,
+    equivariance,
+    fully_masked_row_has_finite_gradients,
+    future_hidden,
+    half_precision,
+    hidden_score_changes_nothing,
+    mask_broadcasts,
+    require_factor,
+)
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.masking import (
     PATCHY,
     causal,
     fully_masked,
-    require_finite_gradients,
     require_hidden,
     require_zeros_in_row_one,
     visible,
@@ -161,12 +167,11 @@ def attended_heads(fn: Guarded, args: tuple, moved: int) -> Tensor:
     return torch.stack(columns, 1)
 
 
-@GROUPED_QUERY_ATTENTION.before_reference
-def future(fn: Guarded) -> None:
-    """With a causal mask no row sees its future."""
-    q, k, v = (draw(2, n, 5, 7, seed=n) for n in (6, 3, 3))
-    args = (q, k, v, causal(5))
-    require_hidden(fn, visible(fn, args, 2), args, "which is in its future")
+GROUPED_QUERY_ATTENTION.before_reference(
+    future_hidden(
+        lambda: (*(draw(2, n, 5, 7, seed=n) for n in (6, 3, 3)), causal(5))
+    )
+)
 
 
 @GROUPED_QUERY_ATTENTION.before_reference
@@ -219,15 +224,14 @@ def right_scale(fn: Guarded) -> None:
         require_factor(weights[0, 0, 0], d**-0.5, f"d = {d}")
 
 
-@GROUPED_QUERY_ATTENTION.contract
-def broadcasts(fn: Guarded) -> None:
-    """A mask may be (query, key), (batch, 1, 1, key) or have all four axes."""
-    args = qkv(43)
-    for shape in ((3, 5), (1, 5), (2, 1, 1, 5), (1, HEADS, 3, 5)):
-        mask = draw(*shape, seed=47) > 0
-        mask[..., 2] = True
-        why = f"A mask of shape {shape} is not spread over the scores."
-        same(fn, fn(*args, mask), oracle(*args, mask), why)
+GROUPED_QUERY_ATTENTION.contract(
+    mask_broadcasts(
+        "A mask may be (query, key), (batch, 1, 1, key) or have all four axes",
+        lambda: qkv(43),
+        ((3, 5), (1, 5), (2, 1, 1, 5), (1, HEADS, 3, 5)),
+        (2, HEADS, 3, 5),
+    )
+)
 
 
 @GROUPED_QUERY_ATTENTION.contract
@@ -240,55 +244,59 @@ def nobody_to_see(fn: Guarded) -> None:
         require_zeros_in_row_one(fn, got[1, head], uniform)
 
 
-@GROUPED_QUERY_ATTENTION.contract
-def nobody_to_see_gradient(fn: Guarded) -> None:
-    """A row that may attend to nothing has finite gradients."""
-    require_finite_gradients(fn, *qkv(53), fully_masked())
+GROUPED_QUERY_ATTENTION.contract(
+    fully_masked_row_has_finite_gradients(lambda: (*qkv(53), fully_masked()))
+)
 
 
-@GROUPED_QUERY_ATTENTION.contract
-def sentences_apart(fn: Guarded) -> None:
-    """A sentence has the output that it has alone."""
-    args = (*qkv(59), PATCHY)
-    alone = [fn(*(x[i : i + 1] for x in args[:3]), PATCHY) for i in (0, 1)]
-    why = (
-        "In a batch a sentence has another output than alone: do `view` or "
-        "`repeat` mix batch and heads?"
+GROUPED_QUERY_ATTENTION.contract(
+    alone_as_in_the_batch(
+        "A sentence has the output that it has alone",
+        lambda: (*qkv(59), PATCHY),
+        why="In a batch a sentence has another output than alone: do `view` or "
+        "`repeat` mix batch and heads?",
+        batched=3,
     )
-    same(fn, fn(*args), torch.cat(alone), why)
+)
 
 
-@GROUPED_QUERY_ATTENTION.contract
-def however_large(fn: Guarded) -> None:
-    """A hidden score of 10⁴ changes nothing."""
-    q = torch.ones(1, 4, 3, 4)
-    k, v = draw(1, 2, 5, 4, seed=61), draw(1, 2, 5, 7, seed=67)
-    loud = k.clone()
-    loud[:, :, 1] = 5e3
+def with_a_hidden_key() -> tuple[Tensor, ...]:
+    """Make arguments whose mask hides key 1."""
     mask = torch.tensor([True, False, True, True, True]).expand(3, 5)
-    why = (
+    k, v = draw(1, 2, 5, 4, seed=61), draw(1, 2, 5, 7, seed=67)
+    return torch.ones(1, 4, 3, 4), k, v, mask
+
+
+GROUPED_QUERY_ATTENTION.contract(
+    hidden_score_changes_nothing(
+        with_a_hidden_key,
+        lambda q, k, v, mask: (
+            q,
+            k.index_fill(-2, torch.tensor(1), 5e3),
+            v,
+            mask,
+        ),
         "The score of key 1 was 10⁴: is it -∞ before the softmax, or only "
-        "wiped out after it?"
+        "wiped out after it?",
     )
-    got, expected = fn.raw(q, loud, v, mask), fn(q, k, v, mask)
-    finite(fn, got, why, expected)
-    same(fn, got, expected, why)
+)
 
 
-@GROUPED_QUERY_ATTENTION.contract
-def half(fn: Guarded) -> None:
-    """It works in half precision."""
-    require_half_precision(fn, *qkv(71))
-    require_half_precision(fn, *qkv(73), PATCHY)
+GROUPED_QUERY_ATTENTION.contract(
+    half_precision(lambda: qkv(71), lambda: (*qkv(73), PATCHY))
+)
 
 
-@GROUPED_QUERY_ATTENTION.contract
-def transposed_views(fn: Guarded) -> None:
-    """It takes transposed views, as `split_heads` returns."""
-    args = qkv(79)
-    views = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in args)
-    why = "The strides of the inputs matter."
-    same(fn, fn(*views), fn(*args), why)
+GROUPED_QUERY_ATTENTION.contract(
+    equivariance(
+        "It takes transposed views, as `split_heads` returns",
+        lambda: qkv(79),
+        lambda *args: tuple(
+            x.transpose(1, 2).contiguous().transpose(1, 2) for x in args
+        ),
+        why="The strides of the inputs matter.",
+    )
+)
 
 
 # Known mistakes

@@ -9,12 +9,16 @@ from companion.contracts.engine.compare import (
     draw,
     finite,
     gradients,
-    require_half_precision,
     same,
 )
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.families import (
+    equivariance,
+    half_precision,
+    leading_axes,
+    positions_apart,
+)
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.influence import reach, require_silent
 
 __all__ = ["RMS_NORM"]
 
@@ -88,36 +92,43 @@ def mean_stays(fn: Guarded) -> None:
     same(fn, got, gain, why)
 
 
-@RMS_NORM.contract
-def positions_apart(fn: Guarded) -> None:
-    """No position sees another."""
-    x, *rest = arguments(13)
-    seen = reach(fn, x, *rest)
-    alone = torch.eye(SEQ, dtype=torch.bool).expand_as(seen)
-    why = f"Over which axis does the mean run? {LAST.capitalize()}"
-    require_silent(seen, alone, "which is another position", why)
+RMS_NORM.contract(
+    positions_apart(
+        lambda: arguments(13),
+        f"Over which axis does the mean run? {LAST.capitalize()}",
+    )
+)
 
 
-@RMS_NORM.contract
-def stretch(fn: Guarded) -> None:
-    """Stretching a vector changes nothing, and turning it round its sign."""
-    x, *rest = arguments(17)
-    factor = torch.tensor([2.0, 3.0, -5.0, 7.0, 11.0]).unsqueeze(-1)
-    why = "A vector's own size is divided out, and its direction stays."
-    same(fn, fn(factor * x, *rest), factor.sign() * fn(x, *rest), why)
+FACTOR = torch.tensor([2.0, 3.0, -5.0, 7.0, 11.0]).unsqueeze(-1)
+
+RMS_NORM.contract(
+    equivariance(
+        "Stretching a vector changes nothing, and turning it round its sign",
+        lambda: arguments(17),
+        lambda x, *rest: (FACTOR * x, *rest),
+        lambda y: FACTOR.sign() * y,
+        why="A vector's own size is divided out, and its direction stays.",
+    )
+)
 
 
-@RMS_NORM.contract
-def any_leading_axes(fn: Guarded) -> None:
-    """It takes any number of axes before the features."""
-    for lead in ((), (3,), (1, 1), (2, 3, 2)):
-        x, *rest = arguments(19, 12)
-        x = x[: max(1, torch.Size(lead).numel())].reshape(*lead, WIDTH)
-        why = (
-            f"With {len(lead)} axes before the features it is not what "
-            "F.rms_norm returns."
-        )
-        same(fn, fn(x, *rest), oracle(x, *rest), why)
+def with_axes(lead: tuple[int, ...]) -> tuple[Tensor, Tensor, float]:
+    """Make arguments with these axes before the features."""
+    x, *rest = arguments(19, 12)
+    count = max(1, torch.Size(lead).numel())
+    return x[:count].reshape(*lead, WIDTH), *rest
+
+
+RMS_NORM.contract(
+    leading_axes(
+        "the features",
+        ((), (3,), (1, 1), (2, 3, 2)),
+        with_axes,
+        lambda fn, got, args: oracle(*args),
+        "F.rms_norm returns",
+    )
+)
 
 
 @RMS_NORM.contract
@@ -147,11 +158,9 @@ def zeros_gradient(fn: Guarded) -> None:
         )
 
 
-@RMS_NORM.contract
-def half(fn: Guarded) -> None:
-    """It works in half precision."""
-    x, *rest = arguments(29)
-    require_half_precision(fn, draw(*x.shape, seed=31), *rest)
+RMS_NORM.contract(
+    half_precision(lambda: (draw(2, SEQ, WIDTH, seed=31), *arguments(29)[1:]))
+)
 
 
 @RMS_NORM.contract
