@@ -1,4 +1,4 @@
-"""The peak memory of attention against length.
+"""The peak memory of attention, and of a GPT, against length.
 
 On a CPU every allocation is listed by the profiler, and added up; on a GPU the
 allocator keeps count. Both are exact, and blind to what else is running.
@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from companion.attention import scaled_dot_product_attention
+from companion.variants import GPT, GPTConfig
 
 # Else the profiler says each time that it starts and that it stops.
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
@@ -31,19 +32,64 @@ def race(*, small: bool, device: str) -> list[dict]:
             )
             for name, way in WAYS.items()
         }
-        for name, (forward, both) in found.items():
-            most = found["explicit, all weights"]
-            rows.append(
-                {
-                    "what": name,
-                    "length": length,
-                    "forward MiB": forward / MIB,
-                    "with backward MiB": both / MIB,
-                    "less forward": most[0] / forward,
-                    "less with backward": most[1] / both,
-                }
-            )
+        rows += _rows(found, length, most=found["explicit, all weights"])
+        gpt = {
+            name: _gpt(length, device, pad=pad)
+            for name, pad in (("GPT, a mask", 0), ("GPT, causal", None))
+        }
+        rows += _rows(gpt, length, most=gpt["GPT, a mask"])
+        if length >= 4096:
+            check_causal(*gpt.values())
     return rows
+
+
+def check_causal(masked: tuple[int, int], causal: tuple[int, int]) -> None:
+    """Assert that without a mask a GPT needs at most half of the memory."""
+    for with_mask, without in zip(masked, causal, strict=True):
+        if 2 * without > with_mask:
+            raise RuntimeError(
+                f"expected at most half of {with_mask} bytes, got {without}"
+            )
+
+
+def _rows(
+    found: dict[str, tuple[int, int]], length: int, *, most: tuple[int, int]
+) -> list[dict]:
+    return [
+        {
+            "what": name,
+            "length": length,
+            "forward MiB": forward / MIB,
+            "with backward MiB": both / MIB,
+            "less forward": most[0] / forward,
+            "less with backward": most[1] / both,
+        }
+        for name, (forward, both) in found.items()
+    ]
+
+
+def _gpt(length: int, device: str, *, pad: int | None) -> tuple[int, int]:
+    """The same small model; with ``pad`` it has a mask, of the triangle."""
+    config = GPTConfig(
+        vocab_size=17,
+        d_model=HEADS * HEAD_DIM,
+        num_heads=HEADS,
+        d_ff=HEADS * HEAD_DIM,
+        num_layers=2,
+        dropout=0.0,
+        max_len=length,
+        pad=pad,
+    )
+    model = GPT(config).to(device)
+    tokens = torch.ones(1, length, dtype=torch.long, device=device)
+
+    def forward() -> None:
+        with torch.no_grad():
+            model(tokens)
+
+    return peak(forward, device), peak(
+        lambda: model(tokens).sum().backward(), device
+    )
 
 
 def peak(run: Callable[[], object], device: str) -> int:

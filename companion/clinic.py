@@ -19,8 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from companion.data.checks import check_device
-from companion.masks.checks import require_int, require_tokens
+from companion.checks import check_device, check_int, check_tokens
 
 ROUNDING = 1e-4
 """Rounding moves a number by less than this share of the largest one."""
@@ -109,8 +108,8 @@ def alone_and_in_company(
         TypeError: ``tokens`` are no integers, or ``pad`` is no int.
         ValueError: there is one sentence only, or one without tokens.
     """
-    require_tokens(tokens, "tokens")
-    require_int(pad=pad)
+    check_tokens(tokens, "tokens")
+    check_int(pad=pad)
     real = tokens != pad
     if len(tokens) < 2 or not real.any(1).all():
         raise ValueError(
@@ -201,8 +200,8 @@ def seen_before(
 
 
 def _require_others(tokens: Tensor, others: Tensor) -> None:
-    require_tokens(tokens, "tokens")
-    require_tokens(others, "others")
+    check_tokens(tokens, "tokens")
+    check_tokens(others, "others")
     if tokens.shape != others.shape:
         raise ValueError(
             f"others: expected the shape of tokens, {tuple(tokens.shape)}, "

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from companion.data.checks import check_ids, check_vectors
+from companion.checks import check_ids, check_vectors
 
 Ids = Int[Tensor, "batch seq"]
 Memory = Float[Tensor, "batch hidden"]

@@ -18,14 +18,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from companion.checks import check_ids, check_vectors, check_words_first
+
 # Part of this chapter, in a module of its own.
 from companion.costs import macs, path_length, serial_steps  # noqa: F401
-from companion.data.checks import (
-    check_ids,
-    check_mask,
-    check_vectors,
-    words_first,
-)
 from companion.data.vocabulary import Vocabulary
 from companion.rnn import LSTM, Memory
 
@@ -41,7 +37,7 @@ State = tuple[Memory, Memory]
 def share_out(scores: Weights, mask: Mask | None) -> Weights:
     """Softmax of the scores over the positions that may be looked at."""
     if mask is not None:
-        check_mask(mask, scores)
+        _check_mask(mask, scores)
         scores = scores.masked_fill(~mask, -torch.inf)
     return scores.softmax(dim=-1)
 
@@ -142,7 +138,7 @@ class Seq2Seq(nn.Module):
     def encode(self, src: Source) -> Encoded:
         """Reads the source; how far it is padded changes nothing."""
         check_ids("src", src, self.src_embedding.num_embeddings, axes=2)
-        mask = words_first("src", src != Vocabulary.pad)
+        mask = check_words_first("src", src != Vocabulary.pad)
         states, _ = self.encoder(self.src_embedding(src))
         sentence = torch.arange(len(src), device=src.device)
         last = states[sentence, mask.sum(dim=1) - 1]
@@ -248,3 +244,23 @@ def fit(
         adam.step()
         losses.append(loss.item())
     return losses
+
+
+def _check_mask(mask: Tensor, scores: Tensor) -> None:
+    """Refuse a mask that does not say for each score whether it counts.
+
+    Raises:
+        TypeError: ``mask`` is not boolean; a 0/1 number would be added to the
+            scores elsewhere, and mask nothing.
+        ValueError: its shape is not that of ``scores``, or a row is all False.
+    """
+    kind = getattr(mask, "dtype", type(mask).__name__)
+    if kind != torch.bool:
+        raise TypeError(f"mask: expected torch.bool, got {kind}")
+    if mask.shape != scores.shape:
+        want, got = tuple(scores.shape), tuple(mask.shape)
+        raise ValueError(f"mask: expected shape {want}, got {got}")
+    empty = (~mask.any(dim=-1)).nonzero()
+    if len(empty):
+        row = empty[0].tolist()
+        raise ValueError(f"mask: row {row} leaves nothing to look at")

@@ -8,8 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from companion.blocks import EncoderLayer, FeedForward, LayerNorm, layer_norm
 from companion.contracts import check
-from companion.decoding.cache import Past
-from companion.multihead import MultiHeadAttention
+from companion.multihead import KVCache, MultiHeadAttention
 from companion.positions import rotate
 from companion.transformer import Encoder, StackConfig
 from companion.variants import (
@@ -371,11 +370,12 @@ def test_values_are_not_turned(x):
 @TURNS
 def test_a_cache_gives_what_a_whole_pass_gives(x, kv_heads, rotary):
     module = attention(kv_heads, rotary=rotary)
-    past = Past(module)
+    cache = KVCache()
     mask = torch.ones(BATCH, 1, 1, SEQ, dtype=torch.bool)
     mask[1, ..., 1] = False
     steps = [
-        past.look_back(x[:, i : i + 1], mask[..., : i + 1]) for i in range(SEQ)
+        module(x[:, i : i + 1], mask[..., : i + 1], cache=cache)
+        for i in range(SEQ)
     ]
     expected = module(x, causal(SEQ) & mask)
     torch.testing.assert_close(torch.cat(steps, dim=1), expected)
@@ -386,12 +386,11 @@ def test_a_cache_gives_what_a_whole_pass_gives(x, kv_heads, rotary):
 def test_a_cache_stores_two_numbers_a_layer_kv_head_dimension_and_token(
     x, kv_heads
 ):
-    pasts = [Past(attention(kv_heads)) for _ in range(2)]
+    layers = [(attention(kv_heads), KVCache()) for _ in range(2)]
     for i in range(SEQ):
-        seen = torch.ones(BATCH, 1, 1, i + 1, dtype=torch.bool)
-        for past in pasts:
-            past.look_back(x[:, i : i + 1], seen)
-    stored = sum(t.numel() for past in pasts for t in past.stored)
+        for module, cache in layers:
+            module(x[:, i : i + 1], cache=cache)
+    stored = sum(t.numel() for _, cache in layers for t in cache.stored)
     assert stored == BATCH * cache_numbers(2, kv_heads, HEAD_DIM, SEQ)
 
 

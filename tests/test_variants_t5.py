@@ -16,11 +16,8 @@ from companion.data.batches import collate
 from companion.data.grammar import likes
 from companion.data.vocabulary import Vocabulary
 from companion.decoding import (
-    CachedDecoder,
-    cached_decode,
     greedy_decode,
     next_token,
-    translate,
 )
 from companion.masks import combine_masks
 from companion.training import fit, linear
@@ -359,13 +356,6 @@ def test_tokens_that_it_cannot_read_are_named(tokens):
         made(src + 1 + VOCAB - src.max(), tgt)
     with pytest.raises(ValueError, match="tgt: expected ids from 0 to 36"):
         made(src, tgt + 1 + VOCAB - tgt.max())
-    for fast in (
-        lambda: translate(made, src, max_len=3),
-        lambda: cached_decode(made, src, tgt),
-        lambda: CachedDecoder(made, src),
-    ):
-        with pytest.raises(TypeError, match="model: expected the class Tran"):
-            fast()
     with pytest.raises(TypeError, match="expected the class EncoderDecoder"):
         next_token(nn.Linear(2, 3), src[:1])
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from companion.data.checks import check_sizes, check_states
+from companion.checks import check_sizes, check_states, checking
 
 
 class FeedForward(nn.Module):
@@ -49,5 +49,10 @@ class FeedForward(nn.Module):
             TypeError: ``x`` has another dtype than the weights.
             ValueError: a vector of ``x`` is not d_model wide.
         """
-        check_states("x", x, self.up_proj.weight, self.up_proj.in_features)
+        if checking():
+            w = self.up_proj.weight
+            check_states("x", x, w, w.shape[1])
+        return self._bend(x)
+
+    def _bend(self, x: Tensor) -> Tensor:
         return self.down_proj(self.activation(self.up_proj(x)))

@@ -7,13 +7,15 @@ Words for axes, the same in the book, the code and the tests:
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from companion.blocks.feed_forward import FeedForward
 from companion.blocks.norm import LayerNorm
 from companion.blocks.residual import Residual
-from companion.multihead import MultiHeadAttention
+from companion.multihead import KVCache, Mask, MultiHeadAttention
+
+__all__ = ["PARTS", "EncoderLayer", "Parts"]
 
 
 class Parts(NamedTuple):
@@ -65,22 +67,34 @@ class EncoderLayer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "batch seq d_model"],
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask = None,
+        cache: KVCache | None = None,
     ) -> Float[Tensor, "batch seq d_model"]:
-        """``x`` after one layer. ``mask``: True = may attend.
+        """Apply one layer.
+
+        Args:
+            x: A vector for each position.
+            mask: True = may attend, or ``CAUSAL``.
+            cache: What earlier positions of the sequence have left behind;
+                ``x`` is then what comes after them.
+
+        Returns:
+            A vector for each position of ``x``.
 
         Raises:
             TypeError, ValueError: as ``MultiHeadAttention``.
         """
-        x = self.attention_residual(x, lambda y: self.self_attention(y, mask))
+        x = self.attention_residual(
+            x, lambda y: self.self_attention(y, mask, cache=cache)
+        )
         return self.feed_forward_residual(x, self.feed_forward)
 
     def weights(
         self,
         x: Float[Tensor, "batch seq d_model"],
-        mask: Bool[Tensor, "..."] | None = None,
+        mask: Mask = None,
     ) -> Float[Tensor, "batch head seq seq"]:
-        """Who looks at whom in this layer, head by head."""
+        """Compute who looks at whom in this layer, head by head."""
         return self.self_attention.weights(
             self.attention_residual.seen(x), mask
         )

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from companion.data.checks import check_sizes, check_states
+from companion.checks import check_eps, check_sizes, check_states, checking
 
 
 def layer_norm(
@@ -30,8 +30,9 @@ def layer_norm(
         ValueError: ``gain`` or ``bias`` is not one number a feature; ``eps`` is
             not positive.
     """
-    check_features(x, gain=gain, bias=bias)
-    check_eps(eps)
+    if checking():
+        check_features(x, gain=gain, bias=bias)
+        check_eps(eps)
     # In float16 the square of 256 overflows: statistics need 32 bits at least.
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     centred = wide - wide.mean(-1, keepdim=True)
@@ -60,7 +61,8 @@ class LayerNorm(nn.Module):
         self, x: Float[Tensor, "... d_model"]
     ) -> Float[Tensor, "... d_model"]:
         """Each vector of ``x``, normalised."""
-        check_states("x", x, self.gain, len(self.gain))
+        if checking():
+            check_states("x", x, self.gain, len(self.gain))
         # ``layer_norm`` in one pass over x where that takes eight, in a third
         # of the time; equal but for rounding.
         gain, bias = self.gain, self.bias
@@ -68,7 +70,7 @@ class LayerNorm(nn.Module):
 
 
 def check_features(x: Tensor, **parameters: Tensor) -> None:
-    """Refuses what is not one number for each feature of ``x``.
+    """Refuse what is not one number for each feature of ``x``.
 
     Raises:
         TypeError: ``x`` is not floating point, or a dtype differs from its.
@@ -82,13 +84,3 @@ def check_features(x: Tensor, **parameters: Tensor) -> None:
                 f"{name}: expected {x.shape[-1]} numbers, one a feature of x "
                 f"{tuple(x.shape)}, got {tuple(parameter.shape)}"
             )
-
-
-def check_eps(eps: float) -> None:
-    """Refuses an ``eps`` that would not keep a root from dividing by 0.
-
-    Raises:
-        ValueError: it is no positive number.
-    """
-    if not isinstance(eps, int | float) or not eps > 0:
-        raise ValueError(f"eps: expected a positive number, got {eps!r}")

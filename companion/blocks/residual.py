@@ -12,7 +12,12 @@ from torch import Tensor, nn
 
 from companion.blocks.dropout import Dropout
 from companion.blocks.norm import LayerNorm
-from companion.data.checks import check_dropout, check_states, check_switches
+from companion.checks import (
+    check_dropout,
+    check_states,
+    check_switches,
+    checking,
+)
 
 
 class Residual(nn.Module):
@@ -59,13 +64,20 @@ class Residual(nn.Module):
             ValueError: it returns another shape, which a sum would broadcast
                 in silence, or something on another device.
         """
-        said = sublayer(self.seen(x))
-        check_states("sublayer", said, x)
-        if said.shape != x.shape:
-            raise ValueError(
-                "sublayer: expected it to return the shape "
-                f"{tuple(x.shape)} that it is added to, got "
-                f"{tuple(said.shape)}"
-            )
-        total = x + self.dropout(said)
+        change = sublayer(self.seen(x))
+        if checking():
+            _check_change(change, x)
+        # Written token by token, a call that does nothing costs a percent.
+        if self.dropout.training:
+            change = self.dropout(change)
+        total = x + change
         return total if self.norm_first else self.norm(total)
+
+
+def _check_change(change: Tensor, x: Tensor) -> None:
+    check_states("sublayer", change, x)
+    if change.shape != x.shape:
+        raise ValueError(
+            f"sublayer: expected it to return the shape {tuple(x.shape)} that "
+            f"it is added to, got {tuple(change.shape)}"
+        )

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from companion.data.checks import check_sizes
+from companion.checks import check_sizes
 from companion.data.codecs import Codec
 from companion.data.vocabulary import Vocabulary
 

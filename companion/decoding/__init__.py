@@ -2,17 +2,13 @@
 
 search       greedy and beam search over any function that scores tokens
 sampling     temperature, top-k, top-p, and drawing a sentence
-cache        the decoder with stored keys and values: the version to read
-fast         the same for many sentences, as fast as it goes
-plain        the same without a cache, to measure what the cache saves
+cache        the decoder, a position at a time, with stored keys and values
 beams        beam search for many sentences
 translation  from source ids to target ids
 quality      how much of a translation stands in the reference
 """
 
-from companion.decoding.cache import CachedLayer, cached_decode
-from companion.decoding.fast import CachedDecoder
-from companion.decoding.plain import RecomputingDecoder
+from companion.decoding.cache import StepDecoder, cached_decode
 from companion.decoding.quality import bleu, ngrams
 from companion.decoding.sampling import sample, sampling_filter
 from companion.decoding.search import (
@@ -23,9 +19,7 @@ from companion.decoding.search import (
 from companion.decoding.translation import next_token, translate
 
 __all__ = [
-    "CachedDecoder",
-    "CachedLayer",
-    "RecomputingDecoder",
+    "StepDecoder",
     "beam_search",
     "bleu",
     "cached_decode",

@@ -11,12 +11,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from companion.data.vocabulary import Vocabulary
-from companion.decoding.fast import CachedDecoder
-from companion.decoding.plain import RecomputingDecoder
+from companion.decoding.cache import StepDecoder
 from companion.decoding.search import length_penalty
 
+__all__ = ["Beams", "search_beams"]
+
 BOS, EOS = Vocabulary.bos, Vocabulary.eos
-StepDecoder = CachedDecoder | RecomputingDecoder
 
 
 def search_beams(

@@ -1,136 +1,138 @@
 """The decoder, a position at a time, with what it need not compute again.
 
 A new position asks all earlier ones. Their keys and values never change: under
-a causal mask, nothing that comes later can reach them. So they are stored. The
-queries are not: each asks once, and is never asked.
+a causal mask, nothing that comes later can reach them. So they are stored, each
+layer's in a ``KVCache`` that its attention fills. The queries are not: each
+asks once, and is never asked. There is one implementation of the layers, and
+training and decoding both run it.
 
-This is the version to read. ``CachedDecoder`` computes the same, faster.
+Words for axes, the same in the book, the code and the tests:
+    sentence  sources that are being translated
+    beam      rows that each sentence has, side by side
+    row       sentence · beam, the beams of a sentence next to each other
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
-from companion.attention import scaled_dot_product_attention
-from companion.decoding.checks import require_model
-from companion.decoding.modes import evaluating
-from companion.masks import combine_masks
-from companion.multihead import MultiHeadAttention, merge_heads
-from companion.positions import sinusoids
-from companion.transformer import DecoderLayer, Transformer
+from companion.checks import check_kind, check_tokens, trusting
+from companion.masks import causal_mask, combine_masks, padding_mask
+from companion.masks.build import check_pairs
+from companion.multihead import CAUSAL
+from companion.transformer import EncoderDecoder
 
-KeysAndValues = tuple[
-    Float[Tensor, "batch kv_head key head_dim"],
-    Float[Tensor, "batch kv_head key head_dim"],
-]
-
-
-class Past:
-    """What an attention has been shown so far, as keys and values."""
-
-    def __init__(self, attention: MultiHeadAttention):
-        self.attention, self.stored = attention, None
-
-    def look_back(
-        self,
-        x: Float[Tensor, "batch 1 d_model"],
-        mask: Bool[Tensor, "batch 1 1 key"],
-    ) -> Float[Tensor, "batch 1 d_model"]:
-        """What the newest position gathers; its key and value are stored."""
-        place = 0 if self.stored is None else self.stored[0].shape[2]
-        new = keys_and_values(self.attention, x, place)
-        if self.stored is not None:
-            pairs = zip(self.stored, new, strict=True)
-            new = tuple(torch.cat(pair, dim=2) for pair in pairs)
-        self.stored = new
-        return attend(self.attention, x, new, mask, place)
-
-
-class CachedLayer:
-    """A decoder layer that remembers the keys and values it has made."""
-
-    def __init__(
-        self,
-        layer: DecoderLayer,
-        memory: Float[Tensor, "batch src d_model"],
-    ):
-        self.layer = layer
-        # The memory stays as it is, so these are made once.
-        self.cross = keys_and_values(layer.cross_attention, memory)
-        self.past = Past(layer.self_attention)
-
-    def __call__(
-        self,
-        x: Float[Tensor, "batch 1 d_model"],
-        mask: Bool[Tensor, "batch 1 1 key"],
-        memory_mask: Bool[Tensor, "batch 1 1 src"],
-    ) -> Float[Tensor, "batch 1 d_model"]:
-        """The newest position after this layer; it is stored on the way."""
-        layer = self.layer
-        x = layer.attention_residual(x, lambda y: self.past.look_back(y, mask))
-        cross = layer.cross_attention
-        x = layer.cross_residual(
-            x, lambda y: attend(cross, y, self.cross, memory_mask)
-        )
-        return layer.feed_forward_residual(x, layer.feed_forward)
-
-
-def keys_and_values(
-    attention: MultiHeadAttention,
-    x: Float[Tensor, "batch key d_model"],
-    start: int = 0,
-) -> KeysAndValues:
-    """What each position of ``x`` is asked by, and what it answers.
-
-    ``start`` is the place of the first, for an attention that counts places.
-    """
-    return attention.keys(x, start), attention.values(x)
-
-
-def attend(
-    attention: MultiHeadAttention,
-    x: Float[Tensor, "batch query d_model"],
-    stored: KeysAndValues,
-    mask: Bool[Tensor, "batch 1 1 key"],
-    start: int = 0,
-) -> Float[Tensor, "batch query d_model"]:
-    """What ``x`` gathers from keys and values that are there already."""
-    q = attention.queries(x, start)
-    # Neighbouring heads may share what is stored (grouped-query attention).
-    group = q.shape[1] // stored[0].shape[1]
-    k, v = (x.repeat_interleave(group, dim=1) for x in stored)
-    gathered = scaled_dot_product_attention(q, k, v, mask)
-    return attention.out_proj(merge_heads(gathered))
+__all__ = ["StepDecoder", "cached_decode", "evaluating"]
 
 
 @torch.no_grad()
 def cached_decode(
-    model: Transformer,
+    model: EncoderDecoder,
     src: Int[Tensor, "batch src"],
     tokens: Int[Tensor, "batch tgt"],
 ) -> Float[Tensor, "batch tgt vocab"]:
-    """The logits of ``model(src, tokens)``, one position after another.
+    """Compute the logits of ``model(src, tokens)``, a position at a time.
 
     The encoder runs once. A step computes one position, and no position is
     computed twice. Dropout is off, whatever the mode of the model.
 
+    Args:
+        model: Any model that reads one sequence and writes another.
+        src: Ids of the source.
+        tokens: What the decoder reads.
+
+    Returns:
+        The logits, at each position.
+
     Raises:
-        TypeError, ValueError: as ``Transformer.forward``; ``model`` is no
-            ``Transformer``.
+        TypeError, ValueError: as ``EncoderDecoder.forward``; ``model`` is none.
     """
-    require_model(model, Transformer)
-    pad = model.config.pad
-    seen, real = combine_masks(src, tokens, pad)[1:]
-    with evaluating(model):
-        memory = model.encode(src, real)
-        layers = [CachedLayer(layer, memory) for layer in model.decoder.layers]
-        logits = []
-        for i in range(tokens.shape[1]):
-            x = model.tgt_embedding(tokens[:, i : i + 1])
-            # Its own place in the sentence: i, though it comes alone.
-            place = torch.tensor([i], device=x.device)
-            x = x + sinusoids(place, x.shape[-1], dtype=x.dtype)
-            for layer in layers:
-                x = layer(x, seen[:, :, i : i + 1, : i + 1], real)
-            logits.append(model.logits(model.decoder.norm(x)))
+    check_kind("model", model, EncoderDecoder)
+    check_pairs(src, tokens, model.config.pad)
+    model._check_all(src, tokens)
+    masks = combine_masks(src, tokens, model.config.pad)
+    caches, logits = model.decoder.new_caches(), []
+    with evaluating(model), trusting():
+        memory = model.encode(src, masks.src)
+        for n in range(1, tokens.shape[1] + 1):
+            mask = masks.tgt[:, :, n - 1 : n, :n]  # The newest, and its past.
+            x = model.decode(tokens[:, :n], memory, mask, masks.cross, caches)
+            logits.append(model.logits(x))
     return torch.cat(logits, dim=1)
+
+
+class StepDecoder:
+    """Write rows of tokens for many sources, one position a step.
+
+    Dropout is to be off, and ``src`` and ``tokens`` are to be checked.
+
+    Args:
+        model: What writes.
+        src: A source for each sentence.
+        beam: Rows of each sentence.
+        cache: Whether keys and values are stored. Without, each step computes
+            all positions again, to the same effect.
+
+    Raises:
+        TypeError, ValueError: ``model`` or ``src`` is none.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        src: Int[Tensor, "sentence src"],
+        beam: int = 1,
+        *,
+        cache: bool = True,
+    ):
+        check_kind("model", model, EncoderDecoder)
+        check_tokens(src, "src")
+        self.model, self.mask = model, padding_mask(src, model.config.pad)
+        self.memory = model.encode(src, self.mask)
+        self.caches = model.decoder.new_caches() if cache else None
+        self.tokens = src.new_empty(len(src) * beam, 0)
+        table = model.tgt_embedding.weight.detach()
+        self.table_mt = table.mT.contiguous() if cache else None
+
+    def step(self, tokens: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
+        """Read one token more in each row; return the logits of the next."""
+        self.tokens = torch.cat([self.tokens, tokens.unsqueeze(1)], dim=1)
+        # No padding is ever written, so the future is all that is hidden.
+        given = self.tokens, self.memory
+        with trusting():
+            if self.caches is None:
+                causal = causal_mask(len(self.tokens[0]), device=tokens.device)
+                x = self.model.decode(*given, causal, self.mask)
+            else:
+                x = self.model.decode(*given, CAUSAL, self.mask, self.caches)
+            return self.model.logits(x[:, -1], self.table_mt)
+
+    def reorder(self, rows: Int[Tensor, " row"]) -> None:
+        """Let row i go on from what row ``rows[i]`` of its sentence has."""
+        self.tokens = self.tokens[rows]
+        for cache in self.caches or ():
+            cache.reorder(rows)
+
+    def keep(
+        self, sentences: Int[Tensor, " kept"], rows: Int[Tensor, " kept_row"]
+    ) -> None:
+        """Forget all other sentences; ``rows`` are those of the kept ones."""
+        self.tokens, self.mask = self.tokens[rows], self.mask[sentences]
+        self.memory = self.memory[sentences]
+        for cache in self.caches or ():
+            cache.keep(sentences, rows)
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Turn dropout off, and afterwards every module to the mode it was in."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

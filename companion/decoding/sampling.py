@@ -4,9 +4,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from companion.data.checks import check_sizes, check_states
-from companion.decoding.checks import check_number, check_search, next_logits
-from companion.decoding.search import StepFunction
+from companion.checks import (
+    check_generator,
+    check_number,
+    check_sizes,
+    check_states,
+)
+from companion.decoding.search import StepFunction, check_search, next_logits
+
+__all__ = ["sample", "sampling_filter"]
 
 
 def sampling_filter(
@@ -66,9 +72,7 @@ def sample(
         ValueError: as ``greedy_decode`` and ``sampling_filter``.
     """
     check_search(bos=bos, eos=eos, max_len=max_len)
-    if not isinstance(generator, torch.Generator):
-        got = type(generator).__name__
-        raise TypeError(f"generator: expected a torch.Generator, got {got}")
+    check_generator(generator)
     said = []
     while len(said) < max_len and said[-1:] != [eos]:
         logits = next_logits(step_fn, [[bos, *said]])[0]

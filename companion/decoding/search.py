@@ -12,7 +12,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from companion.decoding.checks import check_number, check_search, next_logits
+from companion.checks import check_int, check_number, check_sizes
+
+__all__ = [
+    "Hypothesis",
+    "StepFunction",
+    "beam_search",
+    "check_search",
+    "greedy_decode",
+    "length_penalty",
+    "next_logits",
+]
 
 StepFunction = Callable[
     [Int[Tensor, "rows length"]], Float[Tensor, "rows vocab"]
@@ -108,3 +118,47 @@ def _continued(
         if total > -torch.inf:  # A token that step_fn forbids.
             kept.append(Hypothesis(total, [*live[row].tokens, token]))
     return kept
+
+
+def check_search(*, bos: int, eos: int, **sizes: int) -> None:
+    """Refuse ids that are no ids, and limits below 1.
+
+    Raises:
+        TypeError: something is no int.
+        ValueError: an id is negative, or a size is below 1.
+    """
+    check_int(bos=bos, eos=eos)
+    for name, token in (("bos", bos), ("eos", eos)):
+        if token < 0:
+            raise ValueError(f"{name}: expected an id from 0 up, got {token}")
+    check_sizes(**sizes)
+
+
+def next_logits(step_fn: StepFunction, rows: list[list[int]]) -> Tensor:
+    """Ask ``step_fn`` for the scores of the token after each row.
+
+    Raises:
+        TypeError: it returns no floating-point tensor.
+        ValueError: it has not one row of scores for each row of tokens, or a
+            row has no largest finite score: NaN, or every token forbidden.
+    """
+    logits = step_fn(torch.tensor(rows))
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        got = getattr(logits, "dtype", type(logits).__name__)
+        raise TypeError(
+            f"step_fn: expected it to return a floating-point tensor, got {got}"
+        )
+    shape = tuple(logits.shape)
+    if len(shape) != 2 or shape[0] != len(rows) or not logits.numel():
+        raise ValueError(
+            f"step_fn: expected logits of shape ({len(rows)}, vocab), one row "
+            f"for each row of tokens, got {shape}"
+        )
+    best = logits.detach().amax(-1)
+    if not best.isfinite().all():
+        row = int((~best.isfinite()).nonzero()[0])
+        raise ValueError(
+            "step_fn: expected a finite score for some token in each row, "
+            f"got {best[row].item()} as the largest one after {rows[row]}"
+        )
+    return logits.detach()

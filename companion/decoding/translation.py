@@ -4,27 +4,29 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from companion.data.checks import (
+from companion.checks import (
     check_ids,
+    check_kind,
+    check_number,
     check_sizes,
     check_switches,
-    words_first,
+    check_words_first,
+    trusting,
 )
 from companion.data.vocabulary import Vocabulary
-from companion.decoding.beams import StepDecoder, search_beams
-from companion.decoding.checks import check_number, require_model
-from companion.decoding.fast import CachedDecoder
-from companion.decoding.modes import evaluating
-from companion.decoding.plain import RecomputingDecoder
+from companion.decoding.beams import search_beams
+from companion.decoding.cache import StepDecoder, evaluating
 from companion.decoding.search import StepFunction
 from companion.masks import combine_masks, padding_mask
-from companion.transformer import EncoderDecoder, Transformer
+from companion.transformer import EncoderDecoder
+
+__all__ = ["check_source", "next_token", "translate"]
 
 BOS, EOS = Vocabulary.bos, Vocabulary.eos
 
 
 def translate(
-    model: Transformer,
+    model: EncoderDecoder,
     src: Int[Tensor, "batch src"],
     *,
     max_len: int,
@@ -32,29 +34,39 @@ def translate(
     alpha: int | float = 0.6,
     cache: bool = True,
 ) -> list[list[int]]:
-    """What the model says to each source: ids after bos, with eos if reached.
+    """Translate each source.
 
-    With a beam of 1 ``greedy_decode``, else ``beam_search``, of all sentences
-    side by side. Padding is never said. Without ``cache`` every step computes
-    all positions again, to the same effect. Dropout is off, whatever the mode
-    of the model.
+    With a beam of 1 this is ``greedy_decode``, else ``beam_search``, of all
+    sentences side by side. Padding is never written. Dropout is off, whatever
+    the mode of the model.
+
+    Args:
+        model: What reads one sequence and writes another.
+        src: Ids, padded at the end.
+        max_len: The most tokens a sentence gets.
+        beam: Hypotheses of each sentence.
+        alpha: How much length is forgiven, as in ``length_penalty``.
+        cache: Whether keys and values are stored. Without, every step computes
+            all positions again, to the same effect.
+
+    Returns:
+        Ids after bos of each sentence, with eos if it was reached.
 
     Raises:
-        TypeError: ``model`` is no ``Transformer``, ``src`` no tensor of
+        TypeError: ``model`` is no ``EncoderDecoder``, ``src`` no tensor of
             integers, ``max_len`` or ``beam`` no int, ``alpha`` no number,
             ``cache`` no bool.
         ValueError: ``src`` has a sentence without tokens, padding before
             them, or an unknown id; ``max_len`` or ``beam`` is below 1;
             ``alpha`` is negative.
     """
-    check_source(model, src, Transformer)
+    check_source(model, src)
     check_sizes(max_len=max_len, beam=beam)
     check_number("alpha", alpha, above=None)
     check_switches(cache=cache)
     # Tensors that no gradient will ever need: less to do for each of them.
-    with evaluating(model), torch.inference_mode():
-        kind = CachedDecoder if cache else RecomputingDecoder
-        decoder = kind(model, src, beam)
+    with evaluating(model), trusting(), torch.inference_mode():
+        decoder = StepDecoder(model, src, beam, cache=cache)
         settings = {"pad": model.config.pad, "max_len": max_len}
         if beam == 1:
             return _search_greedily(decoder, src, **settings)
@@ -64,16 +76,16 @@ def translate(
 def next_token(
     model: EncoderDecoder, src: Int[Tensor, "1 src"]
 ) -> StepFunction:
-    """A ``step_fn`` that reads one source and says what comes after each row.
+    """Make a ``step_fn`` that reads one source, and scores what comes next.
 
-    For each model that reads one sequence and writes another. The encoder runs
-    once, the decoder over all of each row. Padding is never said.
+    The encoder runs once, the decoder over all of each row. Padding is never
+    written.
 
     Raises:
         TypeError: ``model`` is no ``EncoderDecoder``; else as ``translate``.
         ValueError: as ``translate``; ``src`` has not one sentence.
     """
-    check_source(model, src, EncoderDecoder)
+    check_source(model, src)
     if len(src) != 1:
         raise ValueError(f"src: expected one sentence, got {len(src)}")
     pad = model.config.pad
@@ -97,23 +109,23 @@ def next_token(
     return step
 
 
-def check_source(model: EncoderDecoder, src: Tensor, kind: type) -> None:
-    """Refuses what no model of that kind can translate.
+def check_source(model: EncoderDecoder, src: Tensor) -> None:
+    """Refuse what no model can translate.
 
     Raises:
         TypeError, ValueError: as ``translate``.
     """
-    require_model(model, kind)
+    check_kind("model", model, EncoderDecoder)
     # Without a table of its own, a source is read with the target's.
     table = getattr(model, "src_embedding", model.tgt_embedding).weight
     check_ids("src", src, len(table), axes=2)
-    words_first("src", src != model.config.pad)
+    check_words_first("src", src != model.config.pad)
 
 
 def _search_greedily(
     decoder: StepDecoder, src: Tensor, *, pad: int, max_len: int
 ) -> list[list[int]]:
-    said = [[] for _ in src]
+    written = [[] for _ in src]
     rows = list(range(len(src)))  # The sentence that each row writes.
     tokens = torch.full_like(src[:, 0], BOS)
     for _ in range(max_len):
@@ -121,9 +133,9 @@ def _search_greedily(
         logits[:, pad] = -torch.inf
         tokens = _largest(logits)
         for sentence, token in zip(rows, tokens.tolist(), strict=True):
-            if said[sentence][-1:] != [EOS]:
-                said[sentence].append(token)
-        going = [i for i, row in enumerate(rows) if said[row][-1] != EOS]
+            if written[sentence][-1:] != [EOS]:
+                written[sentence].append(token)
+        going = [i for i, row in enumerate(rows) if written[row][-1] != EOS]
         if not going:
             break
         # Who has finished is computed along until they are half of all:
@@ -133,7 +145,7 @@ def _search_greedily(
             kept = torch.tensor(going, device=src.device)
             decoder.keep(kept, kept)
             tokens = tokens[kept]
-    return said
+    return written
 
 
 def _largest(logits: Float[Tensor, "row vocab"]) -> Int[Tensor, " row"]:

@@ -15,7 +15,15 @@ import torch
 from jaxtyping import Bool, Integer
 from torch import Tensor
 
-from companion.masks.checks import require_int, require_tokens
+from companion.checks import (
+    check_int,
+    check_sizes,
+    check_tokens,
+    checked_by,
+    checking,
+)
+
+__all__ = ["Masks", "causal_mask", "combine_masks", "padding_mask"]
 
 
 class Masks(NamedTuple):
@@ -42,9 +50,8 @@ def causal_mask(
         TypeError: ``length`` is not an int.
         ValueError: ``length`` is less than 1.
     """
-    require_int(length=length)
-    if length < 1:
-        raise ValueError(f"length: expected at least 1, got {length}")
+    if checking():
+        check_sizes(length=length)
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
@@ -60,11 +67,31 @@ def padding_mask(
         TypeError: ``tokens`` is not a tensor of integers; ``pad`` is no int.
         ValueError: ``tokens`` is not (batch, seq), or is empty.
     """
-    require_tokens(tokens, "tokens")
-    require_int(pad=pad)
+    if checking():
+        check_tokens(tokens, "tokens")
+        check_int(pad=pad)
     return (tokens != pad)[:, None, None, :]
 
 
+def check_pairs(src_tokens: Tensor, tgt_tokens: Tensor, pad: int) -> None:
+    """Refuse what is not a batch of sources, each with its target.
+
+    Raises:
+        TypeError, ValueError: as ``combine_masks``.
+    """
+    check_tokens(src_tokens, "src_tokens")
+    check_tokens(tgt_tokens, "tgt_tokens")
+    check_int(pad=pad)
+    src, tgt = src_tokens, tgt_tokens
+    if len(src) != len(tgt) or src.device != tgt.device:
+        raise ValueError(
+            "tgt_tokens: expected one target for each source, "
+            f"{tuple(src.shape)} on {src.device}, got {tuple(tgt.shape)} on "
+            f"{tgt.device}"
+        )
+
+
+@checked_by(check_pairs)
 def combine_masks(
     src_tokens: Integer[Tensor, "batch src"],
     tgt_tokens: Integer[Tensor, "batch tgt"],
@@ -80,14 +107,6 @@ def combine_masks(
         ValueError: tokens are not (batch, seq), or empty; source and target
             differ in their batch or their device.
     """
-    require_tokens(src_tokens, "src_tokens")
-    require_tokens(tgt_tokens, "tgt_tokens")
     src, tgt = padding_mask(src_tokens, pad), padding_mask(tgt_tokens, pad)
-    if src.shape[0] != tgt.shape[0] or src.device != tgt.device:
-        raise ValueError(
-            "tgt_tokens: expected one target for each source, "
-            f"{tuple(src_tokens.shape)} on {src_tokens.device}, got "
-            f"{tuple(tgt_tokens.shape)} on {tgt_tokens.device}"
-        )
     causal = causal_mask(tgt.shape[-1], device=tgt.device)
     return Masks(src=src, tgt=tgt & causal, cross=src)

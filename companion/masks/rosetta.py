@@ -9,16 +9,22 @@ import torch
 from jaxtyping import Bool, Float, Int, Integer, Num
 from torch import Tensor
 
-from companion.data.checks import check_sizes
+from companion.checks import check_int, check_sizes, describe, is_whole
 from companion.masks.build import Masks
-from companion.masks.checks import (
-    is_whole,
-    require_axes,
-    require_int,
-    require_mask,
-    require_rows,
-    what,
-)
+
+__all__ = [
+    "from_additive",
+    "from_lengths",
+    "from_ones",
+    "from_torch_padding",
+    "to_additive",
+    "to_keras",
+    "to_lengths",
+    "to_ones",
+    "to_torch_attention",
+    "to_torch_padding",
+    "to_torch_transformer",
+]
 
 # Older libraries hide a key by adding -10 000 to its score, newer ones by more.
 HIDDEN = -10_000
@@ -33,7 +39,7 @@ def to_torch_padding(
         TypeError: ``mask`` is not boolean.
         ValueError: ``mask`` is not (batch, 1, 1, key).
     """
-    require_mask(mask, keys_only=True)
+    _check_mask(mask, keys_only=True)
     return ~mask[:, 0, 0]
 
 
@@ -46,7 +52,7 @@ def from_torch_padding(
         TypeError: ``hidden`` is not boolean.
         ValueError: ``hidden`` is not (batch, key).
     """
-    require_rows(hidden=hidden)
+    _check_rows(hidden=hidden)
     if hidden.dtype != torch.bool:
         raise TypeError(
             "hidden: expected a boolean tensor, True = hidden, got "
@@ -70,7 +76,7 @@ def to_torch_attention(
             ``num_heads`` below 1.
     """
     check_sizes(num_heads=num_heads)
-    require_mask(mask)
+    _check_mask(mask)
     if mask.shape[1] not in (1, num_heads):
         raise ValueError(
             f"mask: expected 1 or {num_heads} heads on axis 1, "
@@ -88,7 +94,7 @@ def to_torch_transformer(masks: Masks, num_heads: int) -> dict[str, Tensor]:
     if not isinstance(masks, Masks):
         raise TypeError(
             "masks: expected Masks(src, tgt, cross), as combine_masks makes "
-            f"them, got {what(masks)}"
+            f"them, got {describe(masks)}"
         )
     src, tgt, cross = masks
     return {
@@ -111,7 +117,7 @@ def to_additive(
         TypeError: ``mask`` is not boolean; ``dtype`` is not floating point.
         ValueError: ``mask`` has not four axes.
     """
-    require_mask(mask)
+    _check_mask(mask)
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise TypeError(f"dtype: expected a floating-point dtype, got {dtype}")
     nothing = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
@@ -129,8 +135,8 @@ def from_additive(
             (-10,000 or less), so that ``bias`` is more than a mask, or none.
     """
     if not isinstance(bias, Tensor) or not bias.is_floating_point():
-        raise TypeError(f"bias: expected a float tensor, got {what(bias)}")
-    require_axes("bias", bias)
+        raise TypeError(f"bias: expected a float tensor, got {describe(bias)}")
+    _check_axes("bias", bias)
     odd = (bias != 0) & ~(bias <= HIDDEN)
     if odd.any():
         raise ValueError(
@@ -150,7 +156,7 @@ def to_ones(
         TypeError: ``mask`` is not boolean.
         ValueError: ``mask`` is not (batch, 1, 1, key).
     """
-    require_mask(mask, keys_only=True)
+    _check_mask(mask, keys_only=True)
     return mask[:, 0, 0].long()
 
 
@@ -163,7 +169,7 @@ def from_ones(
         TypeError: ``ones`` is boolean, and so does not tell what True means.
         ValueError: ``ones`` is not (batch, key), or holds another number.
     """
-    require_rows(ones=ones)
+    _check_rows(ones=ones)
     if ones.dtype == torch.bool:
         raise TypeError(
             "ones: expected numbers, 1 = a real token, got torch.bool; where "
@@ -185,7 +191,7 @@ def to_keras(
         TypeError: ``mask`` is not boolean.
         ValueError: ``mask`` is not (batch, 1, query, key).
     """
-    require_mask(mask)
+    _check_mask(mask)
     if mask.shape[1] != 1:
         raise ValueError(
             "mask: expected one mask for all heads, (batch, 1, query, key), "
@@ -205,9 +211,9 @@ def from_lengths(
     """
     if not isinstance(lengths, Tensor) or not is_whole(lengths):
         raise TypeError(
-            f"lengths: expected a tensor of integers, got {what(lengths)}"
+            f"lengths: expected a tensor of integers, got {describe(lengths)}"
         )
-    require_int(max_len=max_len)
+    check_int(max_len=max_len)
     if lengths.ndim != 1 or not lengths.numel():
         got = tuple(lengths.shape)
         raise ValueError(f"lengths: expected (batch,), got {got}")
@@ -228,7 +234,7 @@ def to_lengths(mask: Bool[Tensor, "batch 1 1 key"]) -> Int[Tensor, " batch"]:
         ValueError: ``mask`` is not (batch, 1, 1, key); a hidden key comes
             before a real one, which no length can tell.
     """
-    require_mask(mask, keys_only=True)
+    _check_mask(mask, keys_only=True)
     keys = mask[:, 0, 0]
     late = keys[:, 1:] & ~keys[:, :-1]
     if late.any():
@@ -238,3 +244,58 @@ def to_lengths(mask: Bool[Tensor, "batch 1 1 key"]) -> Int[Tensor, " batch"]:
             f"key at {place} and a real one after it in sequence {row}"
         )
     return keys.sum(-1)
+
+
+def _check_rows(**tensors: Tensor) -> None:
+    """Raises TypeError or ValueError unless each is a tensor (batch, key)."""
+    for name, x in tensors.items():
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}: expected a tensor, got {describe(x)}")
+        if x.ndim != 2 or not x.numel():
+            raise ValueError(
+                f"{name}: expected (batch, key), got {tuple(x.shape)}"
+            )
+
+
+def _check_axes(name: str, x: Tensor) -> None:
+    """Raises ValueError unless ``x`` has the four axes of a mask."""
+    if x.ndim != 4 or not x.numel():
+        advice = {
+            2: "; a causal mask becomes that by `[None, None]`, one of keys, "
+            "(batch, key), by `[:, None, None]`",
+            3: "; one mask for all heads becomes that by `[:, None]`",
+        }
+        raise ValueError(
+            f"{name}: expected (batch, head, query, key), got "
+            f"{tuple(x.shape)}{advice.get(x.ndim, '')}"
+        )
+
+
+def _check_mask(mask: Tensor, *, keys_only: bool = False) -> None:
+    """Raises TypeError or ValueError unless this is a mask of this course.
+
+    With ``keys_only`` all heads and queries share it: (batch, 1, 1, key).
+    """
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        raise TypeError(
+            "mask: expected a boolean tensor, True = may attend, got "
+            f"{describe(mask)}{_advice(mask)}"
+        )
+    _check_axes("mask", mask)
+    if keys_only and mask.shape[1:3] != (1, 1):
+        raise ValueError(
+            "mask: expected (batch, 1, 1, key), as padding_mask makes it, got "
+            f"{tuple(mask.shape)}; where queries or heads differ, no list of "
+            "keys can tell"
+        )
+
+
+def _advice(mask: object) -> str:
+    if not isinstance(mask, Tensor):
+        return ""
+    if is_whole(mask):
+        return "; from_ones reads 1 = real, 0 = padding"
+    return (
+        "; from_additive reads a mask that is added to the scores, and "
+        "`mask.bool()` one of zeros and ones"
+    )

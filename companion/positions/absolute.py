@@ -13,12 +13,24 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from companion.data.checks import check_device, check_ids, check_sizes
-from companion.positions.checks import (
+from companion.checks import (
+    check_device,
     check_float,
+    check_ids,
     check_like,
     check_numbers,
+    check_sizes,
+    checking,
 )
+
+__all__ = [
+    "LearnedPositions",
+    "SinusoidalPositions",
+    "TokenEmbedding",
+    "frequencies",
+    "sinusoidal",
+    "sinusoids",
+]
 
 BASE = 10_000
 
@@ -35,7 +47,8 @@ def frequencies(
     Raises:
         TypeError, ValueError: ``width`` is no whole number from 1 up.
     """
-    check_sizes(width=width)
+    if checking():
+        check_sizes(width=width)
     pairs = math.ceil(width / 2)
     exact = [BASE ** (-2 * i / width) for i in range(pairs)]
     return torch.tensor(exact, dtype=_widest(device), device=device)
@@ -57,11 +70,12 @@ def sinusoids(
         TypeError: ``positions`` is no tensor of numbers.
         ValueError: it has not one axis, or ``d_model`` is below 1.
     """
-    check_numbers("positions", positions)
-    if positions.ndim != 1:
-        raise ValueError(
-            f"positions: expected one axis, got {tuple(positions.shape)}"
-        )
+    if checking():
+        check_numbers("positions", positions)
+        if positions.ndim != 1:
+            raise ValueError(
+                f"positions: expected one axis, got {tuple(positions.shape)}"
+            )
     rate = frequencies(d_model, device=positions.device)
     angles = positions.to(rate.dtype).unsqueeze(-1) * rate  # seq pair
     waves = torch.stack([angles.sin(), angles.cos()], dim=-1)
@@ -83,7 +97,8 @@ def sinusoidal(
     Raises:
         TypeError, ValueError: a size is no whole number from 1 up.
     """
-    check_sizes(length=length, d_model=d_model)
+    if checking():
+        check_sizes(length=length, d_model=d_model)
     positions = torch.arange(length, device=device)
     return sinusoids(positions, d_model, dtype=dtype)
 
@@ -94,22 +109,36 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, d_model: int):
         super().__init__()
         check_sizes(d_model=d_model)
-        self.d_model = d_model
+        self.d_model, self._table = d_model, torch.empty(0)
 
     def forward(
-        self, x: Float[Tensor, "*batch seq d_model"]
+        self, x: Float[Tensor, "*batch seq d_model"], start: int = 0
     ) -> Float[Tensor, "*batch seq d_model"]:
-        """``x`` plus the encoding of each position.
+        """Add the encoding of each position, the first of which is ``start``.
 
         Raises:
             TypeError: ``x`` is not floating point.
             ValueError: its last axis is not ``d_model`` wide.
         """
-        check_float("x", x, axes="seq, d_model", width=self.d_model)
-        length = x.shape[-2]
-        return x + sinusoidal(
-            length, self.d_model, device=x.device, dtype=x.dtype
-        )
+        if checking():
+            check_float("x", x, axes="seq, d_model", width=self.d_model)
+        stop = start + x.shape[-2]
+        return x + self._rows(stop, x)[start:stop]
+
+    def _rows(self, stop: int, x: Tensor) -> Tensor:
+        """The first rows, which are computed once for each room they need."""
+        like = {"device": x.device, "dtype": x.dtype}
+        if torch.compiler.is_compiling():  # It knows no values, and keeps none.
+            return sinusoidal(stop, self.d_model, **like)
+        table = self._table
+        fits = len(table) >= stop and table.dtype == x.dtype
+        if not fits or table.device != x.device:
+            # A table made in inference mode could not be trained with.
+            with torch.inference_mode(False), torch.no_grad():
+                room = max(64, 2 ** (stop - 1).bit_length())
+                table = sinusoidal(room, self.d_model, **like)
+            self._table = table
+        return table
 
 
 class LearnedPositions(nn.Module):
@@ -125,24 +154,28 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.weight, std=0.02)
 
     def forward(
-        self, x: Float[Tensor, "*batch seq d_model"]
+        self, x: Float[Tensor, "*batch seq d_model"], start: int = 0
     ) -> Float[Tensor, "*batch seq d_model"]:
-        """``x`` plus the row of each position.
+        """Add the row of each position, the first of which is ``start``.
 
         Raises:
             TypeError: ``x`` has another number type than the table.
             ValueError: ``x`` is longer than the table, or of another width.
         """
+        if checking():
+            self._check(x, start)
+        return x + self.weight[start : start + x.shape[-2]]
+
+    def _check(self, x: Tensor, start: int) -> None:
         max_len, d_model = self.weight.shape
         check_float("x", x, axes="seq, d_model", width=d_model)
         check_like("x", x, "the table of positions", self.weight)
-        length = x.shape[-2]
-        if length > max_len:
+        stop = start + x.shape[-2]
+        if stop > max_len:
             raise ValueError(
                 f"x: expected at most max_len={max_len} positions, the rows "
-                f"that were learned, got {length}"
+                f"that were learned, got {stop}"
             )
-        return x + self.weight[:length]
 
 
 class TokenEmbedding(nn.Module):
@@ -172,8 +205,9 @@ class TokenEmbedding(nn.Module):
             TypeError: ``tokens`` is no tensor of integers.
             ValueError: an id is outside the vocabulary, or the devices differ.
         """
-        check_device("tokens", tokens, self.weight)
-        check_ids("tokens", tokens, len(self.weight))
+        if checking():
+            check_device("tokens", tokens, self.weight)
+            check_ids("tokens", tokens, len(self.weight))
         d_model = self.weight.shape[1]
         return F.embedding(tokens, self.weight) * math.sqrt(d_model)
 

@@ -15,28 +15,68 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from companion.attention import masked_softmax, softmax
-from companion.data.checks import check_sizes
-from companion.positions.checks import (
-    check_fits,
+from companion.checks import (
+    check_broadcasts,
+    check_device,
     check_float,
     check_like,
-    check_values,
+    check_mask_fits,
+    check_sizes,
+    checked_by,
+    checking,
 )
+
+__all__ = [
+    "T5Bias",
+    "alibi_bias",
+    "alibi_slopes",
+    "biased_attention",
+    "biased_weights",
+    "offsets",
+    "t5_bucket",
+]
 
 
 def offsets(
-    length: int, *, device: torch.device | str | None = None
+    length: int, start: int = 0, *, device: torch.device | str | None = None
 ) -> Int[Tensor, "query key"]:
-    """How far each key stands after each query: ``key - query``.
+    """Compute how far each key stands after each query: ``key - query``.
+
+    Args:
+        length: How many keys there are.
+        start: The position of the first query; the last one is the last key's.
 
     Raises:
         TypeError, ValueError: ``length`` is no whole number from 1 up.
     """
-    check_sizes(length=length)
-    places = torch.arange(length, device=device)
-    return places - places.unsqueeze(-1)
+    if checking():
+        check_sizes(length=length)
+    positions = torch.arange(length, device=device)
+    return positions - positions[start:].unsqueeze(-1)
 
 
+def _check_biased(
+    q: Tensor,
+    k: Tensor,
+    bias: Tensor,
+    mask: Tensor | None = None,
+    *,
+    scale: float | None = None,
+) -> None:
+    check_float("q", q, axes="query, d_k", width=None)
+    check_float("k", k, axes="key, d_k", width=q.shape[-1])
+    check_like("k", k, "q", q)
+    leading = q.shape[:-2]
+    check_broadcasts("k", k.shape[:-2], leading, "the leading axes of q")
+    check_like("bias", bias, "q", q)
+    shape = *leading, q.shape[-2], k.shape[-2]
+    check_broadcasts("bias", bias.shape, shape, "(..., query, key)")
+    if mask is not None:
+        check_mask_fits(mask, shape)
+        check_device("mask", mask, q)
+
+
+@checked_by(_check_biased)
 def biased_weights(
     q: Float[Tensor, "... query d_k"],
     k: Float[Tensor, "... key d_k"],
@@ -56,16 +96,9 @@ def biased_weights(
             is not boolean.
         ValueError: a shape does not fit.
     """
-    check_float("q", q, axes="query, d_k", width=None)
-    check_float("k", k, axes="key, d_k", width=q.shape[-1])
-    check_like("k", k, "q", q)
-    check_fits("k", k.shape[:-2], q.shape[:-2], "the leading axes of q")
-    check_like("bias", bias, "q", q)
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1])
-    scores = (q * scale) @ k.transpose(-2, -1)
-    check_fits("bias", bias.shape, scores.shape, "(..., query, key)")
-    scores = scores + bias
+    scores = (q * scale) @ k.transpose(-2, -1) + bias
     return softmax(scores) if mask is None else masked_softmax(scores, mask)
 
 
@@ -84,8 +117,26 @@ def biased_attention(
         TypeError, ValueError: as ``biased_weights``, and for ``v``.
     """
     weights = biased_weights(q, k, bias, mask, scale=scale)
-    check_values(v, k)
+    if checking():
+        check_values(v, k)
     return weights @ v
+
+
+def check_values(v: Tensor, k: Tensor, *, width: int | None = None) -> None:
+    """Refuse values that are not one for each key.
+
+    Raises:
+        TypeError: ``v`` is no tensor of the dtype of ``k``.
+        ValueError: its axes before the last are not those of ``k``, or the
+            last is not ``width``.
+    """
+    check_float("v", v, axes="key, d_v", width=width)
+    check_like("v", v, "k", k)
+    if v.shape[:-1] != k.shape[:-1]:
+        raise ValueError(
+            f"v: expected one value for each key of k {tuple(k.shape)}, "
+            f"got {tuple(v.shape)}"
+        )
 
 
 def alibi_slopes(num_heads: int) -> Float[Tensor, " head"]:
@@ -98,7 +149,8 @@ def alibi_slopes(num_heads: int) -> Float[Tensor, " head"]:
     Raises:
         TypeError, ValueError: ``num_heads`` is no whole number from 1 up.
     """
-    check_sizes(num_heads=num_heads)
+    if checking():
+        check_sizes(num_heads=num_heads)
     power = 2 ** (num_heads.bit_length() - 1)
     slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
     between = [2 ** (-4 * h / power) for h in range(1, 2 * power, 2)]
@@ -108,11 +160,12 @@ def alibi_slopes(num_heads: int) -> Float[Tensor, " head"]:
 def alibi_bias(
     num_heads: int,
     length: int,
+    start: int = 0,
     *,
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "head query key"]:
-    """Minus slope times distance: no parameters and no longest length.
+    """Compute minus slope times distance: no parameters, no longest length.
 
     Press et al. (2022) look back only; here a key that comes after is
     penalised like one that came before. Under a causal mask both agree.
@@ -121,7 +174,7 @@ def alibi_bias(
         TypeError, ValueError: a size is no whole number from 1 up.
     """
     slopes = alibi_slopes(num_heads).to(device=device, dtype=dtype)
-    distance = offsets(length, device=slopes.device).abs()
+    distance = offsets(length, start, device=slopes.device).abs()
     return slopes.view(-1, 1, 1) * -distance
 
 
@@ -143,7 +196,9 @@ def t5_bucket(
         TypeError: ``offset`` is no tensor of integers.
         ValueError: the buckets are odd, too few, or reach too near.
     """
-    side = _check_buckets(offset, num_buckets, max_distance, bidirectional)
+    if checking():
+        _check_buckets(offset, num_buckets, max_distance, bidirectional)
+    side = num_buckets // 2 if bidirectional else num_buckets
     later = (offset > 0) * side if bidirectional else torch.zeros_like(offset)
     distance = offset.abs() if bidirectional else (-offset).clamp(min=0)
     near = side // 2
@@ -181,21 +236,25 @@ class T5Bias(nn.Module):
         self.weight = nn.Parameter(torch.empty(num_buckets, num_heads))
         nn.init.normal_(self.weight, std=0.02)
 
-    def forward(self, length: int) -> Float[Tensor, "head query key"]:
-        """The bias of each head, for ``biased_attention``.
+    def forward(
+        self, length: int, start: int = 0
+    ) -> Float[Tensor, "head query key"]:
+        """Look up the bias of each head, for ``biased_attention``.
+
+        Args:
+            length, start: As in ``offsets``.
 
         Raises:
             TypeError, ValueError: ``length`` is no whole number from 1 up.
         """
-        places = offsets(length, device=self.weight.device)
-        bias = self.weight[t5_bucket(places, **self.buckets)]
+        offset = offsets(length, start, device=self.weight.device)
+        bias = self.weight[t5_bucket(offset, **self.buckets)]
         return bias.movedim(-1, 0)
 
 
 def _check_buckets(
     offset: Tensor, num_buckets: int, max_distance: int, bidirectional: bool
-) -> int:
-    """How many buckets a direction has, if there can be any."""
+) -> None:
     kind = getattr(offset, "dtype", type(offset).__name__)
     if kind not in (torch.int64, torch.int32):
         raise TypeError(f"offset: expected a tensor of integers, got {kind}")
@@ -209,4 +268,3 @@ def _check_buckets(
             f"max_distance: expected more than the {side // 2} near offsets "
             f"that have a bucket each, got {max_distance}"
         )
-    return side

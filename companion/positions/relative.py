@@ -15,15 +15,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from companion.data.checks import check_sizes
+from companion.checks import check_float, check_like, check_sizes, checking
 from companion.positions.absolute import sinusoids
-from companion.positions.bias import biased_weights, offsets
-from companion.positions.checks import (
-    check_float,
-    check_like,
-    check_queries_and_keys,
-    check_values,
-)
+from companion.positions.bias import biased_weights, check_values, offsets
+
+__all__ = ["Shaw", "TransformerXL", "shift"]
 
 Heads = Float[Tensor, "... head seq head_dim"]
 Weights = Float[Tensor, "... head seq seq"]
@@ -62,8 +58,9 @@ class Shaw(nn.Module):
             TypeError, ValueError: q, k or the mask do not fit.
         """
         head_dim = self.keys.shape[1]
-        check_queries_and_keys(q, k, head_dim=head_dim)
-        check_like("q", q, "the tables", self.keys)
+        if checking():
+            _check_queries_and_keys(q, k, head_dim=head_dim)
+            check_like("q", q, "the tables", self.keys)
         # Each query meets each row of the table once, not once for each key.
         met = q @ self.keys.T / math.sqrt(head_dim)  # ... head seq offset
         bias = met.gather(-1, self.rows(q.shape[-2]).expand(*q.shape[:-1], -1))
@@ -78,7 +75,8 @@ class Shaw(nn.Module):
             TypeError, ValueError: an input does not fit.
         """
         weights = self.weights(q, k, mask)
-        check_values(v, k, width=self.values.shape[1])
+        if checking():
+            check_values(v, k, width=self.values.shape[1])
         rows = self.rows(q.shape[-2]).expand_as(weights)
         at_offset = weights.new_zeros(*q.shape[:-1], len(self.values))
         at_offset = at_offset.scatter_add(-1, rows, weights)
@@ -111,8 +109,10 @@ class TransformerXL(nn.Module):
             TypeError, ValueError: q, k or the mask do not fit.
         """
         num_heads, head_dim = self.content_bias.shape
-        check_queries_and_keys(q, k, num_heads=num_heads, head_dim=head_dim)
-        check_like("q", q, "the biases", self.content_bias)
+        if checking():
+            sizes = {"num_heads": num_heads, "head_dim": head_dim}
+            _check_queries_and_keys(q, k, **sizes)
+            check_like("q", q, "the biases", self.content_bias)
         seq = q.shape[-2]
         # One column for each distance i - j, from seq - 1 down to 1 - seq.
         distances = torch.arange(seq - 1, -seq, -1, device=q.device)
@@ -133,7 +133,8 @@ class TransformerXL(nn.Module):
             TypeError, ValueError: an input does not fit.
         """
         weights = self.weights(q, k, mask)
-        check_values(v, k)
+        if checking():
+            check_values(v, k)
         return weights @ v
 
 
@@ -161,3 +162,22 @@ def shift(
     padded = nn.functional.pad(by_distance, (0, 1)).flatten(-2)
     again = padded[..., seq - 1 : seq - 1 + seq * columns]
     return again.unflatten(-1, (seq, columns))[..., :seq]
+
+
+def _check_queries_and_keys(q: Tensor, k: Tensor, **sizes: int) -> None:
+    """Refuse q and k that are not heads of one sequence asking itself."""
+    axes = "head, seq, head_dim"
+    check_float("q", q, axes=axes, width=sizes["head_dim"])
+    check_float("k", k, axes=axes, width=None)
+    check_like("k", k, "q", q)
+    if k.shape != q.shape:
+        raise ValueError(
+            f"k: expected the shape of q {tuple(q.shape)}, one sequence asks "
+            f"itself, got {tuple(k.shape)}"
+        )
+    heads = sizes.get("num_heads")
+    if heads is not None and (q.ndim < 3 or q.shape[-3] != heads):
+        raise ValueError(
+            f"q: expected (..., head, seq, head_dim) with {heads} heads, "
+            f"got {tuple(q.shape)}"
+        )

@@ -11,8 +11,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from companion.checks import check_float, check_numbers, checking
 from companion.positions.absolute import frequencies
-from companion.positions.checks import check_float, check_numbers
+
+__all__ = ["rotate", "rotate_complex"]
 
 Positions = Float[Tensor, " seq"] | Int[Tensor, " seq"]
 
@@ -63,6 +65,13 @@ def _wide(x: Tensor) -> torch.dtype:
 
 def _angles(x: Tensor, positions: Tensor) -> Tensor:
     """The angle of each position and pair, in the widest float there is."""
+    if checking():
+        _check_turn(x, positions)
+    rate = frequencies(x.shape[-1], device=x.device)
+    return positions.to(rate.dtype).unsqueeze(-1) * rate
+
+
+def _check_turn(x: Tensor, positions: Tensor) -> None:
     check_float("x", x, axes="seq, d", width=None)
     seq, d = x.shape[-2:]
     if d % 2 or not d:
@@ -78,5 +87,3 @@ def _angles(x: Tensor, positions: Tensor) -> Tensor:
             f"positions: expected device {x.device}, where x is, "
             f"got {positions.device}"
         )
-    rate = frequencies(d, device=x.device)
-    return positions.to(rate.dtype).unsqueeze(-1) * rate

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from companion.data.checks import check_sizes, check_switches
+from companion.checks import check_sizes, check_switches
 from companion.training.loss import check_smoothing
 from companion.training.schedule import linear, noam
 from companion.transformer import StackConfig

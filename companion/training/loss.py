@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from companion.data.checks import check_states
+from companion.checks import check_states
 
 __all__ = ["IGNORED", "check_smoothing", "label_smoothing", "summed_loss"]
 

@@ -1,6 +1,6 @@
 """How large a step is, at each step of training."""
 
-from companion.data.checks import check_sizes
+from companion.checks import check_sizes
 
 __all__ = ["linear", "noam"]
 

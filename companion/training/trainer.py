@@ -235,7 +235,7 @@ class _Run:
         with torch.autocast(device, torch.bfloat16, enabled=bf16):
             for batch in self.task.validation[here.process :: here.processes]:
                 loss, count = objective(*self._to_device(batch))
-                total, tokens = total + float(loss), tokens + count
+                total, tokens = total + float(loss), tokens + int(count)
         self.model.train()
         shares = here.gather((total, tokens))
         return sum(s[0] for s in shares) / sum(s[1] for s in shares)

@@ -2,8 +2,15 @@
 
 from dataclasses import dataclass
 
-from companion.data.checks import check_dropout, check_sizes, check_switches
-from companion.masks.checks import require_int
+from companion.checks import (
+    check_dropout,
+    check_int,
+    check_pad,
+    check_sizes,
+    check_switches,
+)
+
+__all__ = ["LanguageModelConfig", "StackConfig", "TransformerConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,17 +71,10 @@ class TransformerConfig(StackConfig):
             tgt_vocab_size=self.tgt_vocab_size,
         )
         super().__post_init__()
-        require_int(pad=self.pad)
+        check_int(pad=self.pad)
         check_switches(shared_vocab=self.shared_vocab)
-        self._require_fit()
-
-    def _require_fit(self) -> None:
         src, tgt = self.src_vocab_size, self.tgt_vocab_size
-        if not 0 <= self.pad < min(src, tgt):
-            raise ValueError(
-                f"pad: expected an id from 0 to below {min(src, tgt)}, the "
-                f"size of the smaller vocabulary, got {self.pad}"
-            )
+        check_pad(self.pad, min(src, tgt), what="smaller vocabulary")
         if self.shared_vocab and src != tgt:
             raise ValueError(
                 f"shared_vocab: expected one vocabulary, got sizes {src} for "
@@ -124,11 +124,7 @@ class LanguageModelConfig(StackConfig):
     def __post_init__(self):
         check_sizes(vocab_size=self.vocab_size)
         super().__post_init__()
-        if self.pad is None:
-            return
-        require_int(pad=self.pad)
-        if not 0 <= self.pad < self.vocab_size:
-            raise ValueError(
-                f"pad: expected an id from 0 to below {self.vocab_size}, the "
-                f"size of the vocabulary, or None, got {self.pad}"
+        if self.pad is not None:
+            check_pad(
+                self.pad, self.vocab_size, what="vocabulary", more=", or None"
             )

@@ -6,31 +6,42 @@ Words for axes, the same in the book, the code and the tests:
 """
 
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from companion.blocks import Dropout
-from companion.data.checks import check_states
+from companion.checks import (
+    check_device,
+    check_ids,
+    check_kind,
+    check_states,
+    check_tokens,
+    checked_by,
+    checking,
+)
 from companion.masks import causal_mask, padding_mask
-from companion.masks.checks import require_tokens
+from companion.multihead import CAUSAL, KVCache, Mask
 from companion.positions import SinusoidalPositions, TokenEmbedding
 from companion.transformer.config import LanguageModelConfig
 from companion.transformer.layers import Encoder
 from companion.transformer.model import start_weights
 
+__all__ = ["CausalModel", "LanguageModel"]
+
 
 class CausalModel(nn.Module):
-    """What all models share that say what comes next.
+    """What all models share that score what comes next.
 
     A model of this kind has a ``config`` with a ``pad``, an ``embedding`` whose
     table also scores the tokens, ``positions``, a ``dropout`` and an
     ``encoder``, the stack that reads under the causal mask.
     """
 
+    @checked_by("_check_tokens")
     def forward(
         self, tokens: Int[Tensor, "batch seq"]
     ) -> Float[Tensor, "batch seq vocab"]:
-        """At each position, the scores of the token that comes next.
+        """Score, at each position, the token that comes next.
 
         Raises:
             TypeError: ``tokens`` are no integers.
@@ -39,34 +50,58 @@ class CausalModel(nn.Module):
         """
         return self.logits(self.states(tokens))
 
+    @checked_by("_check_tokens")
     def states(
-        self, tokens: Int[Tensor, "batch seq"]
-    ) -> Float[Tensor, "batch seq d_model"]:
-        """What ``logits`` turns into scores, at each position.
+        self,
+        tokens: Int[Tensor, "batch seq"],
+        caches: list[KVCache] | None = None,
+    ) -> Float[Tensor, "batch new d_model"]:
+        """Compute what ``logits`` turns into scores, at each position.
+
+        Args:
+            tokens: Ids; with ``caches``, those of earlier calls too.
+            caches: What ``encoder.new_caches`` made, and earlier calls filled;
+                only those positions are computed that are new.
+
+        Returns:
+            A vector for each position that is new.
 
         Raises:
             TypeError, ValueError: as ``forward``.
         """
-        require_tokens(tokens, "tokens")
-        x = self.dropout(self.positions(self.embedding(tokens)))
-        return self.encoder(x, self._mask(tokens))
+        start = caches[0].length if caches else 0
+        x = self._embed(tokens[:, start:], start)
+        return self.encoder(x, self._mask(tokens, start), caches)
 
     def logits(
         self, x: Float[Tensor, "*axes d_model"]
     ) -> Float[Tensor, "*axes vocab"]:
-        """The generator: each vector against each row of the table.
+        """Score each vector against each row of the table.
 
         Raises:
             TypeError, ValueError: ``x`` is no output of ``states``.
         """
         table = self.embedding.weight
-        check_states("x", x, table, self.config.d_model)
+        if checking():
+            check_states("x", x, table, self.config.d_model)
         return F.linear(x, table)
 
-    def _mask(self, tokens: Tensor) -> Bool[Tensor, "..."]:
-        mask = causal_mask(tokens.shape[1], device=tokens.device)[None, None]
-        pad = self.config.pad
-        return mask if pad is None else mask & padding_mask(tokens, pad)
+    def _embed(self, tokens: Tensor, start: int) -> Tensor:
+        x = self.embedding(tokens)
+        x = self.positions(x, start) if start else self.positions(x)
+        return self.dropout(x)
+
+    def _check_tokens(self, tokens: Tensor, caches: object = None) -> None:
+        check_tokens(tokens, "tokens")
+        check_device("tokens", tokens, self.embedding.weight)
+        check_ids("tokens", tokens, self.config.vocab_size)
+
+    def _mask(self, tokens: Tensor, start: int) -> Mask:
+        """No position sees the future, nor padding, if there is any."""
+        if self.config.pad is None:
+            return CAUSAL
+        causal = causal_mask(tokens.shape[1], device=tokens.device)[start:]
+        return causal & padding_mask(tokens, self.config.pad)
 
 
 class LanguageModel(CausalModel):
@@ -82,11 +117,7 @@ class LanguageModel(CausalModel):
 
     def __init__(self, config: LanguageModelConfig):
         super().__init__()
-        if not isinstance(config, LanguageModelConfig):
-            raise TypeError(
-                "config: expected a LanguageModelConfig, got "
-                f"{type(config).__name__}"
-            )
+        check_kind("config", config, LanguageModelConfig, article="a")
         self.config = config
         self.embedding = TokenEmbedding(config.vocab_size, config.d_model)
         self.positions = SinusoidalPositions(config.d_model)

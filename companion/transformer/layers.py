@@ -6,14 +6,37 @@ Words for axes, the same in the book, the code and the tests:
     d_model  width of the residual stream, one vector for each position
 """
 
-from jaxtyping import Bool, Float
+from typing import NamedTuple
+
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from companion.blocks import PARTS, EncoderLayer, Parts, Residual
-from companion.data.checks import check_vectors
+from companion.checks import check_vectors, checking
+from companion.multihead import KVCache, Mask
 from companion.transformer.config import StackConfig
 
-Mask = Bool[Tensor, "..."] | None
+__all__ = ["Decoder", "DecoderLayer", "Encoder", "LayerCache"]
+
+
+class LayerCache(NamedTuple):
+    """What a decoder layer keeps while a target is written."""
+
+    own: KVCache
+    """Of the target positions so far."""
+    cross: KVCache
+    """Of the memory, which stays as it is."""
+
+    def reorder(self, rows: Int[Tensor, " row"]) -> None:
+        """Let row i go on from what row ``rows[i]`` has."""
+        self.own.reorder(rows)
+
+    def keep(
+        self, sentences: Int[Tensor, " kept"], rows: Int[Tensor, " kept_row"]
+    ) -> None:
+        """Forget all other sentences; ``rows`` are those of the kept ones."""
+        self.own.keep(rows)
+        self.cross.keep(sentences)
 
 
 class DecoderLayer(nn.Module):
@@ -50,32 +73,51 @@ class DecoderLayer(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "batch tgt d_model"],
+        x: Float[Tensor, "row tgt d_model"],
         memory: Float[Tensor, "batch src d_model"],
         mask: Mask = None,
         memory_mask: Mask = None,
-    ) -> Float[Tensor, "batch tgt d_model"]:
-        """``x`` after one layer.
+        cache: LayerCache | None = None,
+    ) -> Float[Tensor, "row tgt d_model"]:
+        """Apply one layer.
 
-        ``mask`` says which target positions may be looked at, ``memory_mask``
-        which source positions; True = may attend. The layer itself hides
-        nothing: without ``mask`` it sees the future.
+        The layer itself hides nothing: without ``mask`` it sees the future.
+
+        Args:
+            x: A vector for each target position; several rows may share a
+                sentence, as the hypotheses of a beam do.
+            memory: The encoder's output.
+            mask: Which target positions may be looked at; True = may attend.
+            memory_mask: Which source positions may be looked at.
+            cache: What earlier positions have left behind; ``x`` is then what
+                comes after them.
+
+        Returns:
+            A vector for each position of ``x``.
 
         Raises:
             TypeError: a dtype is another than the parameters have, or a mask
                 is not boolean.
             ValueError: a shape does not fit.
         """
-        x = self._looked_back(x, memory, mask)
-        x = self.cross_residual(
-            x, lambda y: self.cross_attention(y, memory_mask, key=memory)
-        )
+        x = self._look_back(x, memory, mask, cache)
+        cross = None if cache is None else cache.cross
+
+        def look_at_source(y: Tensor) -> Tensor:
+            # Rows that share a sentence are so many queries of one memory.
+            asking = y.reshape(len(memory), -1, y.shape[-1])
+            found = self.cross_attention(
+                asking, memory_mask, key=memory, cache=cross
+            )
+            return found.view(y.shape)
+
+        x = self.cross_residual(x, look_at_source)
         return self.feed_forward_residual(x, self.feed_forward)
 
     def weights(
         self, x: Float[Tensor, "batch tgt d_model"], mask: Mask = None
     ) -> Float[Tensor, "batch head tgt tgt"]:
-        """Which target positions each one looks at, head by head."""
+        """Compute which target positions each one looks at, head by head."""
         return self.self_attention.weights(
             self.attention_residual.seen(x), mask
         )
@@ -87,17 +129,25 @@ class DecoderLayer(nn.Module):
         mask: Mask = None,
         memory_mask: Mask = None,
     ) -> Float[Tensor, "batch head tgt src"]:
-        """Which source positions each one looks at: a soft alignment."""
-        asking = self.cross_residual.seen(self._looked_back(x, memory, mask))
+        """Compute which source positions each looks at: a soft alignment."""
+        asking = self.cross_residual.seen(self._look_back(x, memory, mask))
         return self.cross_attention.weights(asking, memory_mask, key=memory)
 
-    def _looked_back(self, x: Tensor, memory: Tensor, mask: Mask) -> Tensor:
-        d_model = self.cross_attention.q_proj.in_features
-        check_vectors("x", x, x, batch=None, tgt=None, d_model=d_model)
-        axes = {"batch": len(x), "src": None, "d_model": d_model}
-        check_vectors("memory", memory, x, **axes)
+    def _look_back(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: Mask,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        if checking():
+            d_model = self.cross_attention.q_proj.in_features
+            check_vectors("x", x, x, batch=None, tgt=None, d_model=d_model)
+            axes = {"batch": len(x), "src": None, "d_model": d_model}
+            check_vectors("memory", memory, x, **axes)
+        own = None if cache is None else cache.own
         return self.attention_residual(
-            x, lambda y: self.self_attention(y, mask)
+            x, lambda y: self.self_attention(y, mask, cache=own)
         )
 
 
@@ -114,21 +164,38 @@ class Encoder(nn.Module):
         self.norm = _final_norm(config, parts)
 
     def forward(
-        self, x: Float[Tensor, "batch src d_model"], mask: Mask = None
+        self,
+        x: Float[Tensor, "batch src d_model"],
+        mask: Mask = None,
+        caches: list[KVCache] | None = None,
     ) -> Float[Tensor, "batch src d_model"]:
-        """The memory: what each source position means in its sentence.
+        """Compute the memory: what each position means in its sentence.
+
+        Args:
+            x: A vector for each position.
+            mask: True = may attend.
+            caches: One a layer, where the stack writes a text: ``x`` is then
+                what comes after the positions that the caches hold.
+
+        Returns:
+            A vector for each position of ``x``.
 
         Raises:
             TypeError, ValueError: as ``EncoderLayer``.
         """
-        for layer in self.layers:
-            x = layer(x, mask)
+        caches = caches or [None] * len(self.layers)
+        for layer, cache in zip(self.layers, caches, strict=True):
+            x = layer(x, mask, cache)
         return self.norm(x)
+
+    def new_caches(self) -> list[KVCache]:
+        """Return an empty cache for each layer."""
+        return [KVCache() for _ in self.layers]
 
     def maps(
         self, x: Float[Tensor, "batch src d_model"], mask: Mask = None
     ) -> list[Float[Tensor, "batch head src src"]]:
-        """Who looks at whom, one map a layer, from the first to the last."""
+        """Compute who looks at whom, one map a layer, from first to last."""
         found = []
         for layer in self.layers:
             found.append(layer.weights(x, mask))
@@ -149,19 +216,32 @@ class Decoder(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "batch tgt d_model"],
+        x: Float[Tensor, "row tgt d_model"],
         memory: Float[Tensor, "batch src d_model"],
         mask: Mask = None,
         memory_mask: Mask = None,
-    ) -> Float[Tensor, "batch tgt d_model"]:
-        """What each target position knows about the token that follows it.
+        caches: list[LayerCache] | None = None,
+    ) -> Float[Tensor, "row tgt d_model"]:
+        """Compute what each target position knows about the token after it.
+
+        Args:
+            x, memory, mask, memory_mask: As in ``DecoderLayer``.
+            caches: One a layer, as ``new_caches`` makes them.
+
+        Returns:
+            A vector for each position of ``x``.
 
         Raises:
             TypeError, ValueError: as ``DecoderLayer``.
         """
-        for layer in self.layers:
-            x = layer(x, memory, mask, memory_mask)
+        caches = caches or [None] * len(self.layers)
+        for layer, cache in zip(self.layers, caches, strict=True):
+            x = layer(x, memory, mask, memory_mask, cache)
         return self.norm(x)
+
+    def new_caches(self) -> list[LayerCache]:
+        """Return an empty cache for each layer."""
+        return [LayerCache(KVCache(), KVCache()) for _ in self.layers]
 
     def maps(
         self,
@@ -173,7 +253,7 @@ class Decoder(nn.Module):
         list[Float[Tensor, "batch head tgt tgt"]],
         list[Float[Tensor, "batch head tgt src"]],
     ]:
-        """The maps of self-attention and those of cross-attention, by layer."""
+        """Compute the maps of self-attention and of cross-attention."""
         own, cross = [], []
         for layer in self.layers:
             own.append(layer.weights(x, mask))

@@ -22,8 +22,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from companion.blocks import Dropout, FeedForward, LayerNorm, Parts
-from companion.data.checks import check_device, check_ids, check_sizes
-from companion.masks.checks import require_int
+from companion.checks import (
+    check_device,
+    check_ids,
+    check_int,
+    check_kind,
+    check_sizes,
+)
 from companion.positions import LearnedPositions
 from companion.transformer import (
     Decoder,
@@ -32,6 +37,8 @@ from companion.transformer import (
     LanguageModelConfig,
 )
 from companion.transformer.model import start_weights
+
+__all__ = ["BART", "BARTConfig"]
 
 PARTS = Parts(feed_forward=partial(FeedForward, activation=F.gelu))
 
@@ -54,7 +61,7 @@ class BARTConfig(LanguageModelConfig):
 
     def __post_init__(self):
         check_sizes(max_len=self.max_len)
-        require_int(pad=self.pad)
+        check_int(pad=self.pad)
         super().__post_init__()
 
     @classmethod
@@ -89,10 +96,7 @@ class BART(EncoderDecoder):
 
     def __init__(self, config: BARTConfig):
         super().__init__()
-        if not isinstance(config, BARTConfig):
-            raise TypeError(
-                f"config: expected a BARTConfig, got {type(config).__name__}"
-            )
+        check_kind("config", config, BARTConfig, article="a")
         self.config, d_model = config, config.d_model
         self.tgt_embedding = nn.Embedding(config.vocab_size, d_model)
         nn.init.normal_(self.tgt_embedding.weight, std=0.02)
@@ -105,7 +109,11 @@ class BART(EncoderDecoder):
         self.decoder = Decoder(config, PARTS)
         self.apply(start_weights)
 
-    def _embed(self, name: str, tokens: Tensor) -> Tensor:
+    def _embed(self, name: str, tokens: Tensor, start: int = 0) -> Tensor:
+        x = self.positions[name](self.tgt_embedding(tokens), start)
+        return self.dropout(self.norms[name](x))
+
+    def _check_tokens(self, name: str, tokens: Tensor) -> None:
         check_device(name, tokens, self.tgt_embedding.weight)
         check_ids(name, tokens, self.config.vocab_size, axes=2)
         length, max_len = tokens.shape[1], self.config.max_len
@@ -114,5 +122,3 @@ class BART(EncoderDecoder):
                 f"{name}: expected at most max_len={max_len} tokens, the rows "
                 f"of the table of positions, got {length}"
             )
-        x = self.positions[name](self.tgt_embedding(tokens))
-        return self.dropout(self.norms[name](x))

@@ -24,19 +24,23 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from companion.blocks import Dropout, FeedForward, LayerNorm, Parts
-from companion.data.checks import (
+from companion.checks import (
     check_device,
     check_ids,
+    check_kind,
     check_sizes,
     check_states,
+    check_tokens,
+    checked_by,
+    checking,
 )
-from companion.decoding.checks import require_model
 from companion.masks import padding_mask
-from companion.masks.checks import require_tokens
 from companion.multihead import MultiHeadAttention
 from companion.positions import LearnedPositions
 from companion.transformer import Encoder, LanguageModelConfig
 from companion.transformer.model import start_weights
+
+__all__ = ["BERT", "BERTConfig", "Classifier"]
 
 _norm = partial(LayerNorm, eps=1e-12)
 
@@ -95,10 +99,7 @@ class BERT(nn.Module):
 
     def __init__(self, config: BERTConfig):
         super().__init__()
-        if not isinstance(config, BERTConfig):
-            raise TypeError(
-                f"config: expected a BERTConfig, got {type(config).__name__}"
-            )
+        check_kind("config", config, BERTConfig, article="a")
         self.config, width = config, config.d_model
         self.embedding = nn.Embedding(config.vocab_size, width)
         self.segments = nn.Embedding(config.num_segments, width)
@@ -113,6 +114,7 @@ class BERT(nn.Module):
         self.next_proj = nn.Linear(width, 2)
         self.apply(_start)
 
+    @checked_by("_check_texts")
     def forward(
         self,
         tokens: Int[Tensor, "batch seq"],
@@ -125,6 +127,7 @@ class BERT(nn.Module):
         """
         return self.logits(self.states(tokens, segments))
 
+    @checked_by("_check_texts")
     def states(
         self,
         tokens: Int[Tensor, "batch seq"],
@@ -140,9 +143,9 @@ class BERT(nn.Module):
             ValueError: they are not (batch, seq), both alike; an id is outside
                 its table; there are more than ``max_len`` positions.
         """
-        require_tokens(tokens, "tokens")
-        x = self._rows("tokens", tokens, self.embedding)
-        x = self.positions(x) + self._segments(tokens, segments)
+        x = self.positions(self.embedding(tokens))
+        first = segments is None
+        x = x + (self.segments.weight[0] if first else self.segments(segments))
         pad = self.config.pad
         mask = None if pad is None else padding_mask(tokens, pad)
         return self.encoder(self.dropout(self.norm(x)), mask)
@@ -155,11 +158,12 @@ class BERT(nn.Module):
         Raises:
             TypeError, ValueError: ``x`` is no output of ``states``.
         """
-        self._check(x)
-        if x.ndim != 3:
-            raise ValueError(
-                f"x: expected (batch, seq, d_model), got {tuple(x.shape)}"
-            )
+        if checking():
+            self._check_states(x)
+            if x.ndim != 3:
+                raise ValueError(
+                    f"x: expected (batch, seq, d_model), got {tuple(x.shape)}"
+                )
         return self.pooler(x[:, 0])
 
     def logits(
@@ -170,7 +174,8 @@ class BERT(nn.Module):
         Raises:
             TypeError, ValueError: ``x`` is no output of ``states``.
         """
-        self._check(x)
+        if checking():
+            self._check_states(x)
         bent = self.transform(x)
         return F.linear(bent, self.embedding.weight, self.logits_bias)
 
@@ -184,23 +189,32 @@ class BERT(nn.Module):
         """
         return self.next_proj(self.pooled(x))
 
-    def _rows(self, name: str, ids: Tensor, table: nn.Embedding) -> Tensor:
-        check_device(name, ids, table.weight)
-        check_ids(name, ids, table.num_embeddings)
-        return table(ids)
-
-    def _segments(self, tokens: Tensor, segments: Tensor | None) -> Tensor:
+    def _check_texts(
+        self, tokens: Tensor, segments: Tensor | None = None
+    ) -> None:
+        check_tokens(tokens, "tokens")
+        self._check_rows("tokens", tokens, self.embedding)
+        length, max_len = tokens.shape[1], self.config.max_len
+        if length > max_len:
+            raise ValueError(
+                f"tokens: expected at most max_len={max_len} positions, the "
+                f"rows that were learned, got {length}"
+            )
         if segments is None:
-            return self.segments.weight[0]
-        require_tokens(segments, "segments")
+            return
+        check_tokens(segments, "segments")
         if segments.shape != tokens.shape:
             raise ValueError(
                 f"segments: expected one for each token, "
                 f"{tuple(tokens.shape)}, got {tuple(segments.shape)}"
             )
-        return self._rows("segments", segments, self.segments)
+        self._check_rows("segments", segments, self.segments)
 
-    def _check(self, x: Tensor) -> None:
+    def _check_rows(self, name: str, ids: Tensor, table: nn.Embedding) -> None:
+        check_device(name, ids, table.weight)
+        check_ids(name, ids, table.num_embeddings)
+
+    def _check_states(self, x: Tensor) -> None:
         check_states("x", x, self.embedding.weight, self.config.d_model)
 
 
@@ -217,7 +231,7 @@ class Classifier(nn.Module):
 
     def __init__(self, bert: BERT, num_classes: int):
         super().__init__()
-        require_model(bert, BERT, "bert")
+        check_kind("bert", bert, BERT)
         check_sizes(num_classes=num_classes)
         self.bert, self.dropout = bert, Dropout(bert.config.dropout)
         self.out_proj = nn.Linear(bert.config.d_model, num_classes)

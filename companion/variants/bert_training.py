@@ -9,8 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from companion.data.checks import check_ids
-from companion.decoding.checks import require_model
+from companion.checks import check_ids, check_kind
 from companion.training.loss import summed_loss
 from companion.variants.bert import BERT, Classifier
 from companion.variants.specials import PAD
@@ -26,7 +25,7 @@ class MaskedModelling(nn.Module):
 
     def __init__(self, model: BERT):
         super().__init__()
-        require_model(model, BERT)
+        check_kind("model", model, BERT)
         self.model = model
 
     def forward(
@@ -56,7 +55,7 @@ class PreTraining(nn.Module):
 
     def __init__(self, model: BERT):
         super().__init__()
-        require_model(model, BERT)
+        check_kind("model", model, BERT)
         self.model = model
 
     def forward(
@@ -89,7 +88,7 @@ class Classifying(nn.Module):
 
     def __init__(self, model: Classifier):
         super().__init__()
-        require_model(model, Classifier)
+        check_kind("model", model, Classifier)
         self.model = model
 
     def forward(

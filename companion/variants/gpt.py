@@ -19,14 +19,16 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from companion.blocks import Dropout, FeedForward, Parts
-from companion.data.checks import check_ids, check_sizes
+from companion.checks import check_device, check_ids, check_kind, check_sizes
 from companion.positions import LearnedPositions
 from companion.transformer import CausalModel, LanguageModelConfig
 from companion.transformer.layers import Encoder
+
+__all__ = ["GPT", "GPTConfig"]
 
 GPT_PARTS = Parts(
     feed_forward=partial(
@@ -84,6 +86,16 @@ class GPTConfig(LanguageModelConfig):
         )
 
 
+class NoPositions(nn.Module):
+    """Adds nothing, where the attentions tell the order themselves."""
+
+    def forward(
+        self, x: Float[Tensor, "*batch seq d_model"], start: int = 0
+    ) -> Float[Tensor, "*batch seq d_model"]:
+        """Return ``x``."""
+        return x
+
+
 class GPT(CausalModel):
     """What comes next, as Radford et al. (2018, 2019) ask it.
 
@@ -96,14 +108,11 @@ class GPT(CausalModel):
 
     def __init__(self, config: GPTConfig, parts: Parts = GPT_PARTS):
         super().__init__()
-        if not isinstance(config, GPTConfig):
-            raise TypeError(
-                f"config: expected a GPTConfig, got {type(config).__name__}"
-            )
+        check_kind("config", config, GPTConfig, article="a")
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.positions = (
-            nn.Identity()
+            NoPositions()
             if config.max_len is None
             else LearnedPositions(config.max_len, config.d_model)
         )
@@ -111,25 +120,8 @@ class GPT(CausalModel):
         self.encoder = Encoder(config, parts)
         self._start()
 
-    def states(
-        self, tokens: Int[Tensor, "batch seq"]
-    ) -> Float[Tensor, "batch seq d_model"]:
-        """What ``logits`` turns into scores, at each position.
-
-        Raises:
-            TypeError: ``tokens`` are no integers.
-            ValueError: they are not (batch, seq), are empty, or longer than
-                ``max_len``; or one is outside the vocabulary.
-        """
-        self.require_readable(tokens)
-        return super().states(tokens)
-
-    def require_readable(self, tokens: Int[Tensor, "batch seq"]) -> None:
-        """Refuses tokens that no row of a table is for.
-
-        Raises:
-            TypeError, ValueError: as ``states``.
-        """
+    def _check_tokens(self, tokens: Tensor, caches: object = None) -> None:
+        check_device("tokens", tokens, self.embedding.weight)
         check_ids("tokens", tokens, self.config.vocab_size, axes=2)
         longest = self.config.max_len
         if longest is not None and tokens.shape[1] > longest:

@@ -6,21 +6,21 @@ Words for axes, the same in the book, the code and the tests:
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from companion.checks import check_kind
 from companion.decoding import sample
-from companion.decoding.cache import Past
-from companion.decoding.modes import evaluating
+from companion.decoding.cache import evaluating
 from companion.decoding.search import StepFunction
-from companion.masks import padding_mask
-from companion.variants.gpt import GPT
+from companion.transformer import CausalModel
+
+__all__ = ["cached_step", "generate"]
 
 
-def cached_step(model: GPT, before: Sequence[int] = ()) -> StepFunction:
+def cached_step(model: CausalModel, before: Sequence[int] = ()) -> StepFunction:
     """A ``step_fn`` that computes those positions only that are new.
 
     Keys and values are stored. A row that goes on from the one before costs
@@ -28,15 +28,14 @@ def cached_step(model: GPT, before: Sequence[int] = ()) -> StepFunction:
     before each row. Padding is never said, and dropout is off.
 
     Raises:
-        TypeError: ``model`` is no ``GPT``.
+        TypeError: ``model`` is no ``CausalModel``.
     """
-    if not isinstance(model, GPT):
-        raise TypeError(f"model: expected a GPT, got {type(model).__name__}")
+    check_kind("model", model, CausalModel, article="a")
     return _Cached(model, before)
 
 
 def generate(
-    model: GPT,
+    model: CausalModel,
     prompt: Sequence[int],
     max_len: int,
     *,
@@ -49,8 +48,8 @@ def generate(
     ``settings`` are those of ``sampling_filter``.
 
     Raises:
-        TypeError, ValueError: as ``sample`` and ``GPT.states``; ``prompt`` is
-            empty.
+        TypeError, ValueError: as ``sample`` and ``CausalModel.states``;
+            ``prompt`` is empty.
     """
     if len(prompt) == 0:
         raise ValueError("prompt: expected at least one id, got none")
@@ -62,50 +61,31 @@ def generate(
 class _Cached:
     """What ``cached_step`` returns: a model, and what it has read so far."""
 
-    def __init__(self, model: GPT, before: Sequence[int]):
+    def __init__(self, model: CausalModel, before: Sequence[int]):
         self.model, self.before = model, torch.tensor(before).long()
-        self.read, self.pasts = None, []
+        self.read, self.caches = None, []
 
     @torch.no_grad()
     def __call__(
         self, tokens: Int[Tensor, "rows length"]
     ) -> Float[Tensor, "rows vocab"]:
-        model = self.model
+        model, pad = self.model, self.model.config.pad
         before = self.before.expand(len(tokens), -1)
         tokens = torch.cat([before, tokens.cpu()], dim=1)
         tokens = tokens.to(model.embedding.weight.device)
-        model.require_readable(tokens)
-        known = self._known(tokens)
+        if not self._goes_on(tokens):
+            self.caches = model.encoder.new_caches()
         self.read = None  # Who stops a step half-way has read nothing.
         with evaluating(model):
-            logits = model.logits(self._newest(tokens, known))
+            logits = model.logits(model.states(tokens, self.caches)[:, -1])
         self.read = tokens
-        if model.config.pad is not None:
-            logits[:, model.config.pad] = -torch.inf
+        if pad is not None:
+            logits[:, pad] = -torch.inf
         return logits
 
-    def _known(self, tokens: Tensor) -> int:
-        """How many positions are stored; none, if other tokens were read."""
+    def _goes_on(self, tokens: Tensor) -> bool:
+        """Whether these tokens begin with those that were read."""
         known = 0 if self.read is None else self.read.shape[1]
-        goes_on = 0 < known < tokens.shape[1]
-        if goes_on and torch.equal(tokens[:, :known], self.read):
-            return known
-        layers = self.model.encoder.layers
-        self.pasts = [Past(layer.self_attention) for layer in layers]
-        return 0
-
-    def _newest(self, tokens: Tensor, known: int) -> Tensor:
-        """The last position's state; each one that is new is stored."""
-        model, pad = self.model, self.model.config.pad
-        layers = model.encoder.layers
-        real = torch.ones_like(tokens, dtype=torch.bool)[:, None, None]
-        if pad is not None:
-            real = padding_mask(tokens, pad)
-        embedded = model.positions(model.embedding(tokens))
-        for i in range(known, tokens.shape[1]):
-            x = embedded[:, i : i + 1]
-            for layer, past in zip(layers, self.pasts, strict=True):
-                look = partial(past.look_back, mask=real[..., : i + 1])
-                x = layer.attention_residual(x, look)
-                x = layer.feed_forward_residual(x, layer.feed_forward)
-        return model.encoder.norm(x)[:, 0]
+        if not 0 < known < tokens.shape[1]:
+            return False
+        return torch.equal(tokens[:, :known], self.read)

@@ -13,18 +13,45 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from companion.attention import scaled_dot_product_attention
-from companion.data.checks import (
+from companion.checks import (
     check_mask_fits,
     check_sizes,
     check_states,
     check_switches,
     check_vectors,
+    checked_by,
 )
-from companion.multihead import MultiHeadAttention, split_heads
+from companion.multihead import KVCache, Mask, MultiHeadAttention, split_heads
 from companion.positions import rotate
 from companion.transformer.model import start_weights
 
+__all__ = [
+    "GroupedQueryAttention",
+    "cache_numbers",
+    "grouped_query_attention",
+]
 
+
+def _check_groups(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+) -> None:
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        check_states(name, x, q)
+    check_vectors("q", q, q, batch=None, head=None, query=None, d=None)
+    batch, heads, query, d = q.shape
+    check_vectors("k", k, q, batch=batch, kv_head=None, key=None, d=d)
+    kv_heads, key = k.shape[1:3]
+    if heads % kv_heads:
+        raise ValueError(
+            f"k: expected kv_heads that divide the {heads} heads of q, got "
+            f"{kv_heads}"
+        )
+    check_vectors("v", v, q, batch=batch, kv_head=kv_heads, key=key, d_v=None)
+    if mask is not None:
+        check_mask_fits(mask, (batch, heads, query, key))
+
+
+@checked_by(_check_groups)
 def grouped_query_attention(
     q: Float[Tensor, "batch head query d"],
     k: Float[Tensor, "batch kv_head key d"],
@@ -44,21 +71,7 @@ def grouped_query_attention(
             is not boolean.
         ValueError: the kv_heads do not divide the heads, a shape does not fit.
     """
-    for name, x in (("q", q), ("k", k), ("v", v)):
-        check_states(name, x, q)
-    check_vectors("q", q, q, batch=None, head=None, query=None, d=None)
-    batch, heads, query, d = q.shape
-    check_vectors("k", k, q, batch=batch, kv_head=None, key=None, d=d)
-    kv_heads, key = k.shape[1:3]
-    if heads % kv_heads:
-        raise ValueError(
-            f"k: expected kv_heads that divide the {heads} heads of q, got "
-            f"{kv_heads}"
-        )
-    check_vectors("v", v, q, batch=batch, kv_head=kv_heads, key=key, d_v=None)
-    if mask is not None:
-        check_mask_fits(mask, (batch, heads, query, key))
-    k, v = (_shared(x, heads) for x in (k, v))
+    k, v = (_shared(x, q.shape[1]) for x in (k, v))
     return scaled_dot_product_attention(q, k, v, mask)
 
 
@@ -105,41 +118,48 @@ class GroupedQueryAttention(MultiHeadAttention):
     def queries(
         self, x: Float[Tensor, "batch query d_model"], start: int = 0
     ) -> Float[Tensor, "batch head query d"]:
-        """What each position of ``x`` asks with; the first is ``start``."""
+        """Compute what each position asks with; the first is ``start``."""
         return self._turned(super().queries(x), start)
 
     def keys(
         self, x: Float[Tensor, "batch key d_model"], start: int = 0
     ) -> Float[Tensor, "batch kv_head key d"]:
-        """What a group of heads asks each position of ``x`` by."""
+        """Compute what a group of heads asks each position by."""
         k = split_heads(self.k_proj(x), self.num_kv_heads)
         return self._turned(k, start)
 
     def values(
         self, x: Float[Tensor, "batch key d_model"]
     ) -> Float[Tensor, "batch kv_head key d"]:
-        """What each position of ``x`` answers to a group of heads."""
+        """Compute what each position answers to a group of heads."""
         return split_heads(self.v_proj(x), self.num_kv_heads)
 
-    def _queries_and_keys(
-        self, x: Tensor, mask: Tensor | None, key: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        if self.rotary and key is not x:
+    def _check(
+        self,
+        x: Tensor,
+        mask: Mask = None,
+        key: Tensor | None = None,
+        cache: KVCache | None = None,
+    ) -> None:
+        if self.rotary and key is not None:
             raise ValueError(
                 "key: expected none, because rotary positions are those of "
                 "one sequence that asks itself"
             )
-        q, k = super()._queries_and_keys(x, mask, key)
-        return q, _shared(k, self.num_heads)
+        super()._check(x, mask, key, cache)
 
-    def _values(self, key: Tensor, value: Tensor | None) -> Tensor:
-        return _shared(super()._values(key, value), self.num_heads)
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+        k, v = (_shared(x, self.num_heads) for x in (k, v))
+        return super()._attend(q, k, v, mask)
+
+    def _weights(self, q: Tensor, k: Tensor, mask: Mask) -> Tensor:
+        return super()._weights(q, _shared(k, self.num_heads), mask)
 
     def _turned(self, x: Tensor, start: int) -> Tensor:
         if not self.rotary:
             return x
-        places = torch.arange(start, start + x.shape[-2], device=x.device)
-        return rotate(x, places)
+        stop = start + x.shape[-2]
+        return rotate(x, torch.arange(start, stop, device=x.device))
 
 
 def cache_numbers(

@@ -21,8 +21,12 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from companion.data.checks import check_ids, check_sizes
-from companion.variants.checks import check_generator, check_share
+from companion.checks import (
+    check_generator,
+    check_ids,
+    check_share,
+    check_sizes,
+)
 from companion.variants.specials import BOS, EOS, FIRST_WORD, MASK, PAD
 
 # Of the tokens that are chosen: those that are hidden, and those that change.

@@ -23,10 +23,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from companion.data.checks import check_ids
-from companion.decoding.checks import check_number
-from companion.masks.checks import require_int
-from companion.variants.checks import check_generator, check_share
+from companion.checks import (
+    check_generator,
+    check_ids,
+    check_int,
+    check_number,
+    check_share,
+)
 from companion.variants.specials import FIRST_WORD, MASK
 
 
@@ -112,7 +115,7 @@ def permute_sentences(
         ValueError: as ``mask_each``, or ``stop`` is no id of a word.
     """
     _check(text, generator)
-    require_int(stop=stop)
+    check_int(stop=stop)
     if stop < FIRST_WORD:
         raise ValueError(
             f"stop: expected the id of a word, {FIRST_WORD} or above, got "

@@ -14,9 +14,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from companion.blocks import FeedForward, Parts
-from companion.blocks.norm import check_eps, check_features
-from companion.data.checks import check_sizes, check_states
+from companion.blocks.norm import check_features
+from companion.checks import check_eps, check_sizes, check_states, checking
 from companion.variants.grouped import GroupedQueryAttention
+
+__all__ = ["RMSNorm", "SwiGLU", "rms_norm", "today"]
 
 
 def rms_norm(
@@ -35,8 +37,9 @@ def rms_norm(
         ValueError: ``gain`` is not one number a feature; ``eps`` is not
             positive.
     """
-    check_features(x, gain=gain)
-    check_eps(eps)
+    if checking():
+        check_features(x, gain=gain)
+        check_eps(eps)
     # In float16 the square of 256 overflows.
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
@@ -62,7 +65,8 @@ class RMSNorm(nn.Module):
         self, x: Float[Tensor, "... d_model"]
     ) -> Float[Tensor, "... d_model"]:
         """Each vector of ``x``, normalised."""
-        check_states("x", x, self.gain, len(self.gain))
+        if checking():
+            check_states("x", x, self.gain, len(self.gain))
         return rms_norm(x, self.gain, self.eps)
 
 
@@ -81,15 +85,7 @@ class SwiGLU(FeedForward):
         super().__init__(d_model, d_ff, activation=F.silu, bias=False)
         self.gate_proj = nn.Linear(d_model, d_ff, bias=False)
 
-    def forward(
-        self, x: Float[Tensor, "... d_model"]
-    ) -> Float[Tensor, "... d_model"]:
-        """What each position makes of its own vector.
-
-        Raises:
-            TypeError, ValueError: as ``FeedForward``.
-        """
-        check_states("x", x, self.up_proj.weight, self.up_proj.in_features)
+    def _bend(self, x: Tensor) -> Tensor:
         gate = self.activation(self.gate_proj(x))
         return self.down_proj(gate * self.up_proj(x))
 

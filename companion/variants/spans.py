@@ -22,10 +22,15 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from companion.data.checks import check_sizes
-from companion.decoding.checks import check_number
-from companion.masks.checks import is_whole, require_int, what
-from companion.variants.checks import check_generator, check_share
+from companion.checks import (
+    check_generator,
+    check_int,
+    check_number,
+    check_share,
+    check_sizes,
+    describe,
+    is_whole,
+)
 
 
 def random_spans(
@@ -83,7 +88,7 @@ def span_corrupt(
     """
     _require_text("tokens", tokens)
     _require_dropped(dropped, tokens)
-    require_int(sentinel=sentinel)
+    check_int(sentinel=sentinel)
     begins = dropped.clone()
     begins[1:] &= ~dropped[:-1]
     names = sentinel + 1 - begins.cumsum(0)
@@ -111,7 +116,7 @@ def span_restore(
     """
     _require_text("source", source)
     _require_text("target", target)
-    require_int(sentinel=sentinel)
+    check_int(sentinel=sentinel)
     last = int(target[-1])
     _require_order("target", target, last, range(sentinel, last - 1, -1))
     _require_order("source", source, last, range(sentinel, last, -1))
@@ -153,7 +158,7 @@ def _require_shares(length: int, share: float, mean: float) -> None:
 def _require_text(name: str, tokens: Tensor) -> None:
     if not isinstance(tokens, Tensor) or not is_whole(tokens):
         raise TypeError(
-            f"{name}: expected a tensor of integers, got {what(tokens)}"
+            f"{name}: expected a tensor of integers, got {describe(tokens)}"
         )
     if tokens.ndim != 1 or not len(tokens):
         raise ValueError(
@@ -165,7 +170,7 @@ def _require_text(name: str, tokens: Tensor) -> None:
 def _require_dropped(dropped: Tensor, tokens: Tensor) -> None:
     if not isinstance(dropped, Tensor) or dropped.dtype != torch.bool:
         raise TypeError(
-            f"dropped: expected a boolean tensor, got {what(dropped)}"
+            f"dropped: expected a boolean tensor, got {describe(dropped)}"
         )
     if dropped.shape != tokens.shape:
         raise ValueError(

@@ -24,13 +24,12 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from companion.blocks import Dropout, FeedForward, Parts
-from companion.data.checks import check_ids
-from companion.masks.checks import require_int
-from companion.multihead import MultiHeadAttention, merge_heads
+from companion.checks import check_device, check_ids, check_int, check_kind
+from companion.multihead import Mask, MultiHeadAttention, mask_tensor
 from companion.positions import (
     T5Bias,
     TokenEmbedding,
@@ -44,6 +43,8 @@ from companion.transformer import (
     LanguageModelConfig,
 )
 from companion.variants.parts import RMSNorm
+
+__all__ = ["T5", "T5Config", "UnscaledAttention"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ class T5Config(LanguageModelConfig):
     norm_first: bool = True
 
     def __post_init__(self):
-        require_int(pad=self.pad)
+        check_int(pad=self.pad)
         super().__post_init__()
 
     @classmethod
@@ -112,43 +113,19 @@ class UnscaledAttention(MultiHeadAttention):
         super().__init__(d_model, num_heads, bias=False)
         self.offset_bias = offset_bias
 
-    def forward(
-        self,
-        x: Float[Tensor, "batch query d_model"],
-        mask: Bool[Tensor, "..."] | None = None,
-        *,
-        key: Float[Tensor, "batch key d_model"] | None = None,
-    ) -> Float[Tensor, "batch query d_model"]:
-        """What each query position gathers; arguments as for its parent.
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
+        mask, bias = mask_tensor(mask, q, k), self._bias(q, k)
+        return biased_attention(q, k, v, bias, mask, scale=1.0)
 
-        Raises:
-            TypeError, ValueError: as ``MultiHeadAttention``.
-        """
-        key = x if key is None else key
-        q, k = self._queries_and_keys(x, mask, key)
-        v = self._values(key, None)
-        gathered = biased_attention(q, k, v, self._bias(q), mask, scale=1.0)
-        return self.out_proj(merge_heads(gathered))
+    def _weights(self, q: Tensor, k: Tensor, mask: Mask) -> Tensor:
+        mask, bias = mask_tensor(mask, q, k), self._bias(q, k)
+        return biased_weights(q, k, bias, mask, scale=1.0)
 
-    def weights(
-        self,
-        x: Float[Tensor, "batch query d_model"],
-        mask: Bool[Tensor, "..."] | None = None,
-        *,
-        key: Float[Tensor, "batch key d_model"] | None = None,
-    ) -> Float[Tensor, "batch head query key"]:
-        """Who looks at whom, head by head: what ``forward`` averages with.
-
-        Raises:
-            TypeError, ValueError: as ``forward``.
-        """
-        q, k = self._queries_and_keys(x, mask, x if key is None else key)
-        return biased_weights(q, k, self._bias(q), mask, scale=1.0)
-
-    def _bias(self, q: Tensor) -> Float[Tensor, "..."]:
+    def _bias(self, q: Tensor, k: Tensor) -> Float[Tensor, "..."]:
         if self.offset_bias is None:
             return q.new_zeros(())
-        return self.offset_bias(q.shape[-2]).to(q.dtype)
+        length = k.shape[-2]  # The last query stands where the last key does.
+        return self.offset_bias(length, length - q.shape[-2]).to(q.dtype)
 
 
 class T5(EncoderDecoder):
@@ -166,10 +143,7 @@ class T5(EncoderDecoder):
 
     def __init__(self, config: T5Config):
         super().__init__()
-        if not isinstance(config, T5Config):
-            raise TypeError(
-                f"config: expected a T5Config, got {type(config).__name__}"
-            )
+        check_kind("config", config, T5Config, article="a")
         self.config = config
         self.tgt_embedding = TokenEmbedding(config.vocab_size, config.d_model)
         self.dropout = Dropout(config.dropout)
@@ -177,10 +151,12 @@ class T5(EncoderDecoder):
         self.decoder = Decoder(config, _parts(config, bidirectional=False))
         self.apply(_start)
 
-    def _embed(self, name: str, tokens: Tensor) -> Tensor:
-        # The embedding cannot know which of the two texts it was.
-        check_ids(name, tokens, self.config.vocab_size, axes=2)
+    def _embed(self, name: str, tokens: Tensor, start: int = 0) -> Tensor:
         return self.dropout(self.tgt_embedding(tokens))
+
+    def _check_tokens(self, name: str, tokens: Tensor) -> None:
+        check_device(name, tokens, self.tgt_embedding.weight)
+        check_ids(name, tokens, self.config.vocab_size, axes=2)
 
 
 def _parts(config: T5Config, *, bidirectional: bool) -> Parts:

@@ -15,9 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from companion.decoding import (
-    CachedDecoder,
-    CachedLayer,
-    RecomputingDecoder,
+    StepDecoder,
     beam_search,
     bleu,
     cached_decode,
@@ -30,6 +28,7 @@ from companion.decoding import (
     translate,
 )
 from companion.masks import combine_masks
+from companion.multihead import KVCache
 from companion.training import (
     Finding,
     Objective,
@@ -50,6 +49,7 @@ from companion.training import (
     update,
 )
 from companion.transformer import Transformer, TransformerConfig
+from companion.transformer.layers import LayerCache
 
 VOCAB, BOS, EOS = 7, 1, 2
 close = torch.testing.assert_close
@@ -385,9 +385,7 @@ def test_both_decoders_agree_after_rows_changed_places_and_left(
     drawn, beam, length, data
 ):
     model, src = drawn
-    both = [
-        kind(model, src, beam) for kind in (CachedDecoder, RecomputingDecoder)
-    ]
+    both = [StepDecoder(model, src, beam, cache=c) for c in (True, False)]
     rows = beam * len(src)
     with torch.no_grad():
         for _ in range(length):
@@ -414,10 +412,14 @@ def test_a_layer_with_a_memory_is_the_layer_a_position_at_a_time(
     memory = model.encode(src, three.src)
     x = model.positions(model.tgt_embedding(tokens))
     layer = model.decoder.layers[0]
-    cached = CachedLayer(layer, memory)
+    cache = LayerCache(KVCache(), KVCache())
     said = [
-        cached(
-            x[:, i : i + 1], three.tgt[:, :, i : i + 1, : i + 1], three.cross
+        layer(
+            x[:, i : i + 1],
+            memory,
+            three.tgt[:, :, i : i + 1, : i + 1],
+            three.cross,
+            cache,
         )
         for i in range(length)
     ]

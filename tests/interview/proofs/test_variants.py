@@ -15,8 +15,8 @@ from torch.testing import assert_close
 
 from companion import blocks, variants
 from companion.attention import scaled_dot_product_attention
-from companion.decoding.cache import Past
 from companion.masks import causal_mask
+from companion.multihead import KVCache
 from companion.variants import BOS, EOS, FIRST_WORD, MASK, PAD
 
 # Sizes are prime and all differ, so no axis can stand in for another.
@@ -183,9 +183,9 @@ def test_one_group_is_multi_query_and_h_groups_are_multi_head():
         found = variants.grouped_query_attention(q, k, v)
         assert_close(found, torch.stack(shared, 1))
     attention = variants.GroupedQueryAttention(24, 6, num_kv_heads=2)
-    past = Past(attention)
-    past.look_back(torch.randn(1, 1, 24), torch.ones(1, 1, 1, 1).bool())
-    kept = sum(part.numel() for part in past.stored)
+    cache = KVCache()
+    attention(torch.randn(1, 1, 24), cache=cache)
+    kept = sum(part.numel() for part in cache.stored)
     assert kept == variants.cache_numbers(1, 2, 4, 1)
 
 
