@@ -20,6 +20,7 @@ What stands beside them:
     interview    questions with answers that are proved
     data         the phrase book, corpora, codecs and batches
     zoo          the known mistakes by name
+    checks       what every public function checks of its arguments
     costs        operations, steps and paths of a layer
     commands     ``python -m companion``
     extras       packages that only some of this needs

@@ -176,7 +176,8 @@ def attention_weights(
     Equation 1 of Vaswani et al. (2017), before the values.
 
     Args:
-        q, k: Queries and keys.
+        q: Queries.
+        k: Keys.
         mask: As in ``masked_softmax``.
         scale: What multiplies the scores, ``1 / sqrt(d_k)`` unless given.
 
@@ -235,8 +236,11 @@ def scaled_dot_product_attention(
     Equation 1 of Vaswani et al. (2017).
 
     Args:
-        q, k, mask, scale: As in ``attention_weights``.
+        q: Queries.
+        k: Keys.
         v: A value for each key.
+        mask: As in ``masked_softmax``.
+        scale: As in ``attention_weights``.
 
     Returns:
         A row for each query; zeros where it may attend to nothing.

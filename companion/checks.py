@@ -373,7 +373,7 @@ def check_vectors(
 
 
 def check_broadcasts(
-    name: str, shape: torch.Size, target: torch.Size, axes: str
+    name: str, shape: tuple[int, ...], target: tuple[int, ...], axes: str
 ) -> None:
     """Refuse a shape that does not broadcast to ``target``.
 

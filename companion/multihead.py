@@ -291,7 +291,9 @@ class MultiHeadAttention(nn.Module):
         Computed when asked and never stored; before dropout.
 
         Args:
-            x, mask, key: As in ``forward``.
+            x: What asks.
+            mask: As in ``forward``.
+            key: As in ``forward``.
 
         Returns:
             A row of weights a query, head by head; zeros for a query that may
@@ -377,7 +379,9 @@ def fused_attention(
     """Attend with PyTorch's fused kernel, which stores no weights.
 
     Args:
-        q, k, v: Heads of queries, keys and values.
+        q: Heads of queries.
+        k: Heads of keys.
+        v: Heads of values.
         mask: As in ``MultiHeadAttention``.
         dropout_p: Probability with which a weight is dropped.
 

@@ -45,6 +45,7 @@ def offsets(
     Args:
         length: How many keys there are.
         start: The position of the first query; the last one is the last key's.
+        device: Where the offsets are made.
 
     Raises:
         TypeError, ValueError: ``length`` is no whole number from 1 up.
@@ -242,7 +243,8 @@ class T5Bias(nn.Module):
         """Look up the bias of each head, for ``biased_attention``.
 
         Args:
-            length, start: As in ``offsets``.
+            length: How many keys there are.
+            start: The position of the first query.
 
         Raises:
             TypeError, ValueError: ``length`` is no whole number from 1 up.

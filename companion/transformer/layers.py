@@ -225,7 +225,10 @@ class Decoder(nn.Module):
         """Compute what each target position knows about the token after it.
 
         Args:
-            x, memory, mask, memory_mask: As in ``DecoderLayer``.
+            x: A vector for each target position.
+            memory: The encoder's output.
+            mask: As in ``DecoderLayer``.
+            memory_mask: As in ``DecoderLayer``.
             caches: One a layer, as ``new_caches`` makes them.
 
         Returns:
