@@ -141,7 +141,7 @@ def check_switches(**switches: bool) -> None:
             raise TypeError(f"{name}: expected True or False, got {switch!r}")
 
 
-def check_number(name: str, number: float, *, above: int | None) -> None:
+def check_number(name: str, number: int | float, *, above: int | None) -> None:
     """Refuse what is no number from 0 up, or none larger than ``above``.
 
     Raises:
@@ -156,7 +156,7 @@ def check_number(name: str, number: float, *, above: int | None) -> None:
         raise ValueError(f"{name}: expected a number {expected}, got {number}")
 
 
-def check_share(share: float) -> None:
+def check_share(share: int | float) -> None:
     """Refuse what is no share of a whole.
 
     Raises:
@@ -169,7 +169,7 @@ def check_share(share: float) -> None:
         raise ValueError(f"share: expected a number from 0 to 1, got {share}")
 
 
-def check_dropout(dropout: float) -> float:
+def check_dropout(dropout: int | float) -> int | float:
     """Return the same number, if it is a probability that keeps something.
 
     Raises:
@@ -185,7 +185,7 @@ def check_dropout(dropout: float) -> float:
     return dropout
 
 
-def check_eps(eps: float) -> None:
+def check_eps(eps: int | float) -> None:
     """Refuse an ``eps`` that would not keep a root from dividing by 0.
 
     Raises:

@@ -76,12 +76,12 @@ class KVCache:
 
     def __init__(self):
         self.length = 0
-        self._room, self._spare = (), ()
+        self._room, self._spare, self._stored = (), (), ()
 
     @property
     def stored(self) -> tuple[Tensor, ...]:
         """The keys and the values, each (batch, kv_head, key, head_dim)."""
-        return tuple(x[:, :, : self.length] for x in self._room)
+        return self._stored
 
     def append(
         self,
@@ -92,12 +92,13 @@ class KVCache:
         start, self.length = self.length, self.length + k.shape[2]
         if not start:
             self._room = k.contiguous(), v.contiguous()
-            return self._room
-        if self.length > self._room[0].shape[2]:
+        elif self.length > self._room[0].shape[2]:
             self._grow()
-        for room, new in zip(self._room, (k, v), strict=True):
-            room[:, :, start : self.length] = new
-        return self.stored
+        self._show()
+        if start:
+            for stored, new in zip(self._stored, (k, v), strict=True):
+                stored[:, :, start:] = new
+        return self._stored
 
     def reorder(self, rows: Int[Tensor, " row"]) -> None:
         """Let row i go on from what row ``rows[i]`` has."""
@@ -108,10 +109,15 @@ class KVCache:
             old, new = old[:, :, : self.length], new[:, :, : self.length]
             torch.index_select(old, 0, rows, out=new)
         self._room, self._spare = self._spare, self._room
+        self._show()
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
         """Forget all rows but these."""
         self._room = tuple(x.index_select(0, rows) for x in self._room)
+        self._show()
+
+    def _show(self) -> None:
+        self._stored = tuple(x[:, :, : self.length] for x in self._room)
 
     def _grow(self) -> None:
         double = 2 * self._room[0].shape[2]
@@ -426,7 +432,7 @@ def _attend_alone(
     hidden = ~mask[(None,) * (4 - mask.ndim)]
     scores = scores.view(*shape[:-1], -1)
     # Finite, so that a fully masked row makes no NaN.
-    scores = scores.masked_fill(hidden, torch.finfo(q.dtype).min)
+    scores = scores.masked_fill_(hidden, torch.finfo(q.dtype).min)
     weights = scores.softmax(-1).masked_fill(hidden, 0.0)
     return torch.bmm(weights.flatten(0, 1), v).view(shape)
 

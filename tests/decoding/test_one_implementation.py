@@ -118,6 +118,7 @@ def writer(norm_first, *made_of):
     return shaken(model)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("combination", COMBINATIONS, ids=str)
 @torch.no_grad()
 def test_a_translator_of_any_parts_says_with_a_cache_what_it_says_without(
@@ -136,6 +137,7 @@ def test_a_translator_of_any_parts_says_with_a_cache_what_it_says_without(
         assert translate(model, src, **settings) == expected
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("combination", COMBINATIONS, ids=str)
 @torch.no_grad()
 def test_a_writer_of_any_parts_says_with_a_cache_what_it_says_without(
