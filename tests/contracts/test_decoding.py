@@ -55,11 +55,11 @@ def test_what_holds_no_ids_is_refused(result):
     assert "expected a list of ids, without bos, up to eos" in message
 
 
-def test_a_speaker_says_the_same_for_a_row_alone_and_among_others():
-    speaker = StubModel(wander(3), 5)
+def test_a_stub_model_answers_a_row_alone_as_among_others():
+    model = StubModel(wander(3), 5)
     rows = torch.tensor([[1, 5, 7], [1, 4, 4]])
-    each = torch.cat([speaker(row[None]) for row in rows])
-    assert torch.equal(speaker(rows), each)
+    each = torch.cat([model(row[None]) for row in rows])
+    assert torch.equal(model(rows), each)
     assert (each < 0).all()
 
 

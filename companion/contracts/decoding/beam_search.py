@@ -30,10 +30,7 @@ from companion.contracts.engine.guard import Guarded
 __all__ = ["BEAM_SEARCH"]
 
 Chances = dict[Prefix, dict[int, float]]
-
-
 Scores = Callable[[Prefix], Tensor]
-
 
 JUNK = 10
 """The id that follows the impossible."""
@@ -100,7 +97,6 @@ GARDEN = tree({
     (4, 8): {EOS: 0.9, 6: 0.1},
 })  # fmt: skip
 
-
 SHORT = tree({
     (): {3: 0.9, 4: 0.1},
     (3,): {EOS: 0.5, 5: 0.3, 6: 0.2},
@@ -110,7 +106,6 @@ SHORT = tree({
     (3, 6): {EOS: 0.5, 7: 0.5},
     (3, 6, 7): {EOS: 1.0},
 })  # fmt: skip
-
 
 SILENT = tree({
     (): {EOS: 0.6, 3: 0.4},
@@ -138,7 +133,6 @@ def pair(ratio: float) -> Scores:
 RATIOS = {0.6: (0.95, 1.1, 1.4, 1.62, 2.0, 2.6), 1.2: (1.3, 1.8, 2.6)}
 """alpha -> how much less likely the long sentence is; none is a close call."""
 
-
 PAIRS = [
     Case(pair(ratio), 3, 6, alpha)
     for alpha, ratios in RATIOS.items()
@@ -148,10 +142,7 @@ PAIRS = [
 
 # In these tables four beams are enough, whenever a search stops.
 WHOLE = [Case(branches(seed), 4, 4) for seed in (9, 11, 38, 49)]
-
-
 CUT = [Case(branches(seed, stop=False), 4, 3) for seed in (65, 70, 77)]
-
 
 BEST = [
     Case(GARDEN, 2, 5),
@@ -244,7 +235,6 @@ RIGHT = [
     )
 ]
 """Two customary penalties; eos may count as one of the ids, and bos too."""
-
 
 BEAM_SEARCH = Component(
     name="beam_search",

@@ -26,10 +26,7 @@ def corpus(*pairs: tuple[str, str]) -> Corpus:
 
 
 CAT = "the little cat sees the old dog"
-
-
 MOUSE = "we love the small grey mouse that lives in our house"
-
 
 MIXED = corpus(
     ("the little cat sees an old dog", CAT),
@@ -37,25 +34,21 @@ MIXED = corpus(
     ("you read a good book today", "they read a good book today"),
 )
 
-
 SHORT = corpus(
     ("the little cat sees the", CAT),
     ("we love the small grey mouse", MOUSE),
     ("a book", "they read a good book today"),
 )
 
-
 LONG = corpus(
     ("the little cat sees the old dog and the cat", CAT),
     ("today we love the small grey mouse that lives in our big house", MOUSE),
 )
 
-
 REPEATED = corpus(
     ("the the the the the the the", CAT),
     ("we love the small grey mouse the small grey mouse that", MOUSE),
 )
-
 
 UNEVEN = corpus(
     ("they", "they read"),
@@ -144,7 +137,6 @@ BLEU = Component(
     read=read_number,
     cases=lambda: {"for three sentences": MIXED},
 )
-
 
 ALL = (MIXED, SHORT, LONG, REPEATED, UNEVEN)
 

@@ -20,7 +20,6 @@ __all__ = ["GREEDY_DECODE"]
 
 WORDS = (5, 3, 8, 3)
 
-
 GREEDY_DECODE = Component(
     name="greedy_decode",
     signature="greedy_decode(step_fn, bos, eos, max_len)",
@@ -109,11 +108,11 @@ def likeliest(fn: Guarded) -> None:
         model = StubModel(wander(seed), 5)
         got, expected = spoken(fn, model), best(model, EOS, 5)
         pairs = zip(got, expected, strict=False)
-        for place, (mine, id_) in enumerate(pairs):
-            if mine != id_:
+        for place, (found, id_) in enumerate(pairs):
+            if found != id_:
                 raise Broken(
                     f"It returned {got}: at place {place} the most likely id "
-                    f"was {id_}, not {mine}."
+                    f"was {id_}, not {found}."
                 )
 
 

@@ -24,10 +24,7 @@ from companion.contracts.engine.guard import STRAY, Guarded
 __all__ = ["GREEDY_DECODE_BATCH"]
 
 PAD, LONGEST = 0, 7
-
-
 Rows = list[list[int]]
-
 
 SPOKEN: dict[int, Prefix] = {
     1: (5, 3, 8, 3),
@@ -105,12 +102,10 @@ GREEDY_DECODE_BATCH = Component(
     cases=lambda: {"for four rows": asked(rows_model())},
 )
 
-
 GOES_ON = (
     "A row that has ended stays ended: keep a mask of the finished rows, and "
     "write pad into them."
 )
-
 
 FIRST_TO_END = (
     "The loop ends with the first row that ends: go on until all rows have."
@@ -129,26 +124,26 @@ def require_rows(fn: Guarded, eos: int, pad: int) -> None:
     model = rows_model(eos)
     got = fn(*asked(model, eos, pad))
     expected = [[*words, eos] for words in SPOKEN.values()]
-    for place, (mine, row) in enumerate(zip(got, expected, strict=True)):
-        if mine != row:
+    for place, (found, row) in enumerate(zip(got, expected, strict=True)):
+        if found != row:
             raise Broken(
-                f"Row {place} says {mine}: alone it says {row}. "
+                f"Row {place} says {found}: alone it says {row}. "
                 f"{why(got, expected, place, eos)}".rstrip()
             )
 
 
 def why(got: Rows, expected: Rows, place: int, eos: int) -> str:
     """How a row came to be wrong, or nothing."""
-    mine, row = got[place], expected[place]
-    if mine[:1] == [[*SPOKEN][place]] and row[0] != mine[0]:
+    found, row = got[place], expected[place]
+    if found[:1] == [[*SPOKEN][place]] and row[0] != found[0]:
         return "Leave out `start`: nobody said it."
-    if mine[: len(row)] == row:
+    if found[: len(row)] == row:
         return GOES_ON
-    if mine == row[:-1]:
+    if found == row[:-1]:
         return "eos is missing: it says that the sentence is over."
-    if mine == row[: len(mine)] and eos not in mine:
+    if found == row[: len(found)] and eos not in found:
         return FIRST_TO_END
-    if mine in expected[:place] + expected[place + 1 :]:
+    if found in expected[:place] + expected[place + 1 :]:
         return "That is what another row says: which row is `argmax` taken of?"
     return ""
 

@@ -17,8 +17,6 @@ from companion.contracts.engine.guard import Guarded, require_several
 __all__ = ["CLIP_GRADIENTS"]
 
 Gradients = list[Tensor]
-
-
 SHAPES = ((3, 5), (7,), (2, 2, 2))
 
 

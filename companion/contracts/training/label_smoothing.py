@@ -97,7 +97,6 @@ RIGHT = (
     Loss("in that as a KL divergence", ports, less_entropy=True),
 )
 
-
 WIDTH = 7
 
 

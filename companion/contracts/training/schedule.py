@@ -14,11 +14,7 @@ from companion.contracts.engine.guard import Guarded, read_number
 __all__ = ["SCHEDULE"]
 
 PAPER = (4000, 512, 4000)
-
-
 STEPS = (1, 2, 3, 7, 50, 99, 100, 101, 400, 4000, 100_000)
-
-
 SIZES = ((512, 4000), (64, 100), (7, 13), (300, 1), (16, 400))
 
 
@@ -42,9 +38,9 @@ def mistake(fn: Guarded) -> str:
     asked = [(s, d, w) for d, w in SIZES for s in STEPS]
     rates = [fn(*args) for args in asked]
 
-    def explains(suspect: Callable) -> bool:
+    def explains(known: Callable) -> bool:
         pairs = zip(asked, rates, strict=True)
-        return all(close(suspect(*args), rate) for args, rate in pairs)
+        return all(close(known(*args), rate) for args, rate in pairs)
 
     return next((h for h, f in SCHEDULE.hints.items() if explains(f)), "")
 

@@ -99,11 +99,9 @@ ATTENTION_MAPS = Component(
     },
 )
 
-
 LOST = (
     "Layer 0 hides it: does every layer get the mask, and not only the first?"
 )
-
 
 HIDDEN = {
     "The mask is upside down: True means may attend.": lambda mask: ~mask,
@@ -179,9 +177,9 @@ def allowed(fn: Guarded) -> None:
     """What the mask allows has a weight above 0."""
     for args in ATTENTION_MAPS.cases().values():
         for layer, weights in enumerate(fn(*args)):
-            deaf = args[1] & ~(weights > 0)
-            if deaf.any():
-                index = tuple(deaf.nonzero()[0].tolist())
+            missing = args[1] & ~(weights > 0)
+            if missing.any():
+                index = tuple(missing.nonzero()[0].tolist())
                 raise Broken(
                     f"Layer {layer}, {place(index, AXES)}: the weight is "
                     f"{weights[index]:.2g}, though the mask allows this key.",
@@ -236,9 +234,9 @@ def layers_build_on_each_other(fn: Guarded) -> None:
             "with what it reads, and then let it run."
         )
     # What moves in layer 0 is rounding.
-    still = (moved[1:] < (10 * moved[0]).clamp(2e-6, 1e-4)).nonzero()
-    if len(still):
-        layer = int(still[0]) + 1
+    unmoved = (moved[1:] < (10 * moved[0]).clamp(2e-6, 1e-4)).nonzero()
+    if len(unmoved):
+        layer = int(unmoved[0]) + 1
         raise Broken(
             f"Layer {layer} looks at the same vectors as layer 0: however the "
             "last position changes, nothing moves between the others. Give it "

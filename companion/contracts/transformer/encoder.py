@@ -79,21 +79,17 @@ ENCODER = Component(
     },
 )
 
-
 IGNORED = "The mask is not used: without it nothing changes."
-
 
 NOT_KEPT = (
     "Whatever attention says, a position keeps its own vector: is the residual "
     "connection around it missing?"
 )
 
-
 NOT_EVERYWHERE = (
     "The mask counts, but not everywhere: does every layer get it, not only "
     "the first? Does a norm run over the positions?"
 )
-
 
 MISTAKEN = {
     "The mask is upside down: True means may attend.": lambda may: ~may,

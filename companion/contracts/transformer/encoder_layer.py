@@ -188,7 +188,6 @@ ENCODER_LAYER = Component(
     cases=cases,
 )
 
-
 PARTS = {
     "w_o": "What the heads found is laid side by side and multiplied by W_O.",
     "w_1": "Is the feed-forward network called, and does its result go on?",

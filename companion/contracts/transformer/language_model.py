@@ -21,7 +21,6 @@ __all__ = ["LANGUAGE_MODEL"]
 
 BATCH, SEQ, WORDS = 32, 5, 10
 
-
 SHARE = 1e-5
 """Rounding moves a row by less than this share of what its own token does.
 
@@ -108,32 +107,24 @@ LANGUAGE_MODEL = Component(
     },
 )
 
-
 NO_MASK = (
     "Every row sees all tokens: is the causal mask missing, if only in one "
     "layer?"
 )
 
-
 NEXT = (
     "The mask is off by one: a row sees the very token that it is to predict."
 )
 
-
 TURNED = "The past is hidden and the future seen: is the mask upside down?"
-
-
 LEAKING = "Does every layer get the causal mask?"
-
 
 SHIFTED = (
     "The row does not know the token at its own position: is the input "
     "shifted twice, or the diagonal hidden?"
 )
 
-
 NO_CONTEXT = "Each row knows its own token only: does nothing look back?"
-
 
 NO_ORDER = (
     "Tokens 0 and 1 changed places, and the last row did not notice: are "
@@ -180,9 +171,9 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
 def require_past(fn: Guarded, args: tuple, which: int, what: str) -> None:
     """Raise Broken for a row of logits that does not know its past."""
     seen = token_reach(fn, args, which)
-    deaf = causal(len(seen)) & ~seen
-    if deaf.any():
-        row, position = deaf.nonzero()[-1].tolist()
+    missing = causal(len(seen)) & ~seen
+    if missing.any():
+        row, position = missing.nonzero()[-1].tolist()
         hint = why(seen, "")
         raise Broken(
             f"The logits of position {row} do not move with {what} {position}, "

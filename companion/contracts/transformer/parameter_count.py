@@ -19,8 +19,6 @@ from companion.contracts.engine.guard import STRAY, Guarded
 __all__ = ["PARAMETER_COUNT"]
 
 BASE = (512, 2048, 6, 37_000)
-
-
 SMALL = ((12, 28, 2, 101), (7, 31, 5, 13), (1, 1, 1, 1))
 
 
@@ -63,7 +61,6 @@ class Parts:
 
 
 RIGHT = (Parts(), Parts(biases=False))
-
 
 CHANGED: dict[str, dict[str, int]] = {}
 """Hint -> what is counted otherwise."""

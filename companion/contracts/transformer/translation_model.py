@@ -32,31 +32,24 @@ from companion.transformer.layers import DecoderLayer
 __all__ = ["TRANSLATION_MODEL"]
 
 SRC, TGT, PAD = 5, 4, 0
-
-
 UNUSED = "The source is not used at all: is there attention to the memory?"
-
 
 CAUSAL = (
     "The causal mask is used for the source too: the source is all known "
     "before the first target token is."
 )
 
-
 ONE_TOKEN = "Only one token of the source arrives: attend to all of the memory."
-
 
 PADDED = (
     "Do the encoder and the attention to the memory both get the mask of the "
     "source's padding?"
 )
 
-
 SOURCE_ORDER = (
     "Source tokens 0 and 1 changed places, and the last row did not notice: "
     "are positions added to the source?"
 )
-
 
 TARGET_ORDER = (
     "Target tokens 0 and 1 changed places, and the last row did not notice: "
@@ -121,9 +114,9 @@ def future(fn: Guarded) -> None:
 def source(fn: Guarded) -> None:
     """Every source token can move every logit."""
     seen = token_reach(fn, pairs(5, BATCH), 0)
-    deaf = ~seen
-    if deaf.any():
-        row, position = deaf.nonzero()[0].tolist()
+    missing = ~seen
+    if missing.any():
+        row, position = missing.nonzero()[0].tolist()
         hint = why_deaf(seen)
         raise Broken(
             f"The logits of position {row} do not move with source token "

@@ -26,10 +26,8 @@ __all__ = ["MASK_TOKENS"]
 VOCAB = 100
 SHARE = 0.15
 
-
 HALF = 48
 """So many words has a text in which a word drawn from elsewhere shows."""
-
 
 ERRORS = 5
 """How many standard errors a share may be off: chance exceeds them once in

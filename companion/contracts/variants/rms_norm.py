@@ -56,7 +56,6 @@ def size(x: Tensor, eps: float, dim: int | tuple[int, ...] = -1) -> Tensor:
 
 LAST = "take the mean square of each vector, `dim=-1`."
 
-
 RMS_NORM = Component(
     name="rms_norm",
     signature="rms_norm(x, gain, eps)",

@@ -18,11 +18,7 @@ from companion.contracts.engine.guard import Guarded, require_several
 __all__ = ["SPAN_CORRUPT"]
 
 SENTINEL = 99
-
-
 Ids = list[int]
-
-
 Pair = tuple[Ids, Ids]
 
 
@@ -46,16 +42,9 @@ def drop(kept: str, sentinel: int = SENTINEL) -> Case:
 
 
 PLAIN = drop("..xx.x..")
-
-
 MIDDLE = (PLAIN, drop(".x.xxx.xx."), drop(".x.x.", 50))
-
-
 ENDS = (drop("xx..."), drop("...xx"), drop("x...x"), drop("x.x"))
-
-
 NOTHING, EVERYTHING = drop("....."), drop("xxxxx")
-
 
 TWINS = Case(
     [11, 12, 11, 12, 12, 11, 11],

@@ -32,7 +32,6 @@ from companion.variants import span_restore
 
 __all__ = ["SPAN_RESTORE"]
 
-
 MANY = drop("x." * 12)
 
 
