@@ -9,6 +9,8 @@ from torch import Tensor
 from companion.contracts.engine.compare import Broken, seeded
 from companion.contracts.engine.guard import STRAY, Guarded, kind
 
+__all__ = ["Prefix", "StubModel", "ending", "read_ids", "wander"]
+
 Prefix = tuple[int, ...]
 """Ids that were said, without bos."""
 

@@ -11,6 +11,8 @@ from types import CodeType
 
 from torch import Tensor
 
+__all__ = ["hint", "now_at", "raised_at", "text_of"]
+
 GUARD = str(Path(__file__).with_name("guard.py"))
 """The learner's frames are those after the last one in this file."""
 

@@ -7,6 +7,25 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
+__all__ = [
+    "TOLERANCE",
+    "Broken",
+    "after",
+    "draw",
+    "finite",
+    "furthest",
+    "gaps",
+    "gradients",
+    "is_float",
+    "number",
+    "other_inputs",
+    "place",
+    "require_half_precision",
+    "same",
+    "seeded",
+    "tensors_in",
+]
+
 TOLERANCE = 1e-4
 """Above any rounding in float32, far below what a mistake changes."""
 

@@ -56,6 +56,8 @@ from companion.variants import (
     span_restore,
 )
 
+__all__ = ["FUNCTIONS", "MODULES", "Healthy", "each", "healthy", "with_names"]
+
 WIDTH, HEADS, INNER, WORDS, MAX_LEN = 12, 3, 29, 100, 64
 """Of the modules: what the contracts ask for."""
 

@@ -26,6 +26,8 @@ from companion.contracts.engine.correct import (
 from companion.contracts.engine.guard import Guarded, Raised
 from companion.contracts.engine.report import Report, failure
 
+__all__ = ["RUNS", "check_test"]
+
 RUNS = 5
 """How often a test is tried on each, with other random numbers."""
 

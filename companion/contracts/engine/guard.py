@@ -17,6 +17,17 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component
 
+__all__ = [
+    "STRAY",
+    "Guarded",
+    "Raised",
+    "Stop",
+    "kind",
+    "one_tensor",
+    "read_number",
+    "require_several",
+]
+
 # What a learner returned -> what the likely mistake is.
 STRAY = {
     "NoneType": "Did you forget `return`?",

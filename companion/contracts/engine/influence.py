@@ -10,6 +10,8 @@ from torch import Tensor
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.guard import Guarded
 
+__all__ = ["SHARE", "reach", "require_moved", "require_silent"]
+
 SHARE = 1e-4
 """Rounding moves a row by less than this share of what a change moves."""
 

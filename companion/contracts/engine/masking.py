@@ -14,6 +14,21 @@ from companion.contracts.engine.compare import (
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.universal import recognised_mistake
 
+__all__ = [
+    "MASK_HINTS",
+    "NAN_IN_ROW",
+    "PATCHY",
+    "causal",
+    "fully_masked",
+    "hide",
+    "require_attended",
+    "require_finite_gradients",
+    "require_hidden",
+    "require_zeros_in_row_one",
+    "some_mask",
+    "visible",
+]
+
 # Every row hides something and shows something, every key is hidden from one
 # row and shown to another, and no row is like another.
 PATCHY = torch.tensor(

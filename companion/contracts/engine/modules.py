@@ -19,6 +19,8 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.guard import Guarded
 
+__all__ = ["OF_MODULES", "is_unused", "module_kept", "module_of"]
+
 UNUSED = (
     "no gradient reaches it, whatever the input. Is it built and never called, "
     "or is the path to it cut by `.detach()` or `no_grad`?"

@@ -10,6 +10,8 @@ from torch import Tensor
 from companion.contracts.engine.compare import TOLERANCE, furthest, gaps, place
 from companion.figures.kit.inline import inline
 
+__all__ = ["html", "side_by_side"]
+
 STYLE = """
 .companion-check { --verdict: var(--bad); padding: 0.6rem 0.9rem;
   border: 1px solid var(--line); border-left: 4px solid var(--verdict);

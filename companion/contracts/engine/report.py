@@ -11,6 +11,8 @@ from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.page import html
 from companion.contracts.engine.runner import contracts_for
 
+__all__ = ["Failure", "Report", "failure", "report_on"]
+
 
 @dataclass(frozen=True, eq=False)
 class Failure:

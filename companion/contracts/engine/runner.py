@@ -23,6 +23,15 @@ from companion.contracts.engine.modules import (
 )
 from companion.contracts.engine.universal import GATE, contracts_of
 
+__all__ = [
+    "SECONDS",
+    "WORKER",
+    "contracts_for",
+    "in_time",
+    "outcomes",
+    "undisturbed",
+]
+
 SECONDS = 5.0
 """How long all contracts of a component may take together."""
 

@@ -21,6 +21,8 @@ from companion.contracts.engine.component import Component, title
 from companion.contracts.engine.guard import Guarded, Raised
 from companion.contracts.engine.modules import OF_MODULES
 
+__all__ = ["GATE", "contracts_of", "recognised_mistake"]
+
 CUT = "`.detach()`, `.item()`, `torch.tensor(...)` and `no_grad` cut it."
 
 
