@@ -274,10 +274,7 @@ def in_two_lines(Q, K, V, mask=None):
 
 
 def over_several_lines(q, k, v, mask=None):
-    scores = torch.matmul(
-        q,
-        k.T,
-    )
+    scores = torch.matmul(q, k.T)
     return scores.softmax(-1) @ v
 
 

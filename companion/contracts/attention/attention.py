@@ -78,7 +78,7 @@ ATTENTION = Component(
     shape_hints={
         "Are these the weights, before they meet the values?": (
             lambda q, k, v, mask=None: (*q.shape[:-1], k.shape[-2])
-        ),
+        )
     },
 )
 
@@ -319,8 +319,7 @@ def scaled_by_d_k(q, k, v, mask=None):
 
 
 ATTENTION.mistake(
-    "multiplied",
-    hint="The scores are multiplied by √d_k: divide them by it.",
+    "multiplied", hint="The scores are multiplied by √d_k: divide them by it."
 )(scaled_by(lambda q, k, v: math.sqrt(k.shape[-1])))
 ATTENTION.mistake(
     "scaled-by-d-v",
@@ -352,7 +351,7 @@ def over_the_queries(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    hint="The softmax runs over the batch: it belongs over the keys, `dim=-1`.",
+    hint="The softmax runs over the batch: it belongs over the keys, `dim=-1`."
 )
 def over_the_batch(q, k, v, mask=None):
     """`dim=0`, where there is no mask."""
@@ -383,8 +382,7 @@ ATTENTION.mistake(
     "other.",
 )(with_weights(lambda scores, mask: scores.sigmoid() * mask))
 ATTENTION.mistake(
-    "uniform",
-    hint="Every key gets the same weight: the scores do not arrive.",
+    "uniform", hint="Every key gets the same weight: the scores do not arrive."
 )(scaled_by(lambda q, k, v: 0))
 
 
@@ -476,7 +474,7 @@ def added(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    symptom="the same sentence is translated otherwise each time",
+    symptom="the same sentence is translated otherwise each time"
 )
 def dropout_left_on(q, k, v, mask=None):
     """`dropout_p` is passed on without asking whether this is training."""
@@ -484,7 +482,7 @@ def dropout_left_on(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    symptom="works for weeks, and stops with an error once autocast is on",
+    symptom="works for weeks, and stops with an error once autocast is on"
 )
 def minus_a_billion(q, k, v, mask=None):
     """Hidden scores become -1e9, a number that float16 does not have."""
@@ -497,7 +495,7 @@ def minus_a_billion(q, k, v, mask=None):
 
 
 @ATTENTION.mistake(
-    symptom="a sentence of padding alone still answers, with a mean",
+    symptom="a sentence of padding alone still answers, with a mean"
 )
 def uniform_in_empty_rows(q, k, v, mask=None):
     """A query that may look at nobody looks at everybody alike."""

@@ -167,7 +167,7 @@ MASKED_SOFTMAX.mistake("over-the-queries", hint=MASK_HINTS["over-the-queries"])(
 
 
 @MASKED_SOFTMAX.mistake(
-    symptom="fine, until padding scores high: then a row is NaN",
+    symptom="fine, until padding scores high: then a row is NaN"
 )
 def shared_out_afterwards(scores, mask):
     """Wiped out after the softmax, and the rest divided by its sum."""
@@ -177,7 +177,7 @@ def shared_out_afterwards(scores, mask):
 
 
 @MASKED_SOFTMAX.mistake(
-    symptom="the loss is a little too good, and the text a little too bad",
+    symptom="the loss is a little too good, and the text a little too bad"
 )
 def filled_with_minus_ten(scores, mask):
     """Hidden scores become -10: enough for weak scores, not for strong."""
@@ -186,7 +186,7 @@ def filled_with_minus_ten(scores, mask):
 
 
 @MASKED_SOFTMAX.mistake(
-    symptom="one empty sentence in a batch, and all weights are NaN at once",
+    symptom="one empty sentence in a batch, and all weights are NaN at once"
 )
 def nan_in_empty_rows(scores, mask):
     """Hidden scores become -∞: a row of nothing else is 0/0."""
@@ -194,7 +194,7 @@ def nan_in_empty_rows(scores, mask):
 
 
 @MASKED_SOFTMAX.mistake(
-    symptom="no error: a sentence of padding reads all of its padding",
+    symptom="no error: a sentence of padding reads all of its padding"
 )
 def uniform_in_empty_rows(scores, mask):
     """Hidden scores become very low: equally low ones get equal weights."""
@@ -203,7 +203,7 @@ def uniform_in_empty_rows(scores, mask):
 
 
 @MASKED_SOFTMAX.mistake(
-    symptom="every output is finite, and the first step makes all NaN",
+    symptom="every output is finite, and the first step makes all NaN"
 )
 def nan_in_the_gradient(scores, mask):
     """The NaN of an empty row is turned into 0, too late for its gradient."""
@@ -212,7 +212,7 @@ def nan_in_the_gradient(scores, mask):
 
 
 @MASKED_SOFTMAX.mistake(
-    symptom="in mixed precision everything is NaN from the first batch on",
+    symptom="in mixed precision everything is NaN from the first batch on"
 )
 def mask_times_a_billion(scores, mask):
     """Adds hidden × -1e9, which is -∞ in float16; and 0 × -∞ is NaN."""

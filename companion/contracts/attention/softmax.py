@@ -156,8 +156,7 @@ SOFTMAX.mistake("squared", hint="The scores are squared: use `exp`.")(
     lambda scores, dim: share(scores**2, dim)
 )
 SOFTMAX.mistake(
-    "powers-of-two",
-    hint="This is 2 to the power of the scores: use e, `exp`.",
+    "powers-of-two", hint="This is 2 to the power of the scores: use e, `exp`."
 )(lambda scores, dim: share(torch.exp2(scores), dim))
 SOFTMAX.mistake(
     "upside-down",
@@ -176,7 +175,7 @@ SOFTMAX.mistake("unchanged", hint="The scores came back as they were.")(
 
 
 @SOFTMAX.mistake(
-    symptom="training goes well for a while, then the loss is NaN for ever",
+    symptom="training goes well for a while, then the loss is NaN for ever"
 )
 def overflows(scores, dim):
     """The formula as printed: `exp` of a score of 89 is already infinite."""
@@ -184,7 +183,7 @@ def overflows(scores, dim):
 
 
 @SOFTMAX.mistake(
-    symptom="a confident sentence turns the others of its batch into NaN",
+    symptom="a confident sentence turns the others of its batch into NaN"
 )
 def one_maximum_for_all(scores, dim):
     """The largest score of the whole batch is subtracted from every row."""

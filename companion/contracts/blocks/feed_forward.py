@@ -9,11 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from companion.blocks import LayerNorm
-from companion.contracts.engine.compare import (
-    Broken,
-    after,
-    draw,
-)
+from companion.contracts.engine.compare import Broken, after, draw
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
     batch_independence,
@@ -53,7 +49,7 @@ FEED_FORWARD = Component(
     shape_hints={
         "It is still d_ff wide: the second projection leads back to d_model.": (
             lambda x: (*x.shape[:2], None)
-        ),
+        )
     },
 )
 ORDER = torch.tensor([3, 0, 4, 2, 1], device="cpu")
@@ -184,7 +180,7 @@ class Network(nn.Module):
 
 
 @FEED_FORWARD.mistake(
-    symptom="a decoder's loss is too good: it reads the next word here",
+    symptom="a decoder's loss is too good: it reads the next word here"
 )
 class ConvolutionOfWidthThree(Network):
     """Reads both neighbours of a position along with it."""
@@ -198,7 +194,7 @@ class ConvolutionOfWidthThree(Network):
 
 
 @FEED_FORWARD.mistake(
-    symptom="rows change with the length of the sentence, padding included",
+    symptom="rows change with the length of the sentence, padding included"
 )
 class GateOverThePositions(Network):
     """The gate is a softmax over `dim=1`, and that is the positions."""
@@ -208,7 +204,7 @@ class GateOverThePositions(Network):
 
 
 @FEED_FORWARD.mistake(
-    symptom="it tests well, and trains otherwise with each size of batch",
+    symptom="it tests well, and trains otherwise with each size of batch"
 )
 class NormOverTheBatch(Network):
     """A BatchNorm inside, which in evaluation mode is only a scale."""
@@ -222,7 +218,7 @@ class NormOverTheBatch(Network):
 
 
 @FEED_FORWARD.mistake(
-    symptom="two thirds of the weights are spent, and the loss is as without",
+    symptom="two thirds of the weights are spent, and the loss is as without"
 )
 class NothingBetween(Network):
     """Two matrices in a row do what one could."""
@@ -232,7 +228,7 @@ class NothingBetween(Network):
 
 
 @FEED_FORWARD.mistake(
-    symptom="the stream only ever grows, and norms have to take it back",
+    symptom="the stream only ever grows, and norms have to take it back"
 )
 class EndsWithARelu(Network):
     """Every matrix is followed by a ReLU, the last one too."""
@@ -242,7 +238,7 @@ class EndsWithARelu(Network):
 
 
 @FEED_FORWARD.mistake(
-    symptom="half of what arrives is thrown away, and the loss ends higher",
+    symptom="half of what arrives is thrown away, and the loss ends higher"
 )
 class BeginsWithARelu(Network):
     """Cuts off the negative half of the stream before it reads it."""
@@ -253,7 +249,7 @@ class BeginsWithARelu(Network):
 
 @FEED_FORWARD.mistake(
     symptom="with the layer's own norm and sum there are two of each, and "
-    "deep stacks train badly",
+    "deep stacks train badly"
 )
 class AddsAndNormsItself(Network):
     """Residual and norm are inside, and the layer around it has them too."""
@@ -267,7 +263,7 @@ class AddsAndNormsItself(Network):
 
 
 @FEED_FORWARD.mistake(
-    symptom="it learns as if a third of its weights were not there",
+    symptom="it learns as if a third of its weights were not there"
 )
 class GateThatIsNotCalled(Network):
     """SwiGLU, whose gate is built, and lets through whatever comes."""
@@ -281,7 +277,7 @@ class GateThatIsNotCalled(Network):
 
 
 @FEED_FORWARD.mistake(
-    symptom="the same question has another answer each time, in use too",
+    symptom="the same question has another answer each time, in use too"
 )
 class DropsOutForEver(Network):
     """The function does not know that training is over: nobody told it."""
@@ -291,7 +287,7 @@ class DropsOutForEver(Network):
 
 
 @FEED_FORWARD.mistake(
-    symptom="words at the end of a sentence shout the others down",
+    symptom="words at the end of a sentence shout the others down"
 )
 class LouderTowardsTheEnd(Network):
     """Scales a position by its place, as if each were to have its own

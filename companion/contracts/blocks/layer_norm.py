@@ -203,8 +203,7 @@ def over_the_sentence(x, gain, bias, eps):
 
 
 LAYER_NORM.mistake(
-    "over-everything",
-    hint=f"The statistics run over all there is: {LAST}",
+    "over-everything", hint=f"The statistics run over all there is: {LAST}"
 )(lambda *args: normed(*args, tuple(range(args[0].ndim))))
 
 
@@ -239,25 +238,20 @@ def by_the_default_deviation(x, gain, bias, eps):
 
 
 LAYER_NORM.mistake(
-    "always-the-same-eps",
-    hint="`eps` is not used, or always the same.",
+    "always-the-same-eps", hint="`eps` is not used, or always the same."
 )(lambda x, gain, bias, eps: oracle(x, gain, bias, 1e-5))
+LAYER_NORM.mistake("without-gain", hint="The gain is not used.")(
+    lambda x, gain, bias, eps: unit(x, eps) + bias
+)
+LAYER_NORM.mistake("without-bias", hint="The bias is not used.")(
+    lambda x, gain, bias, eps: unit(x, eps) * gain
+)
 LAYER_NORM.mistake(
-    "without-gain",
-    hint="The gain is not used.",
-)(lambda x, gain, bias, eps: unit(x, eps) + bias)
-LAYER_NORM.mistake(
-    "without-bias",
-    hint="The bias is not used.",
-)(lambda x, gain, bias, eps: unit(x, eps) * gain)
-LAYER_NORM.mistake(
-    "without-gain-and-bias",
-    hint="Neither gain nor bias is used.",
+    "without-gain-and-bias", hint="Neither gain nor bias is used."
 )(lambda x, gain, bias, eps: unit(x, eps))
-LAYER_NORM.mistake(
-    "swapped",
-    hint="Gain and bias are swapped.",
-)(lambda x, gain, bias, eps: oracle(x, bias, gain, eps))
+LAYER_NORM.mistake("swapped", hint="Gain and bias are swapped.")(
+    lambda x, gain, bias, eps: oracle(x, bias, gain, eps)
+)
 
 
 @LAYER_NORM.mistake(
@@ -296,21 +290,16 @@ def mean_left_in(x, gain, bias, eps):
     return F.rms_norm(x, x.shape[-1:], gain, eps) + bias
 
 
-LAYER_NORM.mistake(
-    "mean-not-subtracted",
-    hint="The mean is not subtracted.",
-)(
+LAYER_NORM.mistake("mean-not-subtracted", hint="The mean is not subtracted.")(
     lambda x, gain, bias, eps: (
         x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt() * gain + bias
     )
 )
 LAYER_NORM.mistake(
-    "not-divided",
-    hint="The mean is subtracted, and nothing is divided.",
+    "not-divided", hint="The mean is subtracted, and nothing is divided."
 )(lambda x, gain, bias, eps: (x - x.mean(-1, keepdim=True)) * gain + bias)
 LAYER_NORM.mistake(
-    "without-the-root",
-    hint="The root is missing: divide by √(variance + eps).",
+    "without-the-root", hint="The root is missing: divide by √(variance + eps)."
 )(
     lambda x, gain, bias, eps: (
         unit(x, eps)
@@ -322,7 +311,7 @@ LAYER_NORM.mistake(
 
 
 @LAYER_NORM.mistake(
-    symptom="NaN after long training, where a vector's mean has grown large",
+    symptom="NaN after long training, where a vector's mean has grown large"
 )
 def difference_of_squares(x, gain, bias, eps):
     """The variance as the mean square less the squared mean, in float32."""

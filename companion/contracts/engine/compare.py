@@ -169,11 +169,7 @@ def same(
 
 
 def finite(
-    fn,
-    got: Tensor,
-    why: str,
-    expected: Tensor | None = None,
-    cause: str = "",
+    fn, got: Tensor, why: str, expected: Tensor | None = None, cause: str = ""
 ) -> None:
     """Raise Broken with ``why`` and the place if a number is NaN or ±∞."""
     wrong = ~got.detach().isfinite()

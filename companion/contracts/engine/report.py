@@ -117,11 +117,5 @@ def failure(component: Component, contract: str, broken: Broken) -> Failure:
     )
     axes = broken.axes or component.axes
     return Failure(
-        contract,
-        broken.message,
-        got,
-        expected,
-        axes,
-        broken.cause,
-        broken.at,
+        contract, broken.message, got, expected, axes, broken.cause, broken.at
     )

@@ -53,7 +53,7 @@ CAUSAL_MASK = Component(
     reference="torch.tril",
     cases=lambda: {f"for length {n}": (n,) for n in (LENGTH, 2, 7)},
     shape_hints={
-        "Each query needs a row of its own.": lambda length: (length,),
+        "Each query needs a row of its own.": lambda length: (length,)
     },
 )
 
@@ -144,18 +144,15 @@ def sees_the_next_one_too(length):
     return torch.ones(length, length, dtype=torch.bool).tril(1)
 
 
-CAUSAL_MASK.mistake(
-    "hides-nothing",
-    hint="It hides nothing.",
-)(lambda length: causal(length) | True)
-CAUSAL_MASK.mistake(
-    "hides-everything",
-    hint="It hides everything.",
-)(lambda length: causal(length) & False)
-CAUSAL_MASK.mistake(
-    "only-itself",
-    hint="Each position sees itself only.",
-)(lambda length: torch.eye(length, dtype=torch.bool))
+CAUSAL_MASK.mistake("hides-nothing", hint="It hides nothing.")(
+    lambda length: causal(length) | True
+)
+CAUSAL_MASK.mistake("hides-everything", hint="It hides everything.")(
+    lambda length: causal(length) & False
+)
+CAUSAL_MASK.mistake("only-itself", hint="Each position sees itself only.")(
+    lambda length: torch.eye(length, dtype=torch.bool)
+)
 
 
 @CAUSAL_MASK.mistake(
@@ -169,7 +166,7 @@ def mirrored_triangle(length):
 
 
 @CAUSAL_MASK.mistake(
-    symptom="it writes well, and forgets who the sentence was about",
+    symptom="it writes well, and forgets who the sentence was about"
 )
 def remembers_three_words(length):
     """A band instead of a triangle: a position sees three words, itself among
@@ -178,7 +175,7 @@ def remembers_three_words(length):
 
 
 @CAUSAL_MASK.mistake(
-    symptom="all is well until the first text that is longer than the table",
+    symptom="all is well until the first text that is longer than the table"
 )
 def begins_anew_after_64(length):
     """Places come from a table of 64, and start again at its end."""

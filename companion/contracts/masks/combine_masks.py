@@ -275,46 +275,33 @@ def one_wrong(which: str, symptom: str) -> Callable:
 
 
 @one_wrong(
-    "tgt",
-    "the loss is far too good: any real token is seen, future or not",
+    "tgt", "the loss is far too good: any real token is seen, future or not"
 )
 def joined_by_or(src, tgt, pad):
     """A pair is seen if either mask allows it."""
     return oracle(tgt, pad) | causal(tgt.shape[-1])
 
 
-@one_wrong(
-    "tgt",
-    "the loss goes to 0, and it cannot write",
-)
+@one_wrong("tgt", "the loss goes to 0, and it cannot write")
 def decoder_hides_padding_only(src, tgt, pad):
     """The target gets what the source gets: a mask of its padding."""
     return oracle(tgt, pad)
 
 
-@one_wrong(
-    "tgt",
-    "right until targets are padded on the left",
-)
+@one_wrong("tgt", "right until targets are padded on the left")
 def causal_is_enough(src, tgt, pad):
     """The target's padding is left to the causal mask."""
     return causal(tgt.shape[-1])[None, None]
 
 
-@one_wrong(
-    "tgt",
-    "training stops at the first NaN, in a row of padding",
-)
+@one_wrong("tgt", "training stops at the first NaN, in a row of padding")
 def target_rows_of_padding(src, tgt, pad):
     """Padding of the target may not ask, so that its rows see nobody."""
     real = oracle(tgt, pad)
     return real & real.mT & causal(tgt.shape[-1])
 
 
-@one_wrong(
-    "src",
-    "the source is read left to right only, and scores are lower",
-)
+@one_wrong("src", "the source is read left to right only, and scores are lower")
 def causal_for_the_source(src, tgt, pad):
     """The encoder is masked as the decoder is."""
     return oracle(src, pad) & causal(src.shape[-1])
@@ -342,8 +329,7 @@ def memory_mask_from_the_target(src, tgt, pad):
 
 
 @one_wrong(
-    "cross",
-    "the decoder translates padding: words appear that nobody said",
+    "cross", "the decoder translates padding: words appear that nobody said"
 )
 def memory_needs_no_mask(src, tgt, pad):
     """The memory comes from an encoder that was masked, so that is forgotten
@@ -352,8 +338,7 @@ def memory_needs_no_mask(src, tgt, pad):
 
 
 @one_wrong(
-    "cross",
-    "word order has to be that of the source, or a word is missing",
+    "cross", "word order has to be that of the source, or a word is missing"
 )
 def memory_word_by_word(src, tgt, pad):
     """Target word 3 may look at three words of the source."""

@@ -284,11 +284,9 @@ PADDING_MASK.mistake(
     "causal-too",
     hint="The future is hidden too: a padding mask knows no order.",
 )(lambda tokens, pad: oracle(tokens, pad) & causal(tokens.shape[-1]))
-PADDING_MASK.mistake(
-    "hides-nothing",
-    hint="It hides nothing.",
-)(lambda tokens, pad: over_keys(tokens == tokens))
-PADDING_MASK.mistake(
-    "hides-everything",
-    hint="It hides everything.",
-)(lambda tokens, pad: over_keys(tokens != tokens))
+PADDING_MASK.mistake("hides-nothing", hint="It hides nothing.")(
+    lambda tokens, pad: over_keys(tokens == tokens)
+)
+PADDING_MASK.mistake("hides-everything", hint="It hides everything.")(
+    lambda tokens, pad: over_keys(tokens != tokens)
+)

@@ -368,7 +368,7 @@ class UpsideDown(PyTorchs):
 
 
 @MULTIHEAD.mistake(
-    symptom="a sentence comes out otherwise if its batch has longer ones",
+    symptom="a sentence comes out otherwise if its batch has longer ones"
 )
 class PaddingHidesQueries(Heads):
     """The padding mask stands on the queries: pads ask nobody, but answer."""
@@ -380,7 +380,7 @@ class PaddingHidesQueries(Heads):
 
 
 @MULTIHEAD.mistake(
-    symptom="right for a batch of one; else sentences see each other's padding",
+    symptom="right for a batch of one; else sentences see each other's padding"
 )
 class RepeatedInTheWrongOrder(PyTorchs):
     """Batch and heads become one axis, and the masks repeat as a batch."""
@@ -394,7 +394,7 @@ class RepeatedInTheWrongOrder(PyTorchs):
 
 
 @MULTIHEAD.mistake(
-    symptom="it learns as much as without attention; odd in batches of one",
+    symptom="it learns as much as without attention; odd in batches of one"
 )
 class PositionsFirst(PyTorchs):
     """Without `batch_first` each word asks its peers in other sentences."""
@@ -404,7 +404,7 @@ class PositionsFirst(PyTorchs):
 
 
 @MULTIHEAD.mistake(
-    symptom="early words get small vectors, for most of their row is hidden",
+    symptom="early words get small vectors, for most of their row is hidden"
 )
 class MultipliedAfterwards(Heads):
     """The mask wipes weights out after the softmax."""
@@ -427,7 +427,7 @@ class SoftmaxOverTheQueries(Heads):
 
 
 @MULTIHEAD.mistake(
-    symptom="trains like a network without attention: order never matters",
+    symptom="trains like a network without attention: order never matters"
 )
 class HeadsAttendToHeads(Heads):
     """The transpose is missing twice: heads of one word ask each other."""
@@ -443,7 +443,7 @@ class HeadsAttendToHeads(Heads):
 
 
 @MULTIHEAD.mistake(
-    symptom="trains, and stays behind: a word's place decides what it sees",
+    symptom="trains, and stays behind: a word's place decides what it sees"
 )
 class SplitByViewAlone(Heads):
     """Cut into heads by one `view`, and joined as is right."""
@@ -453,7 +453,7 @@ class SplitByViewAlone(Heads):
 
 
 @MULTIHEAD.mistake(
-    symptom="each word gets parts of what was gathered for other words",
+    symptom="each word gets parts of what was gathered for other words"
 )
 class JoinedByViewAlone(Heads):
     """Joined by `reshape` without the transpose back."""
@@ -463,7 +463,7 @@ class JoinedByViewAlone(Heads):
 
 
 @MULTIHEAD.mistake(
-    symptom="one empty sentence in a batch, and all weights are NaN at once",
+    symptom="one empty sentence in a batch, and all weights are NaN at once"
 )
 class NanInEmptyRows(Heads):
     """Hidden scores become -∞, and a row of nothing else NaN."""

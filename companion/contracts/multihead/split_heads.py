@@ -176,10 +176,8 @@ def batch_and_heads_mixed(x, num_heads):
 
 
 SPLIT_HEADS.mistake(
-    "first-columns-only",
-    hint="Every head gets the columns of head 0.",
+    "first-columns-only", hint="Every head gets the columns of head 0."
 )(lambda x, num_heads: oracle(x, num_heads)[:, :1].expand(shape(x, num_heads)))
-SPLIT_HEADS.mistake(
-    "reversed",
-    hint="The heads are in reverse order.",
-)(lambda x, num_heads: oracle(x, num_heads).flip(1))
+SPLIT_HEADS.mistake("reversed", hint="The heads are in reverse order.")(
+    lambda x, num_heads: oracle(x, num_heads).flip(1)
+)

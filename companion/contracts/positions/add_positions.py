@@ -148,7 +148,7 @@ ADD_POSITIONS.contract(
 
 
 @ADD_POSITIONS.mistake(
-    symptom="word order is lost; each place in the batch has a colour instead",
+    symptom="word order is lost; each place in the batch has a colour instead"
 )
 def indexed_by_the_batch(x):
     """All words of sentence 0 get position 0, those of sentence 1 get 1."""
@@ -157,7 +157,7 @@ def indexed_by_the_batch(x):
 
 
 @ADD_POSITIONS.mistake(
-    symptom="a sentence means something else in another row of the batch",
+    symptom="a sentence means something else in another row of the batch"
 )
 def counts_on(x):
     """Counts all tokens of the batch, and does not begin again."""
@@ -166,7 +166,7 @@ def counts_on(x):
 
 
 @ADD_POSITIONS.mistake(
-    symptom="the dog bites the man and the man the dog: no difference",
+    symptom="the dog bites the man and the man the dog: no difference"
 )
 def one_vector_for_all(x):
     """One row of the table is added everywhere."""
@@ -174,7 +174,7 @@ def one_vector_for_all(x):
 
 
 @ADD_POSITIONS.mistake(
-    symptom="the first words of a sentence change when words follow them",
+    symptom="the first words of a sentence change when words follow them"
 )
 def fraction_of_the_length(x):
     """Positions run from 0 to 1, so a step means less in a long sentence."""
@@ -182,7 +182,7 @@ def fraction_of_the_length(x):
 
 
 @ADD_POSITIONS.mistake(
-    symptom="one more word at the end, and all words before it move",
+    symptom="one more word at the end, and all words before it move"
 )
 def counted_from_the_end(x):
     """The last word is position 0."""
@@ -190,7 +190,7 @@ def counted_from_the_end(x):
 
 
 @ADD_POSITIONS.mistake(
-    symptom="the loss stays where guessing by the place in the text gets it",
+    symptom="the loss stays where guessing by the place in the text gets it"
 )
 def token_replaced(x):
     """The positions stand in for the word vectors, and not beside them."""
@@ -198,7 +198,7 @@ def token_replaced(x):
 
 
 @ADD_POSITIONS.mistake(
-    symptom="where the embedding scales too, positions drown in the words",
+    symptom="where the embedding scales too, positions drown in the words"
 )
 def scaled_again(x):
     """√d_model once more, which the embedding has seen to."""
@@ -206,7 +206,7 @@ def scaled_again(x):
 
 
 @ADD_POSITIONS.mistake(
-    symptom="a second look at the same vectors finds positions added twice",
+    symptom="a second look at the same vectors finds positions added twice"
 )
 def added_in_place(x):
     """`+=`: the caller's vectors change, and the next call adds once more."""
@@ -215,7 +215,7 @@ def added_in_place(x):
 
 
 @ADD_POSITIONS.mistake(
-    symptom="the same sentence is answered otherwise each time",
+    symptom="the same sentence is answered otherwise each time"
 )
 def dropout_left_on(x):
     """`F.dropout` is on unless it is told that training is over."""

@@ -17,10 +17,7 @@ from companion.contracts.engine.compare import (
     same,
 )
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.families import (
-    block_by_block,
-    leading_axes,
-)
+from companion.contracts.engine.families import block_by_block, leading_axes
 from companion.contracts.engine.guard import Guarded
 from companion.positions import rotate, sinusoidal
 
@@ -222,7 +219,7 @@ def speeds_of(x, base=10000.0, factor=2):
 
 
 @ROPE.mistake(
-    symptom="with a cache every new word stands at position 0: text dissolves",
+    symptom="with a cache every new word stands at position 0: text dissolves"
 )
 def turned_by_place(x, positions):
     """Counts rows from 0, and does not read `positions`."""
@@ -230,7 +227,7 @@ def turned_by_place(x, positions):
 
 
 @ROPE.mistake(
-    symptom="an error, unless there are as many heads as words; then nonsense",
+    symptom="an error, unless there are as many heads as words; then nonsense"
 )
 def turned_along_the_heads(x, positions):
     """Where it fits, the positions run along the heads."""
@@ -240,7 +237,7 @@ def turned_along_the_heads(x, positions):
 
 
 @ROPE.mistake(
-    symptom="trains, worse the longer the text; borrowed weights write noise",
+    symptom="trains, worse the longer the text; borrowed weights write noise"
 )
 def pairs_that_disagree(x, positions):
     """Cosines for halves, but the turned copy is made of neighbours."""
@@ -259,7 +256,7 @@ def one_sign_lost(x, positions):
 
 
 @ROPE.mistake(
-    symptom="scores depend on where two words stand, not on how far apart",
+    symptom="scores depend on where two words stand, not on how far apart"
 )
 def added_instead(x, positions):
     """Adds a table to queries and keys, where they should turn."""
@@ -267,7 +264,7 @@ def added_instead(x, positions):
 
 
 @ROPE.mistake(
-    symptom="good up to the length of the table, and mush from there on",
+    symptom="good up to the length of the table, and mush from there on"
 )
 def table_that_ends(x, positions):
     """Positions past the end of a table of 16 all get its last row."""
@@ -287,7 +284,7 @@ def one_speed(x, positions):
 
 
 @ROPE.mistake(
-    symptom="borrowed weights write well for a line, and then worse and worse",
+    symptom="borrowed weights write well for a line, and then worse and worse"
 )
 def other_base(x, positions):
     """500000 for 10000: right for one model, wrong for another."""

@@ -183,8 +183,7 @@ def sines_then_cosines(length, d_model):
 
 
 SINUSOIDAL.mistake(
-    "swapped",
-    hint="Sine and cosine are swapped: dimension 2i is the sine.",
+    "swapped", hint="Sine and cosine are swapped: dimension 2i is the sine."
 )(changed(even=torch.cos, odd=torch.sin))
 SINUSOIDAL.mistake(
     "sines-only",
@@ -243,14 +242,12 @@ def counted_from_one(length, d_model):
     return table(length, d_model, start=1)
 
 
-SINUSOIDAL.mistake(
-    "small-base",
-    hint="The base is 1000: it is 10000.",
-)(changed(base=1000.0))
-SINUSOIDAL.mistake(
-    "base-e",
-    hint="The base is e: it is 10000.",
-)(changed(base=math.e))
+SINUSOIDAL.mistake("small-base", hint="The base is 1000: it is 10000.")(
+    changed(base=1000.0)
+)
+SINUSOIDAL.mistake("base-e", hint="The base is e: it is 10000.")(
+    changed(base=math.e)
+)
 
 
 @SINUSOIDAL.mistake(
@@ -263,16 +260,14 @@ def sign_of_the_exponent(length, d_model):
 
 
 SINUSOIDAL.mistake(
-    "degrees",
-    hint="The angle is taken for degrees: `torch.sin` takes radians.",
+    "degrees", hint="The angle is taken for degrees: `torch.sin` takes radians."
 )(changed(turn=torch.deg2rad))
 SINUSOIDAL.mistake(
     "backwards",
     hint="The frequencies run backwards: the first pair is the fastest.",
 )(changed(exponent=lambda j, d: (d - 2 - (j - j % 2)) / d))
 SINUSOIDAL.mistake(
-    "one-speed",
-    hint="There is no 10000^(2i/d): all pairs turn alike.",
+    "one-speed", hint="There is no 10000^(2i/d): all pairs turn alike."
 )(changed(exponent=lambda j, d: 0 * j))
 
 
@@ -283,7 +278,7 @@ def angles(length, exponents):
 
 
 @SINUSOIDAL.mistake(
-    symptom="far positions look alike: the slow dimensions are too fast",
+    symptom="far positions look alike: the slow dimensions are too fast"
 )
 def swapped_halves_too_fast(length, d_model):
     """Cosines first, sines after, and i/d for an exponent."""

@@ -378,8 +378,7 @@ RNN.mistake(
     hint="W and U are transposed: in a batch, W x is `x @ W.T`.",
 )(lambda x, h0, W, U, b: oracle(x, h0, W.T, U.T, b))
 RNN.mistake(
-    "swapped",
-    hint="W and U are swapped: W meets the input, U the state.",
+    "swapped", hint="W and U are swapped: W meets the input, U the state."
 )(lambda x, h0, W, U, b: oracle(x, h0, U, W, b))
 RNN.mistake(
     "swapped-and-transposed",
@@ -439,7 +438,7 @@ RNN.mistake("first-input-only", hint="Every step reads the first input.")(
 
 
 @RNN.mistake(
-    symptom="the loss falls, but nothing further back than a step is learnt",
+    symptom="the loss falls, but nothing further back than a step is learnt"
 )
 def cut_in_time(x, h0, W, U, b):
     """`detach` at each step: right forward, and no gradient through time."""

@@ -183,7 +183,7 @@ ALIGNMENT.mistake(
 
 
 @ALIGNMENT.mistake(
-    hint="Scores divided by their sum may be negative: use the softmax.",
+    hint="Scores divided by their sum may be negative: use the softmax."
 )
 def shares(query, keys):
     """Each score is divided by the sum of all."""
@@ -224,7 +224,7 @@ ALIGNMENT.mistake(
 
 
 @ALIGNMENT.mistake(
-    symptom="training goes well for a while, then the loss is NaN for ever",
+    symptom="training goes well for a while, then the loss is NaN for ever"
 )
 def naive_softmax(query, keys):
     """A softmax by hand, which overflows where scores are large."""

@@ -3,10 +3,7 @@
 import torch
 from contracts.odd import wrong
 from contracts.right.masks import causal_by_tril as causal
-from contracts.right.masks import (
-    combined_in_a_tuple,
-    padding_by_comparison,
-)
+from contracts.right.masks import combined_in_a_tuple, padding_by_comparison
 
 # The causal mask
 
