@@ -54,6 +54,15 @@ def first(key: str) -> list[str]:
     return [failures[0].contract, failures[0].message] if failures else []
 
 
+def gate_message(component: str, fn: object) -> str:
+    """The one message about a function that does not pass the gate."""
+    report = check(component, fn)
+    assert not report.passed
+    assert len(report.failures) == 1
+    assert report.untried, str(report)
+    return report.failures[0].message
+
+
 if __name__ == "__main__":
     found = {key: first(key) for key in KEYS}
     text = json.dumps(found, ensure_ascii=False, indent=1)

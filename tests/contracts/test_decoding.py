@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from contracts.known import gate_message
 from contracts.right.decoding import by_argmax, by_sorting, in_lists
 from sacrebleu.metrics import BLEU
-from told import told
 
 from companion.contracts import check
 from companion.contracts.decoding.beam_search import (
@@ -51,7 +51,7 @@ def test_ids_may_be_tensors_in_a_list_or_a_list_in_a_list():
 
 @pytest.mark.parametrize("result", ["5 3", 5, [0.5], [True], [[1], [2]], {}])
 def test_what_holds_no_ids_is_refused(result):
-    message = told("greedy_decode", lambda *args: result)
+    message = gate_message("greedy_decode", lambda *args: result)
     assert "expected a list of ids, without bos, up to eos" in message
 
 
@@ -181,5 +181,5 @@ def test_lists_are_handed_over_as_lists_and_copied():
 
 
 def test_a_model_is_named_and_not_written_out():
-    message = told("cached_decode", lambda model, src, tokens: 1 / 0)
+    message = gate_message("cached_decode", lambda model, src, tokens: 1 / 0)
     assert "The arguments were model Transformer, src (2, 7), tok" in message

@@ -4,8 +4,8 @@ import re
 
 import pytest
 import torch
+from contracts.known import gate_message
 from contracts.right.attention import attention_by_matmul, softmax_by_hand
-from told import told
 from torch import nn
 
 from companion.contracts import check
@@ -21,7 +21,7 @@ def test_what_is_raised_is_reported_with_its_line(kind):
         # Not in the first line.
         raise kind("too hot")
 
-    assert told("softmax", softmax) == (
+    assert gate_message("softmax", softmax) == (
         f"It raised {kind.__name__} in line 3 of `softmax`, `raise "
         'kind("too hot")`: too hot. The arguments were scores (2, 3, 5), '
         "dim -1."
@@ -32,7 +32,9 @@ def test_endless_recursion_is_reported():
     def softmax(scores, dim):
         return softmax(scores, dim)
 
-    assert "RecursionError in line 2 of `softmax`" in told("softmax", softmax)
+    assert "RecursionError in line 2 of `softmax`" in gate_message(
+        "softmax", softmax
+    )
 
 
 def test_an_exception_that_cannot_be_printed_is_reported():
@@ -43,14 +45,16 @@ def test_an_exception_that_cannot_be_printed_is_reported():
     def softmax(scores, dim):
         raise Mute
 
-    assert told("softmax", softmax).startswith("It raised Mute in line 2")
+    assert gate_message("softmax", softmax).startswith(
+        "It raised Mute in line 2"
+    )
 
 
 def test_an_address_in_an_exception_is_left_out():
     def softmax(scores, dim):
         raise ValueError(object())
 
-    assert "<object object at 0x…>" in told("softmax", softmax)
+    assert "<object object at 0x…>" in gate_message("softmax", softmax)
 
 
 class Untouchable(torch.Tensor):
@@ -85,7 +89,9 @@ class Untouchable(torch.Tensor):
     ],
 )
 def test_what_is_no_result_is_reported(result, says):
-    assert re.search(says, told("softmax", lambda scores, dim: result(scores)))
+    assert re.search(
+        says, gate_message("softmax", lambda scores, dim: result(scores))
+    )
 
 
 def test_a_view_of_the_input_is_no_trap():
@@ -105,7 +111,7 @@ def test_memory_that_is_used_again_is_no_trap():
 
 @pytest.mark.parametrize("fn", [None, "softmax", torch.ones(3)])
 def test_what_is_not_a_function_is_reported(fn):
-    message = told("softmax", fn)
+    message = gate_message("softmax", fn)
     assert message.startswith("It is not a function but a ")
     assert 'check("softmax", softmax)' in message
 
@@ -121,7 +127,7 @@ def test_what_is_not_a_function_is_reported(fn):
     ],
 )
 def test_a_wrong_number_of_parameters_names_the_call(fn):
-    message = told("attention", fn)
+    message = gate_message("attention", fn)
     assert "It cannot be called as `attention(q, k, v" in message
     assert message.endswith("Write `def attention(q, k, v, mask=None)`.")
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
+from contracts.known import gate_message
 from contracts.right.attention import attention_by_matmul, masked_by_lowest
 from contracts.right.rnn import rnn_by_loop
-from told import told
 
 from companion.contracts import check
 
@@ -41,7 +41,7 @@ class Recurrence:
 
 
 def test_a_stub_keeps_the_name_that_its_writer_gave_it():
-    assert told("rnn", repaired) == (
+    assert gate_message("rnn", repaired) == (
         "Nothing is written here yet. Write `def repaired(x, h0, W, U, b)`, "
         "which returns all hidden states (batch, seq, hidden)."
     )
@@ -51,14 +51,14 @@ def test_a_stub_keeps_the_name_that_its_writer_gave_it():
     "fn", [lambda *args: repaired(*args), Recurrence(), Recurrence().__call__]
 )
 def test_what_has_no_plain_name_is_called_like_its_component(fn):
-    assert "Write `def rnn(x, h0, W, U, b)`" in told("rnn", fn)
+    assert "Write `def rnn(x, h0, W, U, b)`" in gate_message("rnn", fn)
 
 
 def test_a_wrong_number_of_parameters_is_told_with_the_name_of_the_function():
     def my_attention(q, k, v):
         return v
 
-    message = told("attention", my_attention)
+    message = gate_message("attention", my_attention)
     assert "It cannot be called as `my_attention(q, k, v, mask)`" in message
     assert message.endswith("Write `def my_attention(q, k, v, mask=None)`.")
 
@@ -257,7 +257,9 @@ def test_a_mask_asked_for_its_truth_is_told_once_how_to_ask():
     ],
 )
 def test_a_maximum_with_its_indices_is_explained(shifted):
-    message = told("softmax", lambda scores, dim: shifted(scores, dim).exp())
+    message = gate_message(
+        "softmax", lambda scores, dim: shifted(scores, dim).exp()
+    )
     assert (
         "`.max(dim)` returns values and indices: use "
         "`.amax(dim, keepdim=True)`." in message
@@ -285,7 +287,7 @@ def over_several_lines(q, k, v, mask=None):
 def test_a_transposition_of_all_axes_is_explained(fn, name):
     assert (
         f"`.T` reverses all axes: `{name}.transpose(-2, -1)` swaps the last "
-        "two." in told("attention", fn)
+        "two." in gate_message("attention", fn)
     )
 
 
@@ -293,7 +295,7 @@ def test_a_matrix_may_be_transposed():
     def rnn(x, h0, W, U, b):
         return torch.tanh(x @ W.T + h0 @ W.T + b)
 
-    message = told("rnn", rnn)
+    message = gate_message("rnn", rnn)
     assert "RuntimeError" in message
     assert "reverses" not in message
 

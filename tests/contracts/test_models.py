@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from contracts.known import gate_message
 from contracts.right import built
 from contracts.right.transformer import (
     ENCODERS,
@@ -15,7 +16,6 @@ from contracts.right.transformer import (
     PostNorm,
     PyTorchs,
 )
-from told import told
 
 from companion.contracts import check
 from companion.masks import combine_masks
@@ -55,7 +55,9 @@ def test_the_package_keeps_the_contracts_of_models(norm_first):
 
 def test_a_model_in_training_mode_is_told_of_its_dropout():
     noisy = replace(config(norm_first=False), dropout=0.1)
-    assert "dropout is on" in told("translation_model", Transformer(noisy))
+    assert "dropout is on" in gate_message(
+        "translation_model", Transformer(noisy)
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def test_in_the_base_model_two_mistakes_count_the_same():
 @pytest.mark.parametrize("given", [True, 6.3e7, None, "63082496"])
 def test_what_is_neither_a_number_nor_a_function_is_refused(given):
     kind = type(given).__name__
-    message = told("parameter_count", given)
+    message = gate_message("parameter_count", given)
     assert message.startswith(f"It is not a function but a {kind}")
 
 

@@ -5,11 +5,11 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
+from contracts.known import gate_message
 from contracts.odd.multihead import transposed_mask
 from contracts.right import RIGHT, built
 from contracts.right.blocks import network
 from contracts.right.multihead import Heads
-from told import told
 from torch import nn
 
 from companion import multihead, positions
@@ -191,7 +191,7 @@ def test_the_row_whose_gradient_is_nan_is_a_row_and_not_a_sentence():
 
 
 def test_a_class_is_told_to_be_made_a_module_first():
-    message = told("feed_forward", nn.Linear)
+    message = gate_message("feed_forward", nn.Linear)
     assert message == (
         "It is the class Linear: make a module of it first, "
         '`check("feed_forward", Linear(...))`.'
@@ -199,7 +199,7 @@ def test_a_class_is_told_to_be_made_a_module_first():
 
 
 def test_a_module_with_other_arguments_is_told_how_it_is_called():
-    message = told("multihead", nn.MultiheadAttention(12, 3))
+    message = gate_message("multihead", nn.MultiheadAttention(12, 3))
     assert "It cannot be called as `multihead(x)`" in message
     assert message.endswith("Write `def multihead(x, mask=None)`.")
 
@@ -222,25 +222,25 @@ def by_function(x, mask=None):
 
 @pytest.mark.parametrize("make", [Dropping, lambda: by_function])
 def test_dropout_inside_attention_is_named(make):
-    assert "dropout is on" in told("multihead", built(make))
+    assert "dropout is on" in gate_message("multihead", built(make))
 
 
 def test_dropout_in_training_mode_is_named_and_evaluation_mode_passes():
     module = built(lambda: network(nn.Sequential(nn.ReLU(), nn.Dropout(0.3))))
-    assert "dropout is on" in told("feed_forward", module)
+    assert "dropout is on" in gate_message("feed_forward", module)
     assert check("feed_forward", module.eval()).passed
 
 
 def test_a_dropout_that_is_off_is_not_blamed_for_what_a_function_keeps():
     inner = built(lambda: network(nn.Dropout(0.3))).eval()
     calls = itertools.count()
-    message = told("feed_forward", lambda x: inner(x) + next(calls))
+    message = gate_message("feed_forward", lambda x: inner(x) + next(calls))
     assert "dropout" not in message
 
 
 def test_other_random_numbers_are_not_called_dropout():
     right = RIGHT["feed_forward"][0]
-    message = told("feed_forward", lambda x: right(x) + torch.rand(()))
+    message = gate_message("feed_forward", lambda x: right(x) + torch.rand(()))
     assert "does it draw" in message
     assert "dropout" not in message
 
@@ -251,7 +251,7 @@ def test_a_module_elsewhere_is_told_that_contracts_run_on_the_cpu():
             "Expected all tensors to be on the same device, but got two"
         )
 
-    assert "move the module there with `.cpu()`" in told(
+    assert "move the module there with `.cpu()`" in gate_message(
         "feed_forward", elsewhere
     )
 

@@ -10,8 +10,8 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from contracts.known import gate_message
 from contracts.right.attention import attention_by_matmul
-from told import told
 
 from companion.contracts import check
 from companion.contracts.engine import runner
@@ -40,7 +40,7 @@ def test_an_endless_loop_is_stopped_and_located(impatient):
         while True:
             turns += 1
 
-    message = told("softmax", softmax)
+    message = gate_message("softmax", softmax)
     assert "not come back after 0.3 seconds and was stopped in line" in message
     assert "of `softmax`" in message
     assert workers() == 0
@@ -55,7 +55,7 @@ def test_a_loop_that_eats_exceptions_is_stopped_too(impatient):
             except BaseException:
                 continue
 
-    assert "not come back" in told("softmax", softmax)
+    assert "not come back" in gate_message("softmax", softmax)
     assert workers() == 0
 
 
@@ -65,7 +65,7 @@ def test_what_cannot_be_stopped_is_left_behind(impatient):
     def softmax(scores, dim):
         wake.wait(60)  # No exception gets in before it is over.
 
-    assert "not come back" in told("softmax", softmax)
+    assert "not come back" in gate_message("softmax", softmax)
     assert not wake.is_set()
     wake.set()
     assert workers() == 0
@@ -108,7 +108,7 @@ def test_a_check_inside_a_check_is_refused():
     def softmax(scores, dim):
         return check("softmax", torch.softmax)
 
-    assert "is being checked called check()" in told("softmax", softmax)
+    assert "is being checked called check()" in gate_message("softmax", softmax)
 
 
 def elsewhere(task):
@@ -129,7 +129,9 @@ def test_an_endless_loop_is_stopped_in_another_thread(impatient):
         while True:
             pass
 
-    assert "not come back" in elsewhere(lambda: told("softmax", softmax))
+    assert "not come back" in elsewhere(
+        lambda: gate_message("softmax", softmax)
+    )
     assert workers() == 0
 
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from contracts.known import gate_message
 from contracts.right.training import as_kl_divergence, by_cross_entropy
-from told import told
 from torch import nn
 
 from companion.contracts import check
@@ -103,7 +103,7 @@ def test_rates_may_come_as_float32():
 
 
 def test_a_tensor_of_rates_is_refused():
-    message = told("schedule", lambda s, d, w: torch.ones(3))
+    message = gate_message("schedule", lambda s, d, w: torch.ones(3))
     assert message.startswith("It returned a Tensor: expected the learning")
 
 

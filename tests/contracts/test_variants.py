@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
+from contracts.known import gate_message
 from contracts.odd.variants import nobody, parts_exchanged
 from contracts.right import built
 from contracts.right.variants import (
@@ -16,7 +17,6 @@ from contracts.right.variants import (
     by_repeating,
     by_two_draws,
 )
-from told import told
 from torch import nn
 
 from companion import variants
@@ -72,7 +72,7 @@ def test_a_stub_is_told_what_to_write(component):
     def stub(*args):
         raise NotImplementedError
 
-    message = told(component, stub)
+    message = gate_message(component, stub)
     signature = COMPONENTS[component].signature.partition("(")[2]
     assert message.startswith("Nothing is written here yet. Write `def stub(")
     assert signature in message
@@ -152,7 +152,7 @@ def test_dropout_for_a_choice_is_a_draw_from_torchs_own_numbers():
         chosen = (F.dropout(torch.ones(tokens.shape), 0.85) > 0) & (tokens > 3)
         return tokens.masked_fill(chosen, 3), tokens * chosen
 
-    message = told("mask_tokens", mask)
+    message = gate_message("mask_tokens", mask)
     assert message.startswith("It draws from torch's own random numbers")
 
 
@@ -165,7 +165,7 @@ def test_the_function_is_called_by_place_and_may_have_options():
     def unable(tokens):
         return tokens, tokens
 
-    message = told("mask_tokens", unable)
+    message = gate_message("mask_tokens", unable)
     assert message.endswith("Write `def unable(tokens, generator)`.")
 
 
@@ -210,7 +210,7 @@ def test_whether_parts_that_do_not_fit_are_refused_is_up_to_the_writer():
     ],
 )
 def test_what_is_not_a_pair_of_ids_is_named(fn, says):
-    assert re.search(says, told("span_corrupt", fn))
+    assert re.search(says, gate_message("span_corrupt", fn))
 
 
 # Shared heads

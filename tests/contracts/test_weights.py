@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from contracts.known import gate_message
 from contracts.right import built
 from contracts.right.multihead import WIDTH
 from contracts.right.transformer import PostNorm, PyTorchs
-from told import told
 from torch import nn
 
 from companion.contracts import check
@@ -123,6 +123,6 @@ def test_a_list_of_tensors_is_described_by_its_length():
     def clip_gradients(gradients, scale, max_norm):
         return [g / nothing for g in gradients]  # noqa: F821
 
-    assert told("clip_gradients", clip_gradients).endswith(
+    assert gate_message("clip_gradients", clip_gradients).endswith(
         "The arguments were gradients of 3 tensors, scale 2.0, max_norm 1.0."
     )
