@@ -15,7 +15,15 @@ from companion.attention import (
     softmax,
     softmax_jacobian,
 )
-from companion.multihead import MultiHeadAttention, merge_heads, split_heads
+from companion.multihead import (
+    CAUSAL,
+    Causal,
+    MultiHeadAttention,
+    fused_attention,
+    mask_tensor,
+    merge_heads,
+    split_heads,
+)
 
 close = torch.testing.assert_close
 
@@ -193,6 +201,30 @@ def test_what_is_no_number_is_refused_by_name(drawn, name, kind):
 
 
 # Many heads.
+
+
+@given(asked())
+def test_the_fused_kernel_gathers_what_attention_gathers(drawn):
+    q, k, v, mask = drawn
+    for hidden in (None, mask):
+        expected = scaled_dot_product_attention(q, k, v, hidden)
+        close(fused_attention(q, k, v, hidden), expected)
+        # A query that comes alone takes another way.
+        alone = hidden if hidden is None else hidden[:, :, -1:]
+        close(fused_attention(q[:, :, -1:], k, v, alone), expected[:, :, -1:])
+
+
+@given(asked())
+def test_what_is_causal_hides_what_the_triangle_hides(drawn):
+    q, k, v, _ = drawn
+    query, key = q.shape[-2], k.shape[-2]
+    assume(query <= key)
+    triangle = Causal().tensor(query, key)
+    assert triangle.sum(-1).tolist() == [*range(key - query + 1, key + 1)]
+    expected = scaled_dot_product_attention(q, k, v, triangle)
+    close(fused_attention(q, k, v, CAUSAL), expected)
+    hidden = mask_tensor(CAUSAL, q, k)
+    close(scaled_dot_product_attention(q, k, v, hidden), expected)
 
 
 @given(FEW, SIZES, FEW, FEW, st.data())
