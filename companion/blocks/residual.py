@@ -67,10 +67,7 @@ class Residual(nn.Module):
         change = sublayer(self.seen(x))
         if checking():
             _check_change(change, x)
-        # Written token by token, a call that does nothing costs a percent.
-        if self.dropout.training:
-            change = self.dropout(change)
-        total = x + change
+        total = x + self.dropout(change)
         return total if self.norm_first else self.norm(total)
 
 

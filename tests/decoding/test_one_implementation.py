@@ -206,3 +206,18 @@ def test_a_language_model_is_continued_with_stored_keys_too():
         got = step(tokens[:, :n])[:, 1:]
         expected = model(tokens[:, :n])[:, -1, 1:]
         torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_part_that_somebody_exchanged_is_asked_when_writing():
+    class Loud(torch.nn.Module):
+        """A dropout that drops in evaluation, too."""
+
+        def forward(self, x):
+            return F.dropout(x, 0.5)
+
+    src = torch.randint(3, VOCAB, (31, SRC))
+    model = translator(False, "layer", "relu", HEADS, "sinusoidal")
+    quiet = translate(model, src, max_len=9)
+    for layer in model.decoder.layers:
+        layer.cross_residual.dropout = Loud()
+    assert translate(model, src, max_len=9) != quiet
