@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from harness import Pages
 from hypothesis import settings
+from support.harness import Pages
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM = "/usr/bin/chromium"

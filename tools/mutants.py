@@ -29,10 +29,11 @@ PARTS = (
     *("decoding", "training"),
 )
 """Modules or packages; their tests have the same name."""
-# Whole trainings and other processes, anew for each mutant that they reach.
+# Whole trainings, other processes and many drawn examples, anew for each mutant
+# that they reach.
 SLOW = (
     "broken_run or healthy or sentences_by_heart or test_killed or "
-    "test_distributed"
+    "test_distributed or test_properties"
 )
 NOTICED = ("killed", "timeout")
 COLUMNS = "part mutants killed timeout alive left-out % date mutmut torch"
@@ -50,7 +51,7 @@ functions.
 
 
 def tests_of(part: str) -> list[str]:
-    """List the test files of a part: ``test_PART*.py`` and the folder PART."""
+    """List the test files of a part: the folder PART, or ``test_PART*.py``."""
     patterns = f"tests/test_{part}*.py", f"tests/{part}/**/test_*.py"
     paths = (path for pattern in patterns for path in ROOT.glob(pattern))
     return sorted(path.relative_to(ROOT).as_posix() for path in paths)

@@ -6,7 +6,7 @@ from math import exp, log
 from pathlib import Path
 
 import pytest
-from standin import stand_in
+from support.standin import stand_in
 
 from benchmarks import recipes, scores
 from benchmarks.recipes import gpt, table

@@ -1,8 +1,8 @@
 """The built book, page by page: every test of a page comes while it is open."""
 
 import pytest
-from contents import PAGES
-from harness import server
+from support.contents import PAGES
+from support.harness import server
 
 SHIFTS = """window.shifts = [];
 new PerformanceObserver(list => {

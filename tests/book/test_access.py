@@ -4,8 +4,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from contents import every_chapter, every_page_and_search
-from harness import PHONE
+from support.contents import every_chapter, every_page_and_search
+from support.harness import PHONE
 
 pytestmark = pytest.mark.browser
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import nbformat
 import pytest
-from contents import CHAPTERS, ROOT
-from wrong_tests import WRONG as WRONG_TESTS
+from book.wrong_tests import WRONG as WRONG_TESTS
+from support.contents import CHAPTERS, ROOT
 
 from companion.contracts import COMPONENTS
 from companion.zoo import check_test

@@ -7,8 +7,8 @@ Pictures of every page, wide and light, narrow and dark, are left in
 from pathlib import Path
 
 import pytest
-from contents import CHAPTERS, ROOT, TOC, every_chapter
-from harness import DESKTOP, PHONE
+from support.contents import CHAPTERS, ROOT, TOC, every_chapter
+from support.harness import DESKTOP, PHONE
 
 from companion.interview import load
 

@@ -4,8 +4,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from contents import CHAPTERS, ROOT
 from notebooks import digest
+from support.contents import CHAPTERS, ROOT
 
 PROVED = tomllib.loads((ROOT / "book" / "proved.toml").read_text("utf-8"))
 

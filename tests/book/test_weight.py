@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from contents import CHAPTERS, ROOT, every_page_and_search
-from harness import DESKTOP, PHONE
+from support.contents import CHAPTERS, ROOT, every_page_and_search
+from support.harness import DESKTOP, PHONE
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from standin import stand_in
+from support.standin import stand_in
 
 from benchmarks.scores import exact_match
 from companion.commands import alignment, curve, main

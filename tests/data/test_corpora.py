@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from standin import chinese_english, replace, stand_in
+from support.standin import chinese_english, replace, stand_in
 
 from companion.data import corpora
 from companion.data.corpora import (

@@ -2,7 +2,7 @@
 
 import colab
 import pytest
-from contents import ROOT
+from support.contents import ROOT
 
 
 @pytest.fixture

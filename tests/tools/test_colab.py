@@ -8,7 +8,7 @@ import sys
 import colab
 import nbformat
 import pytest
-from contents import ROOT
+from support.contents import ROOT
 
 pytestmark = pytest.mark.once
 

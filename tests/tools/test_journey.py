@@ -14,8 +14,8 @@ import colab
 import journey
 import nbformat
 import pytest
-from contents import ROOT
 from nbval.plugin import get_sanitize_patterns
+from support.contents import ROOT
 
 pytestmark = pytest.mark.once
 

@@ -5,7 +5,7 @@ import tomllib
 
 import mutants
 import pytest
-from contents import ROOT
+from support.contents import ROOT
 
 pytestmark = pytest.mark.once
 

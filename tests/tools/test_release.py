@@ -11,7 +11,7 @@ import pytest
 import release
 import trial
 import yaml
-from contents import ROOT
+from support.contents import ROOT
 
 import companion
 

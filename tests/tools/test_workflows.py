@@ -5,7 +5,7 @@ import re
 import colab
 import pytest
 import yaml
-from contents import ROOT
+from support.contents import ROOT
 
 pytestmark = pytest.mark.once
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from standin import stand_in
+from support.standin import stand_in
 
 from companion.data.codecs import Characters, Subwords, Words
 from companion.data.corpora import multi30k

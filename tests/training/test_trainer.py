@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from standin import stand_in
+from support.standin import stand_in
 from torch import nn
 from tqdm import tqdm
 

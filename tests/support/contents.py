@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
 FILES = [c["file"] for part in TOC["parts"] for c in part["chapters"]]
 CHAPTERS = [file for file in FILES if Path(file).name[0].isdigit()]

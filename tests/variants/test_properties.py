@@ -3,7 +3,9 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from drawn import (
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support.drawn import (
     FEW,
     HALVES,
     SEEDS,
@@ -15,8 +17,6 @@ from drawn import (
     padded,
     sentences,
 )
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from companion.attention import scaled_dot_product_attention
 from companion.transformer import EncoderDecoder

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from drawn import FEW, SEEDS, SIZES, ids, normal, sentences
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.drawn import FEW, SEEDS, SIZES, ids, normal, sentences
 from torch import nn
 
 from companion.clinic import (
