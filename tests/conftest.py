@@ -61,13 +61,13 @@ def pages(chromium, tmp_path_factory):
 
 @pytest.fixture
 def loaded(pages):
-    """Load a page, or take it as another test left it: see harness.py."""
+    """Load a page, or take it as another test left it: support/harness.py."""
     yield from _watched(pages.shared)
 
 
 @pytest.fixture
 def opened(pages):
-    """Load a page that belongs to this test alone: see harness.py."""
+    """Load a page that belongs to this test alone: support/harness.py."""
     yield from _watched(pages.open, close=True)
 
 

@@ -116,17 +116,6 @@ def test_the_first_position_under_a_causal_mask_copies_its_own_value():
 # Invariants.
 
 
-def test_the_jacobian_never_exceeds_one_half():
-    scores = torch.randn(4001, 7, dtype=torch.float64) * 5
-    norms = torch.linalg.matrix_norm(softmax_jacobian(softmax(scores)), ord=2)
-    assert norms.max() <= 0.5 + 1e-12
-
-
-def test_adding_a_constant_to_all_scores_changes_nothing():
-    scores = torch.randn(3, 7, dtype=torch.float64)
-    torch.testing.assert_close(softmax(scores + 100), softmax(scores))
-
-
 @pytest.mark.parametrize(
     "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 )
@@ -156,15 +145,6 @@ def test_a_product_beyond_half_precision_does_not_overflow_before_the_scale():
     assert attention_weights(x, x).tolist() == [[0.5, 0.5]] * 2
 
 
-def test_permuting_the_keys_with_their_values_changes_nothing(qkv):
-    q, k, v = qkv
-    order = torch.randperm(KEY)
-    torch.testing.assert_close(
-        scaled_dot_product_attention(q, k[..., order, :], v[..., order, :]),
-        scaled_dot_product_attention(q, k, v),
-    )
-
-
 def test_self_attention_is_permutation_equivariant(qkv):
     x = qkv[1]
     order = torch.randperm(KEY)
@@ -172,12 +152,6 @@ def test_self_attention_is_permutation_equivariant(qkv):
         scaled_dot_product_attention(*[x[..., order, :]] * 3),
         scaled_dot_product_attention(x, x, x)[..., order, :],
     )
-
-
-def test_each_output_lies_between_the_smallest_and_largest_value(qkv):
-    output, v = scaled_dot_product_attention(*qkv), qkv[2]
-    assert (output <= v.amax(-2, keepdim=True) + 1e-12).all()
-    assert (output >= v.amin(-2, keepdim=True) - 1e-12).all()
 
 
 def test_a_masked_key_cannot_leak_into_any_output(qkv, mask):
