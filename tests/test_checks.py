@@ -218,6 +218,7 @@ def checks_in(call):
     return names
 
 
+@pytest.mark.once
 def test_a_forward_pass_of_the_base_model_makes_a_handful_of_checks():
     model = Transformer(TransformerConfig.base(31)).eval()
     ids = torch.ones(2, 5).long()
@@ -226,6 +227,7 @@ def test_a_forward_pass_of_the_base_model_makes_a_handful_of_checks():
     assert 3 <= len(made) <= 12, made
 
 
+@pytest.mark.once
 def test_a_step_of_decoding_checks_nothing():
     ids = torch.ones(2, 5).long()
     few, many = (
@@ -264,6 +266,7 @@ def test_there_is_one_verb_and_one_place_for_checks():
             )  # fmt: skip
 
 
+@pytest.mark.bad_input
 def test_a_model_of_the_user_s_own_is_a_user():
     class Own(nn.Module):
         def __init__(self):

@@ -249,7 +249,7 @@ def test_the_palette_is_the_light_theme_of_the_style_sheet():
 
 def test_source_shows_the_function_as_it_stands_in_the_package():
     figure = source(softmax, movement)
-    assert figure.text.startswith("def softmax(")
+    assert figure.text.startswith("@checked_by(_check_softmax)\ndef softmax(")
     assert "def movement(" in figure.text
     assert '<div class="highlight"><pre>' in figure.html
     assert "companion.figures.gallery.score_matrix.movement" in figure.html

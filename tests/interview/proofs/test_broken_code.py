@@ -8,6 +8,8 @@ from interview.proving import question, shown
 
 from companion.contracts import check
 
+pytestmark = pytest.mark.once
+
 HINTS = {
     "rnn-states-all-alike": "Every step shows the last state",
     "rnn-deaf-to-the-past": "cut it",
