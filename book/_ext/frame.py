@@ -5,6 +5,7 @@ The palette the figures use, fonts in time, and a name on folded solutions.
 
 import re
 from base64 import b64encode
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,20 @@ from sphinx.errors import ExtensionError
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "companion" / "figures" / "kit" / "base.css"
 FONTS = ROOT / "book" / "assets" / "fonts.css"
+# The folder's own address leads to the landing page. It names the icon, or a
+# browser asks the server for one that is not there.
+ROOT_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<link rel="icon" href="_static/{icon}">
+<meta http-equiv="refresh" content="0; url={home}.html">
+</head>
+<body><p><a href="{home}.html">{title}</a></p></body>
+</html>
+"""
 # Every page begins with these two.
 FIRST_FONTS = ("source-serif-4-latin", "source-sans-3-latin")
 # A font that comes late is not used, so that no line moves: these come early.
@@ -78,6 +93,12 @@ def add_assets(app: Sphinx) -> None:
     (static / "palette.css").write_text(palette(), encoding="utf-8")
     fonts = carried(FONTS.read_text(encoding="utf-8"))
     (static / "fonts-disk.css").write_text(fonts, encoding="utf-8")
+    root = ROOT_PAGE.format(
+        title=escape(app.config.html_title),
+        icon=Path(app.config.html_favicon).name,
+        home=app.config.root_doc,
+    )
+    (Path(app.outdir) / "index.html").write_text(root, encoding="utf-8")
 
 
 def ask_for_fonts(

@@ -4,6 +4,7 @@ Pictures of every page, wide and light, narrow and dark, are left in
 ``_build/screens`` for whoever wants to look.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,13 @@ def test_the_root_leads_to_the_landing_page(read, where):
     page = read("index", where=where, alone=True).page
     page.wait_for_url(f"**/{TOC['root']}.html")
     assert page.locator(".bd-article h1").count() == 1
+
+
+def test_the_root_names_its_icon(built_book):
+    """Without one, a browser asks the server for /favicon.ico."""
+    root = (built_book / "index.html").read_text(encoding="utf-8")
+    icon = re.search('rel="icon" href="([^"]+)"', root)
+    assert (built_book / icon[1]).is_file()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
