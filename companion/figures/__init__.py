@@ -14,12 +14,15 @@ from companion.extras import extra
 
 if TYPE_CHECKING:
     from companion.figures.gallery.alignment_grid import alignment_grid
+    from companion.figures.gallery.attention_flow import attention_flow
+    from companion.figures.gallery.attention_pull import attention_pull
     from companion.figures.gallery.beam_tree import beam_tree
     from companion.figures.gallery.clinic import clinic
     from companion.figures.gallery.data_flow import data_flow
     from companion.figures.gallery.depth_curves import depth_curves
     from companion.figures.gallery.head_maps import head_maps
     from companion.figures.gallery.mask_builder import mask_builder
+    from companion.figures.gallery.matrices import matrices
     from companion.figures.gallery.noam_curve import noam_curve
     from companion.figures.gallery.objectives import objectives
     from companion.figures.gallery.position_clocks import position_clocks
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Figure",
     "alignment_grid",
+    "attention_flow",
+    "attention_pull",
     "beam_tree",
     "clinic",
     "data_flow",
@@ -45,6 +50,7 @@ __all__ = [
     "head_maps",
     "heatmap",
     "mask_builder",
+    "matrices",
     "noam_curve",
     "objectives",
     "plot",

@@ -1,0 +1,65 @@
+"""Matrices side by side, with their shapes and the names of their rows."""
+
+from collections.abc import Sequence
+
+from companion.figures.kit.diagram import equation, matrix
+from companion.figures.kit.figure import Figure
+from companion.figures.kit.grids import rows_of
+from companion.figures.kit.inline import figure_parts, inline
+
+
+def matrices(
+    named: Sequence[tuple[object, str]],
+    *,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    between: Sequence[str] = (),
+    mark: Sequence[tuple[int, int]] = (),
+    caption: str = "",
+) -> Figure:
+    """Show matrices beside each other as tables, tinted by size.
+
+    Args:
+        named: Each matrix, of shape (row, column), with its name.
+        rows: A name for each row of every matrix.
+        columns: A name for each column of every matrix.
+        between: A sign after each matrix but the last, such as ``×``.
+        mark: Cells that get a frame in every matrix, as (row, column).
+        caption: What the reader should see.
+
+    Raises:
+        ValueError: a matrix is none, is not finite, or does not fit the names;
+            there are as many signs as matrices, or more.
+
+    Example:
+        >>> matrices([([[1, 2]], "a"), ([[3, 4]], "b")]).text
+        'Matrices. a, 1 × 2: 1 2. b, 1 × 2: 3 4'
+    """
+    if len(between) >= len(named):
+        raise ValueError(
+            f"between: expected at most {len(named) - 1} signs for "
+            f"{len(named)} matrices, got {len(between)}"
+        )
+    height, width = rows and len(rows), columns and len(columns)
+    tables = [
+        (rows_of(name, values, height=height, width=width), name)
+        for values, name in named
+    ]
+    parts = [
+        matrix(values, name, names=rows, columns=columns, marked=mark)
+        for values, name in tables
+    ]
+    signs = [*between, *[""] * (len(parts) - 1 - len(between))]
+    words = [
+        f"{name}, {len(values)} × {len(values[0])}: "
+        + " / ".join(" ".join(f"{v:g}" for v in row) for row in values)
+        for values, name in tables
+    ]
+    html = inline(
+        "matrices",
+        body=equation(parts, signs),
+        label="Matrices: " + ", ".join(name for _, name in tables),
+        caption=caption,
+        style=figure_parts(__file__, sheets=["diagram"])["style"],
+    )
+    return Figure(html, "Matrices. " + ". ".join(words))

@@ -1,0 +1,140 @@
+"""Diagrams: boxes, arrows and labels in one drawing, matrices beside it.
+
+A drawing is 340 units wide, the width of a phone, so that its letters, 13 units
+high, are read there, too; it grows no wider than its style sheet says. What is a
+matrix is an HTML table: it wraps, it is read aloud, and it can be copied.
+"""
+
+from collections.abc import Sequence
+from html import escape
+
+from companion.figures.kit.digits import Number, fixed, heat
+from companion.figures.kit.tables import word
+
+__all__ = [
+    "arrow",
+    "box",
+    "drawing",
+    "equation",
+    "label",
+    "matrix",
+    "shape_of",
+    "tie",
+]
+
+WIDTH = 340
+
+
+def drawing(height: Number, says: str, *parts: str) -> str:
+    """Put ``parts`` into one picture that a screen reader calls ``says``."""
+    return (
+        f'<svg class="diagram" viewBox="0 0 {WIDTH} {height:g}" role="img" '
+        f'aria-label="{escape(says)}">{"".join(parts)}</svg>'
+    )
+
+
+def label(x: Number, y: Number, text: str, kind: str = "") -> str:
+    """Write ``text`` with its middle at x and its foot at y."""
+    named = f' class="{kind}"' if kind else ""
+    tongue = ' lang="zh"' if "span" in word(text) else ""
+    return f'<text{named}{tongue} x="{x:g}" y="{y:g}">{escape(text)}</text>'
+
+
+def tie(x1: Number, y1: Number, x2: Number, y2: Number, weight: Number) -> str:
+    """Draw a line as thick as a weight between 0 and 1 is large."""
+    return (
+        f'<line class="tie" x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" '
+        f'stroke-width="{1 + 13 * weight:.1f}"/>'
+    )
+
+
+def arrow(x: Number, y: Number, *turns: Number) -> str:
+    """Draw an arrow that starts and ends downwards.
+
+    Args:
+        x: Where it starts, across.
+        y: Where it starts, from above.
+        turns: To which y it goes down; then, in turns, to which x and y.
+    """
+    path = "".join(f"{'HV'[i % 2]}{to:g}" for i, to in enumerate(turns, 1))
+    across = turns[-2] if len(turns) > 1 else x
+    return (
+        f'<path class="wire" d="M{x:g} {y:g}{path}"/>'
+        f'<path class="tip" d="M{across:g} {turns[-1]:g}l-4 -7h8z"/>'
+    )
+
+
+def box(x: Number, y: Number, name: str, note: str, *, wide: Number) -> str:
+    """Draw a box around ``name`` with its middle at x and its top at y.
+
+    A figure that is played sets the class of each: ``data-part="box"``.
+    """
+    return (
+        f'<g data-part="box" class="box"><rect x="{x - wide / 2:g}" y="{y:g}" '
+        f'width="{wide:g}" height="42" rx="5"/>'
+        f"{label(x, y + 18, name)}{label(x, y + 34, note, 'note')}</g>"
+    )
+
+
+def shape_of(rows: Sequence[Sequence[Number]]) -> str:
+    """Write a matrix's shape: ``4 × 2``."""
+    return f"{len(rows)} × {len(rows[0])}"
+
+
+def matrix(
+    rows: Sequence[Sequence[Number]],
+    name: str,
+    *,
+    names: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    marked: Sequence[tuple[int, int]] = (),
+    chosen: int | None = None,
+    places: int = 2,
+) -> str:
+    """Write a matrix as a table, tinted by size, with its shape above.
+
+    Args:
+        rows: The numbers; whole ones are written without decimals.
+        name: What the matrix is called.
+        names: A name for each row.
+        columns: A name for each column.
+        marked: Cells with a frame, as (row, column).
+        chosen: The row that is looked at; the others step back.
+        places: Decimals of numbers that are not whole.
+    """
+    top = max((abs(value) for row in rows for value in row), default=1) or 1
+    whole = all(float(value).is_integer() for row in rows for value in row)
+    digits = 0 if whole else places
+    head = "".join(f"<th scope=col>{word(each)}</th>" for each in columns or ())
+    corner = "<td></td>" if names and columns else ""
+    body = ""
+    for i, row in enumerate(rows):
+        cells = "".join(
+            f"<td {_marked(heat(value, top), (i, j) in marked)}>"
+            f"{fixed(value, digits)}</td>"
+            for j, value in enumerate(row)
+        )
+        title = f"<th scope=row>{word(names[i])}</th>" if names else ""
+        step = "" if chosen in (None, i) else " class=back"
+        body += f"<tr{step}>{title}{cells}</tr>"
+    return (
+        f'<table class="cells"><caption>{name} <span class="shape">'
+        f"{shape_of(rows)}</span></caption>"
+        + (f"<thead><tr>{corner}{head}</tr></thead>" if columns else "")
+        + f"<tbody>{body}</tbody></table>"
+    )
+
+
+def equation(tables: Sequence[str], signs: Sequence[str]) -> str:
+    """Put matrices in a row; a sign stays with the matrix that follows it."""
+    parts = tables[:1] + [
+        f'<div class="term"><span class="sign">{sign}</span>{table}</div>'
+        for table, sign in zip(tables[1:], signs, strict=True)
+    ]
+    return f'<div class="side">{"".join(parts)}</div>'
+
+
+def _marked(attributes: str, mark: bool) -> str:
+    return (
+        attributes.replace('class="', 'class="marked ') if mark else attributes
+    )
