@@ -47,7 +47,7 @@ def named(repo: str) -> str:
 
 
 def address(home: str, notebook: str) -> str:
-    """Return where Colab opens the notebook of this name (``01_rnn``)."""
+    """Return where Colab opens a notebook (``01_rnn``, ``labs/01_rnn``)."""
     return (
         "https://colab.research.google.com/github/"
         f"{home}/blob/{BRANCH}/{notebook}.ipynb"
@@ -128,13 +128,16 @@ def publish(root: Path, folder: Path, home: str, commit: str) -> list[Path]:
     draft = folder.with_suffix(".draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    for path in sorted((root / "book").glob("*.ipynb")):
+    book = root / "book"
+    for path in sorted(book.rglob("[0-9]*.ipynb")):
         published = edition(nbformat.read(path, as_version=4), install)
         text = nbformat.writes(published) + "\n"
-        (draft / path.name).write_text(text, encoding="utf-8")
+        copy = draft / path.relative_to(book)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(text, encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
-    return sorted(folder.iterdir())
+    return sorted(folder.rglob("*.ipynb"))
 
 
 def main(root: Path = ROOT, folder: Path = FOLDER) -> int:

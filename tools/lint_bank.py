@@ -162,11 +162,14 @@ def noted(questions: list[Question]) -> Iterator[str]:
 
 @cache
 def cells(document: str) -> list[Mapping]:
-    """The cells of a chapter's notebook."""
-    path = ROOT / "book" / f"{document}.ipynb"
-    if not path.exists():
-        return []
-    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+    """The cells of a chapter's lesson, and of its lab."""
+    pages = [ROOT / "book" / f"{at}{document}.ipynb" for at in ("", "labs/")]
+    return [
+        cell
+        for page in pages
+        if page.exists()
+        for cell in json.loads(page.read_text(encoding="utf-8"))["cells"]
+    ]
 
 
 @cache

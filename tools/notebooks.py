@@ -80,10 +80,11 @@ def digest(path: Path) -> str:
 
 def note(path: Path) -> None:
     """Note beside the notebook that this environment ran it now."""
-    file = path.parent / "proved.toml"
+    home = path.parents[1] if path.parent.name == "labs" else path.parent
+    file, name = home / "proved.toml", path.relative_to(home).with_suffix("")
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     chapters = tomllib.loads(text)
-    chapters[path.stem] = {
+    chapters[name.as_posix()] = {
         "date": str(datetime.now(UTC).date()),
         "Python": platform.python_version(),
         "torch": version("torch").split("+")[0],
@@ -93,7 +94,7 @@ def note(path: Path) -> None:
         "code": digest(path),
     }
     tables = (
-        f"\n[{name}]\n"
+        f'\n["{name}"]\n'
         + "".join(f'{key} = "{value}"\n' for key, value in entry.items())
         for name, entry in sorted(chapters.items())
     )
@@ -103,7 +104,7 @@ def note(path: Path) -> None:
 def main(names: list[str]) -> int:
     """Run the named notebooks, or all; return how many failed."""
     failures = 0
-    for path in [Path(n) for n in names] or sorted(BOOK.glob("*.ipynb")):
+    for path in [Path(n) for n in names] or sorted(BOOK.rglob("[0-9]*.ipynb")):
         start = time.perf_counter()
         try:
             executed = normalise(run(path))

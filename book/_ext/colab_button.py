@@ -49,7 +49,7 @@ def add_button(
             "type": "link",
             "text": "Colab",
             "tooltip": "Run this chapter in Colab",
-            "url": colab.address(home, source.stem),
+            "url": colab.address(home, pagename.removeprefix("book/")),
         }
     )
 

@@ -20,7 +20,7 @@ def proved(page: str) -> str:
     A page without code has no outputs; it is as old as the oldest chapter.
     """
     chapters = tomllib.loads(PROVED.read_text(encoding="utf-8"))
-    name = page.rsplit("/", 1)[-1]
+    name = page.removeprefix("book/")
     entry = chapters.get(name) or min(
         chapters.values(), key=lambda chapter: chapter["date"]
     )

@@ -51,14 +51,18 @@ def chapters(env: BuildEnvironment) -> dict[str, overview.Chapter]:
         name = f"{number:02}_{word}"
         if f"book/{name}" not in env.found_docs:
             continue
-        tree, page = env.get_doctree(f"book/{name}"), f"{name}.html"
+        # The last page has all questions; a section is on either.
+        pages = [
+            n for n in (name, f"labs/{name}") if f"book/{n}" in env.found_docs
+        ]
         headings = {
-            overview.plain(title.astext()): f"{page}#{title.parent['ids'][0]}"
-            for title in tree.findall(nodes.title)
-            if isinstance(title.parent, nodes.section)
+            overview.plain(title.astext()): f"{page}.html#{section['ids'][0]}"
+            for page in reversed(pages)
+            for title in env.get_doctree(f"book/{page}").findall(nodes.title)
+            if isinstance(section := title.parent, nodes.section)
         }
         title = env.titles[f"book/{name}"].astext()
-        found[word] = overview.Chapter(title, page, headings)
+        found[word] = overview.Chapter(title, f"{pages[-1]}.html", headings)
     return found
 
 

@@ -22,6 +22,8 @@ from companion.data.vocabulary import Vocabulary
 from companion.figures import (
     Figure,
     alignment_grid,
+    attention_flow,
+    attention_pull,
     beam_tree,
     clinic,
     data_flow,
@@ -29,6 +31,7 @@ from companion.figures import (
     head_maps,
     live,
     mask_builder,
+    matrices,
     noam_curve,
     objectives,
     plot,
@@ -73,6 +76,10 @@ SOURCE = ["我", "爱", "小", "猫", "<eos>"]
 TARGET = ["love", "cats", "<eos>"]
 WEIGHTS = softmax(2 * torch.randn(3, 5, generator=DRAW))
 STATES = torch.randn(5, 2, generator=DRAW)
+
+# Attention: three words of width 5, d_k = 2, d_v = 4.
+X_WORDS = torch.randn(3, 5, generator=DRAW)
+PROJECTIONS = [torch.randn(5, d, generator=DRAW) for d in (2, 2, 4)]
 
 # The heads.
 WORDS = ["我", "爱", "小", "猫", "<eos>", "a", "b"]
@@ -242,6 +249,12 @@ MOVING = {
         ("End",),
         ".tile *, .long *, .says, td[style]",
     ),
+    "attention_flow": Example(
+        lambda: attention_flow(X_WORDS, *PROJECTIONS, words=SOURCE[:3], row=1),
+        ("INPUT", *["BUTTON"] * 3, "SUMMARY"),
+        ("button:nth-child(3)", "Enter"),
+        drawn=".says, td, th, caption, svg *",
+    ),
     "alignment_grid": Example(
         lambda: alignment_grid(SOURCE, TARGET, WEIGHTS, STATES),
         ("BUTTON",),
@@ -358,7 +371,25 @@ MOVING = {
 }
 """Name -> a figure whose script moves it."""
 
-STILL = {"plot": a_plot, "source": lambda: source(softmax)}
+STILL = {
+    "attention_pull": lambda: attention_pull(
+        SOURCE,
+        WEIGHTS[0],
+        5 * torch.rand(5, 2, generator=DRAW),
+        ask=3,
+        glosses=["I", "love", "little", "cat", "end"],
+        axes=("animal", "small"),
+    ),
+    "matrices": lambda: matrices(
+        [(WEIGHTS, "weights"), (STATES[:3] @ STATES.T, "scores")],
+        rows=TARGET,
+        columns=SOURCE,
+        between=["×"],
+        mark=[(1, 2)],
+    ),
+    "plot": a_plot,
+    "source": lambda: source(softmax),
+}
 LONG_TEXT = "understandably 我 爱 小 猫 。 she is extraordinarily fond of cats"
 LIVE = {
     "try_heads": live.try_heads,

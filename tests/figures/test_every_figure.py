@@ -77,7 +77,7 @@ def test_every_rule_of_the_style_stays_within_its_figure(name):
 
 
 def test_every_figure_of_the_gallery_is_in_the_registry_and_in_the_book():
-    assert {*figures.FIGURES} <= {*MOVING}
+    assert {*figures.FIGURES} <= {*MAKERS}
     pages = [
         json.loads(page.read_text(encoding="utf-8"))
         for page in BOOK.rglob("*.ipynb")

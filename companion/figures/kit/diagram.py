@@ -1,8 +1,8 @@
 """Diagrams: boxes, arrows and labels in one drawing, matrices beside it.
 
 A drawing is 340 units wide, the width of a phone, so that its letters, 13 units
-high, are read there, too; it grows no wider than its style sheet says. What is a
-matrix is an HTML table: it wraps, it is read aloud, and it can be copied.
+high, are legible there; its style sheet says how wide it may grow. A matrix is
+an HTML table: it wraps, it is read aloud, and it can be copied.
 """
 
 from collections.abc import Sequence
@@ -110,7 +110,7 @@ def matrix(
     body = ""
     for i, row in enumerate(rows):
         cells = "".join(
-            f"<td {_marked(heat(value, top), (i, j) in marked)}>"
+            f"<td {_tint(value, top, (i, j) in marked)}>"
             f"{fixed(value, digits)}</td>"
             for j, value in enumerate(row)
         )
@@ -134,7 +134,11 @@ def equation(tables: Sequence[str], signs: Sequence[str]) -> str:
     return f'<div class="side">{"".join(parts)}</div>'
 
 
-def _marked(attributes: str, mark: bool) -> str:
-    return (
-        attributes.replace('class="', 'class="marked ') if mark else attributes
-    )
+def _tint(value: Number, top: Number, marked: bool) -> str:
+    """``heat``, shorter: blue needs no class."""
+    tint = heat(value, top).replace('class="plus" ', "")
+    if not marked:
+        return tint
+    if "class" in tint:
+        return tint.replace('class="', 'class="marked ')
+    return f'class="marked" {tint}'

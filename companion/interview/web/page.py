@@ -20,23 +20,30 @@ __all__ = ["mock", "quiz", "script", "show", "style"]
 HERE = Path(__file__).parent
 
 
-def show(chapter: str) -> Figure:
+def show(chapter: str, ids: Sequence[str] = ()) -> Figure:
     """Show a chapter's questions, to be answered in the page.
 
     Args:
         chapter: The chapter's word, one of ``companion.CHAPTERS``.
+        ids: Which questions, in this order; empty means all.
 
     Returns:
         A figure that needs no kernel.
 
     Raises:
-        ValueError: There is no such chapter, or the bank has a fault.
+        ValueError: There is no such chapter, it has no such question, or the
+            bank has a fault.
 
     Example:
         >>> print(show("rnn").text.splitlines()[0][:45])
         1. [junior, open] Why is a feed-forward netwo
     """
-    return quiz(load(chapter), f"Interview questions: {chapter}")
+    questions = load(chapter)
+    known = {question.id: question for question in questions}
+    for each in ids:
+        require("ids", each, known)
+    chosen = [known[each] for each in ids] or questions
+    return quiz(chosen, f"Interview questions: {chapter}")
 
 
 def quiz(questions: Sequence[Question], label: str) -> Figure:

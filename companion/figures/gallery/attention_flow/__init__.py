@@ -74,21 +74,10 @@ def _stages(x, w_q, w_k, w_v, words) -> list[Stage]:
     scores = q @ k.T
     weights = attention_weights(q, k)
     # The page gets rounded numbers.
-    parts = (
-        x,
-        w_q,
-        w_k,
-        w_v,
-        q,
-        k,
-        v,
-        scores,
-        scores / root,
-        weights,
-        weights @ v,
-    )
+    made = (q, k, v, scores, scores / root, weights, weights @ v)
     x, w_q, w_k, w_v, q, k, v, scores, scaled, weights, output = (
-        torch.round(part.double(), decimals=4).tolist() for part in parts
+        torch.round(part.double(), decimals=4).tolist()
+        for part in (x, w_q, w_k, w_v, *made)
     )
     k_t = [list(column) for column in zip(*k, strict=True)]
     return [
@@ -113,7 +102,7 @@ def _stages(x, w_q, w_k, w_v, words) -> list[Stage]:
         ),
         Stage(
             "QKᵀ",
-            "Each query meets each key in a dot product: row asks, column answers.",
+            "Each query meets each key in a dot product; a row asks.",
             [("Q", q, True), ("Kᵀ", k_t, False)],
             scores,
         ),

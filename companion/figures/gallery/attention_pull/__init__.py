@@ -66,7 +66,10 @@ def _sentence(words, shares, ask, output, axes) -> str:
         f"{fixed(w)} on {word}" for word, w in zip(words, shares, strict=True)
     )
     x, y = (fixed(value) for value in output)
-    return f"{words[ask]} puts {heard}; its output is {x} {axes[0]}, {y} {axes[1]}."
+    return (
+        f"{words[ask]} puts {heard}; its output is {x} {axes[0]} and "
+        f"{y} {axes[1]}."
+    )
 
 
 def _sentence_drawing(words, glosses, shares, ask, says) -> str:
@@ -101,12 +104,13 @@ def _plane(words, shares, points, output, axes) -> str:
         spots.setdefault(at(point), []).append(j)
     dot = at(output)
     end = ORIGIN + SIDE + 22
+    top = BOTTOM - SIDE - 14
     ring = " ".join(f"{x:g},{y:g}" for x, y in _hull([*spots]))
     parts = [
         f'<polygon class="hull" points="{ring}"/>',
-        f'<path class="wire" d="M{ORIGIN} {BOTTOM - SIDE - 14}V{BOTTOM}H{end}"/>',
+        f'<path class="wire" d="M{ORIGIN} {top}V{BOTTOM}H{end}"/>',
         label(338, BOTTOM + 5, axes[0], "axis end"),
-        label(ORIGIN, BOTTOM - SIDE - 22, axes[1], "axis"),
+        label(ORIGIN, top - 8, axes[1], "axis"),
     ]
     parts += [
         tie(*dot, *spot, sum(shares[j] for j in here))
@@ -126,7 +130,7 @@ def _plane(words, shares, points, output, axes) -> str:
         f'<circle class="dot" cx="{dot[0]:.1f}" cy="{dot[1]:.1f}" r="8"/>',
         label(dot[0] + 14, dot[1] - 2, f"output ({x}, {y})", "start"),
     ]
-    says = f"The values in a plane; the output lies at {x} {axes[0]}, {y} {axes[1]}."
+    says = f"The values in a plane, and the output at {x}, {y}."
     return drawing(BOTTOM + 34, says, *parts)
 
 
