@@ -8,6 +8,7 @@ nobody reads them by accident.
 import copy
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from posixpath import normpath
 from urllib.parse import urlsplit
 
 import yaml
@@ -52,13 +53,19 @@ EMPTY = (
 def order(toc: Path) -> list[str]:
     """The documents of the book, the first page first.
 
-    What has sections, the reference, is for the screen.
+    The reference, a section for each of many files, is for the screen.
     """
     contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
     parts = (part["chapters"] for part in contents["parts"])
     return [
         contents["root"],
-        *(c["file"] for part in parts for c in part if "sections" not in c),
+        *(
+            page["file"]
+            for part in parts
+            for entry in part
+            if "glob" not in str(entry)
+            for page in (entry, *entry.get("sections", ()))
+        ),
     ]
 
 
@@ -70,7 +77,7 @@ def paper(pages: Path, documents: list[str], version: str) -> str:
     for name in documents:
         page = _soup((pages / f"{name}.html").read_text(encoding="utf-8"))
         _add_head(sheet, page, pages / name)
-        chapter = _chapter(page, pages / name, documents)
+        chapter = _chapter(page, pages / name, name, documents)
         sheet.article.append(chapter)
         moved = list(_answers(sheet, chapter)) + list(_spoilers(sheet, chapter))
         if moved:
@@ -111,7 +118,14 @@ def _file(link: str, page: Path) -> str:
     )
 
 
-def _chapter(page: BeautifulSoup, path: Path, documents: list[str]) -> Tag:
+def key_of(document: str) -> str:
+    """Name a document in the whole book: ``book/labs/a`` is ``labs-a``."""
+    return document.removeprefix("book/").replace("/", "-")
+
+
+def _chapter(
+    page: BeautifulSoup, path: Path, document: str, documents: list[str]
+) -> Tag:
     """Take a page's text, with names and links that fit the whole book."""
     chapter = page.select_one("article.bd-article")
     for script in chapter.select("script, noscript"):
@@ -119,14 +133,15 @@ def _chapter(page: BeautifulSoup, path: Path, documents: list[str]) -> Tag:
     for kind in NAMING:
         # A drawing refers to its own parts, and repeats nobody else's.
         for tag in chapter.select(f"[{kind}]:not(svg, svg *)"):
-            tag[kind] = f"{path.name}--{tag[kind]}"
+            tag[kind] = f"{key_of(document)}--{tag[kind]}"
     for link in chapter.select("a[href]"):
-        link["href"] = _target(link["href"], path.name, documents)
+        link["href"] = _target(link["href"], document, documents)
         if not link["href"]:
             del link["href"]
     for picture in chapter.select("img[src]"):
         picture["src"] = _file(picture["src"], path)
-    chapter.name, chapter.attrs = "div", {"class": "chapter", "id": path.name}
+    chapter.name = "div"
+    chapter.attrs = {"class": "chapter", "id": key_of(document)}
     return chapter
 
 
@@ -135,9 +150,11 @@ def _target(link: str, page: str, documents: list[str]) -> str:
     parts = urlsplit(link)
     if parts.scheme:
         return link
-    name = PurePosixPath(parts.path).stem or page
-    if name not in {PurePosixPath(document).name for document in documents}:
+    beside = PurePosixPath(page).parent / PurePosixPath(parts.path)
+    meant = normpath(beside.with_suffix("")) if parts.path else page
+    if meant not in documents:
         return ""
+    name = key_of(meant)
     return f"#{name}--{parts.fragment}" if parts.fragment else f"#{name}"
 
 

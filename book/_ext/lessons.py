@@ -17,6 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 MOVED = Path(__file__).parents[1] / "moved.toml"
+QUESTION = re.compile(r'<li class="question" id="([\w-]+)"')
 LISTING = re.compile(r'<div class="highlight">.*?</div>', re.DOTALL)
 CHAPTER = re.compile(r"book/(labs/)?\d\d_\w+")
 MINUTES = re.compile(r"(\d+) minutes")
@@ -172,7 +173,7 @@ def anchors(env: BuildEnvironment, document: str) -> set[str]:
     tree = env.get_doctree(document)
     ids = {i for node in tree.findall(nodes.section) for i in node["ids"]}
     for node in tree.findall(nodes.raw):
-        ids |= {*re.findall(r'<li id="([\w-]+)"', node.astext())}
+        ids |= {*QUESTION.findall(node.astext())}
     return ids
 
 

@@ -69,7 +69,8 @@ def test_a_page_fits_the_screen_in_both_themes(read, document, size, theme):
     # A picture of a long page takes seconds: one of each theme and each width.
     if (theme == "light") == (size == DESKTOP):
         SCREENS.mkdir(parents=True, exist_ok=True)
-        name = f"{Path(document).name}-{theme}-{width}.jpeg"
+        name = document.removeprefix("book/").replace("/", "-")
+        name = f"{name}-{theme}-{width}.jpeg"
         page.screenshot(path=SCREENS / name, full_page=True, quality=80)
 
 

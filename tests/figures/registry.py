@@ -375,7 +375,7 @@ STILL = {
     "attention_pull": lambda: attention_pull(
         SOURCE,
         WEIGHTS[0],
-        5 * torch.rand(5, 2, generator=DRAW),
+        STATES.abs(),
         ask=3,
         glosses=["I", "love", "little", "cat", "end"],
         axes=("animal", "small"),

@@ -22,9 +22,8 @@ from companion.figures import (
 )
 from companion.figures.gallery.score_matrix import movement
 from companion.figures.kit.digits import HOTTEST, fixed, heat, lowered, short
-from companion.figures.kit.grids import rows_of
-from companion.figures.kit.inline import BASE_STYLE, inline
-from companion.figures.kit.palette import PALETTE
+from companion.figures.kit.inline import BASE_STYLE, PALETTE, inline
+from companion.figures.kit.tables import rows_of
 
 
 def test_every_public_name_can_be_had_and_is_listed():

@@ -75,6 +75,9 @@ def sheet(site):
 def test_the_book_is_in_the_order_of_its_contents():
     documents = paper.order(Path(__file__).parents[2] / "_toc.yml")
     assert documents[:2] == ["book/index", "book/01_rnn"]
+    at = documents.index("book/03_attention")
+    assert documents[at + 1] == "book/labs/03_attention"
+    assert "book/api" not in documents
     assert "book/interview" in documents[len(companion.CHAPTERS) + 1 :]
 
 

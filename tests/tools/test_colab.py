@@ -12,7 +12,7 @@ from support.contents import ROOT
 
 pytestmark = pytest.mark.once
 
-PATHS = sorted((ROOT / "book").glob("*.ipynb"))
+PATHS = sorted((ROOT / "book").rglob("[0-9]*.ipynb"))
 HOME, COMMIT = "owner/name", "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -36,8 +36,9 @@ def test_every_notebook_is_published_and_the_last_time_s_are_gone(
     folder.mkdir()
     (folder / "99_renamed.ipynb").write_text("{}")
     editions = colab.publish(ROOT, folder, HOME, COMMIT)
-    assert [path.name for path in editions] == [path.name for path in PATHS]
-    assert sorted(folder.iterdir()) == editions
+    names = [path.relative_to(ROOT / "book") for path in PATHS]
+    assert [path.relative_to(folder) for path in editions] == names
+    assert sorted(p for p in folder.rglob("*") if p.is_file()) == editions
     assert list(tmp_path.iterdir()) == [folder]
     before = editions[0].read_bytes()
     assert COMMIT.encode() in before

@@ -28,6 +28,10 @@ def read_script(path: Path) -> str:
 
 
 BASE_STYLE = read_style(HERE / "base.css")
+PALETTE = dict(
+    re.findall(r"--(\w+): (#[0-9a-f]{6})", BASE_STYLE[: BASE_STYLE.index("}")])
+)
+"""Name -> hexadecimal colour of the light theme, for what Python draws."""
 
 MOUNT = """
 const data = %(data)s;

@@ -13,8 +13,7 @@ from matplotlib.patches import Rectangle
 
 from companion.figures.kit.digits import HOTTEST, fixed
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.inline import inline
-from companion.figures.kit.palette import PALETTE
+from companion.figures.kit.inline import PALETTE, inline
 
 # Lines differ in their dashes too: colour alone does not tell them apart for
 # everybody.

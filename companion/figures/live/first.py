@@ -13,10 +13,9 @@ from companion.attention import (
 from companion.data.phrasebook import batch
 from companion.figures.gallery.unrolled_rnn import GAINS, small_rnn
 from companion.figures.kit.digits import lowered
-from companion.figures.kit.grids import largest
 from companion.figures.kit.inline import inline
 from companion.figures.kit.picture import plot, style
-from companion.figures.kit.tables import table, tinted
+from companion.figures.kit.tables import largest, table, tinted
 from companion.figures.live.typed import matrix
 from companion.figures.live.widget import Live, note
 from companion.rnn import gradient_to_inputs

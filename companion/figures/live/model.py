@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from companion.blocks import layer_norm
 from companion.figures.kit.digits import fixed, heat, lowered
-from companion.figures.kit.grids import largest
-from companion.figures.kit.tables import table, tinted
+from companion.figures.kit.tables import largest, table, tinted
 from companion.figures.live.typed import matrix
 from companion.figures.live.widget import Live, answered
 from companion.transformer import Transformer, TransformerConfig

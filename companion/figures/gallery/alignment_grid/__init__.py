@@ -5,10 +5,9 @@ from html import escape
 
 from companion.figures.kit.digits import fixed
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.grids import largest, rows_of
 from companion.figures.kit.inline import figure_parts, inline
 from companion.figures.kit.play import Parts, playable, rows
-from companion.figures.kit.tables import tinted, word
+from companion.figures.kit.tables import largest, rows_of, tinted, word
 
 CAPTION = """Pick a target word. Its row says how much it takes of each source
 state. Below, each state is multiplied by its weight, and the products add up to

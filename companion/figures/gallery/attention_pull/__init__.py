@@ -6,8 +6,8 @@ from html import escape
 from companion.figures.kit.diagram import drawing, label, tie
 from companion.figures.kit.digits import Number, fixed
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.grids import rows_of
 from companion.figures.kit.inline import figure_parts, inline
+from companion.figures.kit.tables import rows_of
 
 ORIGIN, SIDE, BOTTOM = 58, 190, 232
 

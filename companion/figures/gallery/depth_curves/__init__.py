@@ -14,9 +14,9 @@ from companion.figures.gallery.depth_curves.view import (
 )
 from companion.figures.kit.digits import fixed, short
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.grids import rows_of
 from companion.figures.kit.play import Parts, played, rows, slider
 from companion.figures.kit.plot import VIEW, powers
+from companion.figures.kit.tables import rows_of
 
 LOWEST = -0.05  # A mean cosine a little below 0 needs no axis down to -1.
 DECADES = 8

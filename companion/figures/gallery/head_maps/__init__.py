@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from companion.figures.kit.digits import Number, fixed, heat
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.grids import rows_of
 from companion.figures.kit.inline import figure_parts, inline
-from companion.figures.kit.tables import tinted, word
+from companion.figures.kit.tables import rows_of, tinted, word
 
 SHOWN = 8
 CAPTION = """Pick a number of heads. Each square is one head: a row asks, a

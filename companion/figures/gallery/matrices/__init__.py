@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from companion.figures.kit.diagram import equation, matrix
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.grids import rows_of
 from companion.figures.kit.inline import figure_parts, inline
+from companion.figures.kit.tables import rows_of
 
 
 def matrices(

@@ -149,6 +149,9 @@ def _caption() -> str:
     sharp, right, flat = (state(WIDTHS[-1], KEYS, name) for name in SCALES)
     same = [state(d_k, KEYS, "1/√dₖ").moves for d_k in WIDTHS]
     return (
+        "Row i, column j of the map tells how weight i moves with score j: a "
+        "score lifts its own weight, in blue, and lowers the others, in orange."
+        "<details><summary>When you have tried: what one sees</summary>"
         f"Take dₖ = {WIDTHS[-1]} and {KEYS} keys. With scale 1 one key gets "
         f"{fixed(max(sharp.weights))} of the weight, {_moves(sharp)}, and the "
         "map is blank: hardly any gradient passes this softmax. With 1/dₖ the "
@@ -156,7 +159,5 @@ def _caption() -> str:
         f"{fixed(1 / KEYS)} each: gradient passes, {_moves(flat)}, but the "
         "query hardly chooses. With 1/√dₖ the best key gets "
         f"{fixed(max(right.weights))}, {_moves(right)}; over all five widths "
-        f"it lies between {short(min(same))} and {short(max(same))}. Row i, "
-        "column j of the map tells how weight i moves with score j: a score "
-        "lifts its own weight, in blue, and lowers the others, in orange."
+        f"it lies between {short(min(same))} and {short(max(same))}.</details>"
     )

@@ -8,9 +8,8 @@ from torch import Tensor
 from companion.attention import softmax, softmax_jacobian
 from companion.figures.kit.digits import fixed, lowered, short
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.grids import largest, rows_of
 from companion.figures.kit.inline import figure_parts, inline
-from companion.figures.kit.tables import table, tinted
+from companion.figures.kit.tables import largest, rows_of, table, tinted
 
 # The 4 x 4 example of the study notes, which stop at the first row's weights.
 SCORES = [

@@ -15,9 +15,8 @@ from companion.figures.gallery.warmup_curves.view import (
 )
 from companion.figures.kit.digits import Number, fixed, short
 from companion.figures.kit.figure import Figure
-from companion.figures.kit.grids import rows_of
 from companion.figures.kit.inline import figure_parts, inline
-from companion.figures.kit.tables import table
+from companion.figures.kit.tables import rows_of, table
 from companion.training import noam
 
 SPAN = 5
