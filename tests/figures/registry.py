@@ -270,7 +270,7 @@ MOVING = {
     ),
     "saturation": Example(
         saturation,
-        ("INPUT",) * 3,
+        (*["INPUT"] * 3, "SUMMARY"),
         ("input", "Home"),
         ("End", "Tab", "End"),
         ".says, .share b, td, th, caption, svg *",
