@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book serve test lint notebooks bench mutants bundle release colab journey offline pins clean
+.PHONY: help book serve install test lint notebooks bench mutants bundle release colab journey offline pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -33,7 +33,10 @@ serve: book ## build the book and serve it on a free port (or PORT=8000)
 	@$(BIN)/python -m http.server --bind 127.0.0.1 \
 	  --directory _build/html $(or $(PORT),0)
 
-test: $(VENV)/test lint book ## run everything: units, notebooks, pages
+install: $(VENV)/test ## install what runs: training, check, questions, notebooks
+	@echo "Ready: $(BIN)/python -m companion"
+
+test: install lint book ## run everything: units, notebooks, pages
 	@echo "With every shape and type in a signature checked"
 	@$(TEST) -rs -m "not ($(PLAIN))" \
 	  --jaxtyping-packages=companion,beartype.beartype || $(BROKE)
@@ -46,7 +49,7 @@ test: $(VENV)/test lint book ## run everything: units, notebooks, pages
 	  --dist loadfile -p no:cacheprovider book || { \
 	  echo "If the new output is right, 'make notebooks' stores it."; exit 1; }
 
-lint: $(VENV)/test ## check style, layers and types
+lint: install ## check style, layers and types
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . || { \
 	  echo "Style: '$(BIN)/ruff check --fix . && $(BIN)/ruff format .'"; \
 	  echo "mends most of it."; exit 1; }
@@ -54,36 +57,36 @@ lint: $(VENV)/test ## check style, layers and types
 	  echo "$$layers"; exit 1; }
 	@$(BIN)/pyrefly check --summary=none
 
-notebooks: $(VENV)/test ## run the notebooks again and store their outputs
+notebooks: install ## run the notebooks again and store their outputs
 	@$(BIN)/python tools/notebooks.py $(ONLY)
 
-bench: $(VENV)/test ## race the package against its peers, and note the results
+bench: install ## race the package against its peers, and note the results
 	@$(BIN)/python -m benchmarks $(ONLY)
 
-bundle: $(VENV)/test book ## pack the book: a zip of its pages, and a PDF
+bundle: install book ## pack the book: a zip of its pages, and a PDF
 	@$(BIN)/python tools/bundle.py
 	@REQUIRE_BUNDLE=1 $(BIN)/python -m pytest --quiet tests/tools/test_bundle.py
 
-release: $(VENV)/test ## test, build and try the working commit
+release: install ## test, build and try the working commit
 	@$(BIN)/python tools/release.py
 
 colab: $(VENV)/book ## write the notebooks that Colab opens (REPO=owner/name)
 	@$(BIN)/python tools/colab.py
 
-journey: $(VENV)/test ## run those in bare runtimes (TORCH=2.11, see tools/journey.py)
+journey: install ## run those in bare runtimes (TORCH=2.11, see tools/journey.py)
 	@$(BIN)/python tools/journey.py $(ONLY)
 
-offline: $(VENV)/test ## make test with the network cut off (Linux)
+offline: install ## make test with the network cut off (Linux)
 	@unshare --map-root-user --net \
 	  sh -c 'ip link set lo up && exec $(MAKE) --no-print-directory test'
 
-mutants: $(VENV)/test ## break the package a little, and see if a test notices
+mutants: install ## break the package a little, and see if a test notices
 	@$(PIP) install --constraint requirements.txt --group mutants
 	@$(BIN)/python tools/mutants.py $(ONLY)
 
 # torch brings the CUDA packages it needs, of the version it needs; a pin of
 # theirs, or of a CPU build, could not be installed everywhere.
-pins: $(VENV)/test ## write requirements.txt again from pyproject.toml
+pins: install ## write requirements.txt again from pyproject.toml
 	@$(BIN)/uv pip compile pyproject.toml --all-extras --group test --group mutants \
 	  --quiet --no-annotate --no-header --python-version 3.11 --upgrade \
 	  --output-file requirements.txt

@@ -1,16 +1,22 @@
 """The packages that only some parts of the course need, and how to get them.
 
 Chapters run on torch, numpy and jaxtyping. What else a part needs is an *extra*
-of the package: ``pip install 'companion[train]'``.
+of the package: ``pip install 'companion[train]'``. In a checkout, ``make
+install`` brings all of them, of the versions that the course was tested with.
 """
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 __all__ = ["extra", "lazy"]
+
+ROOT = Path(__file__).parents[1]
+"""The folder that the package lies in: a checkout has a Makefile there."""
 
 
 @contextmanager
@@ -28,16 +34,24 @@ def extra(name: str) -> Iterator[None]:
         >>> with extra("train"):
         ...     import nosuchpackage
         Traceback (most recent call last):
-        ModuleNotFoundError: nosuchpackage is missing: pip install ...
+        ModuleNotFoundError: nosuchpackage is missing: ...
     """
     try:
         yield
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         raise ModuleNotFoundError(
-            f"{missing} is missing: pip install 'companion[{name}]'",
+            f"{missing} is missing: {_remedy(name)}",
             name=error.name,
         ) from error
+
+
+def _remedy(name: str) -> str:
+    if not (ROOT / "Makefile").exists():
+        return f"pip install 'companion[{name}]'"
+    if Path.cwd() == ROOT:
+        return "make install"
+    return f"make -C {shlex.quote(str(ROOT))} install"
 
 
 def lazy(module: str, name: str) -> ModuleType:

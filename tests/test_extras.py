@@ -1,12 +1,14 @@
 """The package without its extras, and what it says when one is missing."""
 
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
-from companion import CHAPTERS
+import companion
+from companion import CHAPTERS, extras
 from companion.extras import lazy
 
 pytestmark = pytest.mark.once
@@ -33,6 +35,10 @@ USES = {
 SCRIPT = f"""
 import json, os, sys
 from importlib import import_module
+from pathlib import Path
+import companion.extras
+
+companion.extras.ROOT = Path("nowhere")  # As in an installed package.
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
@@ -79,7 +85,7 @@ def test_a_missing_extra_is_named_with_the_line_that_installs_it(messages, use):
 
 def test_a_command_names_the_extra_that_it_needs():
     done = subprocess.run(
-        [sys.executable, "-c", COMMAND], capture_output=True, text=True
+        [sys.executable, "-c", STATS], capture_output=True, text=True
     )
     assert done.returncode == 2
     assert done.stderr == (
@@ -87,8 +93,11 @@ def test_a_command_names_the_extra_that_it_needs():
     )
 
 
-COMMAND = """
+STATS = """
 import sys
+from pathlib import Path
+import companion.extras
+companion.extras.ROOT = Path("nowhere")
 sys.modules["rich"] = sys.modules["rich.text"] = None
 from companion.commands import main
 sys.exit(main(["stats"]))
@@ -97,3 +106,52 @@ sys.exit(main(["stats"]))
 
 def test_a_lazy_module_is_imported_when_it_is_used():
     assert lazy("json.decoder", "train").JSONDecoder().decode("[2]") == [2]
+
+
+def test_without_a_checkout_the_line_installs_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr(extras, "ROOT", tmp_path)
+    with (
+        pytest.raises(
+            ModuleNotFoundError, match=r"pip install 'companion\[train\]'"
+        ),
+        extras.extra("train"),
+    ):
+        import nosuchpackage  # noqa: F401
+
+
+def test_from_another_folder_the_line_leads_to_the_checkout(
+    tmp_path, monkeypatch
+):
+    home = tmp_path / "课 程"
+    home.mkdir()
+    (home / "Makefile").touch()
+    monkeypatch.setattr(extras, "ROOT", home)
+    with (
+        pytest.raises(ModuleNotFoundError, match=r"make -C '.*课 程' install"),
+        extras.extra("train"),
+    ):
+        import nosuchpackage  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["train", "translate", "check", "quiz", "mock", "review", "stats", "anki"],
+)
+def test_before_the_installation_a_command_is_one_line(command):
+    """A Python without any package stands for what ``make book`` leaves."""
+    bare = [sys.executable, "-S", "-m", "companion", command, "--help"]
+    around = {"PYTHONPATH": str(extras.ROOT), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        bare, cwd=extras.ROOT, env=around, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert re.fullmatch(r"error: \w+ is missing: make install\n", done.stderr)
+
+
+def test_the_version_is_told_without_any_package():
+    bare = [sys.executable, "-S", "-m", "companion", "--version"]
+    done = subprocess.run(
+        bare, cwd=extras.ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"companion {companion.__version__}\n"

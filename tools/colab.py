@@ -112,6 +112,11 @@ def edition(
 ) -> nbformat.NotebookNode:
     """Copy a notebook, with ``install`` as its first cell and for a GPU."""
     published = copy.deepcopy(notebook)
+    for solution in published.cells:
+        if "solution" in solution.metadata.get("tags", ()):
+            # Colab folds a cell into a form, which shows its title alone.
+            solution.metadata["cellView"] = "form"
+            solution.source = f"# @title A solution\n{solution.source}"
     cell = nbformat.v4.new_code_cell(install, id="install")
     # What pip says depends on the machine.
     cell.metadata["tags"] = ["nbval-ignore-output"]

@@ -52,7 +52,11 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     notebook.nbformat_minor = 5
     for cell in notebook.cells:
         tags = cell.metadata.get("tags")
-        cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})
+        metadata = {"tags": tags} if tags else {}
+        if "solution" in (tags or ()):
+            # A page folds it by its tag, and JupyterLab by this.
+            metadata["jupyter"] = {"source_hidden": True}
+        cell.metadata = nbformat.from_dict(metadata)
         for output in cell.get("outputs", []):
             # A page has no widget front end; the HTML beside the view says so.
             output.get("data", {}).pop(WIDGET, None)

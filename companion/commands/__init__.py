@@ -18,6 +18,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from importlib import import_module
 
+from companion import __version__
 from companion.extras import extra
 
 __all__ = ["COMMANDS", "STOPPED", "WRONG", "main", "rank"]
@@ -62,10 +63,17 @@ def main(arguments: Sequence[str]) -> int:
         return _run(list(arguments))
     except MENDABLE as error:
         process = f"process {rank()}: " if rank() else ""
-        print(f"{process}error: {error}", file=sys.stderr)
+        print(f"{process}error: {_reason(error)}", file=sys.stderr)
         return WRONG
     except KeyboardInterrupt:
         return STOPPED
+
+
+def _reason(error: Exception) -> str:
+    """Put the name of a file that cannot be read first, and no number."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def rank() -> int:
@@ -78,6 +86,9 @@ def _run(arguments: list[str]) -> int:
         prog="python -m companion",
         description="Train a Transformer on this machine and try it, check "
         "your own, or prepare for an interview.",
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"companion {__version__}"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, line in COMMANDS.items():

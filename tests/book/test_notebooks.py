@@ -103,7 +103,10 @@ def test_the_metadata_is_only_what_a_reader_needs(notebook):
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert notebook.metadata.kernelspec.name == "python3"
     for cell in notebook.cells:
-        assert set(cell.metadata) <= {"tags"}
+        folded = {"jupyter"} if tagged(cell, "solution") else set()
+        assert set(cell.metadata) - {"tags"} == folded
+        if folded:
+            assert cell.metadata.jupyter == {"source_hidden": True}
         assert set(cell.metadata.get("tags", [])) <= TAGS
 
 

@@ -22,7 +22,11 @@ def test_nothing_but_the_install_cell_and_the_accelerator_is_new(path):
     published = colab.edition(stored, "%pip install course")
     nbformat.validate(published)
     assert published.cells[0].source == "%pip install course"
-    assert published.cells[1:] == stored.cells
+    for copy, cell in zip(published.cells[1:], stored.cells, strict=True):
+        if "solution" in cell.metadata.get("tags", ()):
+            assert copy.metadata.pop("cellView") == "form"
+            copy.source = copy.source.removeprefix("# @title A solution\n")
+        assert copy == cell
     assert published.metadata == {**stored.metadata, "accelerator": "GPU"}
     for part in ("nbformat", "nbformat_minor"):
         assert published[part] == stored[part]
