@@ -23,6 +23,8 @@ CHAPTER = re.compile(r"book/(labs/)?\d\d_\w+")
 MINUTES = re.compile(r"(\d+) minutes")
 # A reader of technical prose, an unhurried one. Seconds for what is no word.
 WORDS_A_MINUTE = 180
+# Lines that prepare an assertion; more are an experiment.
+SET_UP = 6
 SECONDS = {"line of code": 4, "formula": 12, "figure": 60}
 HIDDEN = {"tag_solution", "tag_hide-input", "tag_hide-cell"}
 LOOKED_UP = re.compile("companion-(source|quiz)")
@@ -31,7 +33,8 @@ LEAD = """<script>
 const moved = {moved};
 const led = () => {{ const id = decodeURIComponent(location.hash.slice(1));
   if (id in moved && !document.getElementById(id))
-    location.replace("{lab}#" + moved[id]); }};
+    location.replace((document.getElementById(moved[id]) ? "" : "{lab}")
+      + "#" + moved[id]); }};
 addEventListener("DOMContentLoaded", led);
 addEventListener("hashchange", led);
 </script>
@@ -45,8 +48,8 @@ def checks(code: str) -> int:
         code: The source of a cell that prints nothing.
 
     Returns:
-        The number of assertions; 0 if there are none, or if the cell defines
-        something that a reader should see.
+        The number of assertions; 0 if there are none, or if the cell does more
+        than ``SET_UP`` lines of something else, which a reader should see.
 
     Example:
         >>> checks("n = 2\\nassert n > 1")
@@ -64,7 +67,19 @@ def checks(code: str) -> int:
     calls = [n.func for n in every if isinstance(n, ast.Call)]
     called = [getattr(f, "attr", getattr(f, "id", "")) for f in calls]
     asserts = sum(isinstance(n, ast.Assert) for n in every)
+    if sum(map(_work, tree.body)) > SET_UP:
+        return 0
     return asserts + called.count("assert_close")
+
+
+def _work(node: ast.stmt) -> int:
+    """Count the lines of a statement that do something else than assert."""
+    if isinstance(node, ast.Assert) or "assert_close" in ast.dump(node)[:200]:
+        return 0
+    lines = node.end_lineno - node.lineno + 1
+    inner = getattr(node, "body", [])
+    within = sum(each.end_lineno - each.lineno + 1 for each in inner)
+    return lines - within + sum(map(_work, inner))
 
 
 def signature(code: str) -> str:

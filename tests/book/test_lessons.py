@@ -27,6 +27,8 @@ FIRST_EDITION = tomllib.loads(
         ("x = 2\nfor y in (3, 5):\n    assert x < y\nassert x", 2),
         ("torch.testing.assert_close(a, b)\nassert a.any()", 2),
         ("x = 2", 0),
+        ("x = [\n    1,\n    2,\n    3,\n    5,\n    7,\n]\nassert x", 0),
+        ("for x in y:\n    f(x)\n" + "    assert x\n" * 9, 9),
         ("def f():\n    assert 1", 0),
         ("%pip install x\nassert 1", 0),
     ],
