@@ -14,26 +14,36 @@ from companion.extras import extra
 
 if TYPE_CHECKING:
     from companion.figures.gallery.alignment_grid import alignment_grid
+    from companion.figures.gallery.alignment_plane import alignment_plane
     from companion.figures.gallery.attention_flow import attention_flow
     from companion.figures.gallery.attention_pull import attention_pull
     from companion.figures.gallery.beam_tree import beam_tree
     from companion.figures.gallery.clinic import clinic
     from companion.figures.gallery.data_flow import data_flow
     from companion.figures.gallery.depth_curves import depth_curves
+    from companion.figures.gallery.head_cut import head_cut
+    from companion.figures.gallery.head_flow import head_flow
     from companion.figures.gallery.head_maps import head_maps
+    from companion.figures.gallery.head_ties import head_ties
+    from companion.figures.gallery.lstm_cell import lstm_cell
     from companion.figures.gallery.mask_builder import mask_builder
     from companion.figures.gallery.matrices import matrices
     from companion.figures.gallery.noam_curve import noam_curve
     from companion.figures.gallery.objectives import objectives
+    from companion.figures.gallery.paths import paths
     from companion.figures.gallery.position_clocks import position_clocks
+    from companion.figures.gallery.recurrence import recurrence
     from companion.figures.gallery.rotary_pair import rotary_pair
     from companion.figures.gallery.run_doctor import run_doctor
     from companion.figures.gallery.sampling_bars import sampling_bars
     from companion.figures.gallery.saturation import saturation
     from companion.figures.gallery.score_matrix import score_matrix
+    from companion.figures.gallery.teacher_forcing import teacher_forcing
     from companion.figures.gallery.unrolled_rnn import small_rnn, unrolled_rnn
     from companion.figures.gallery.warmup_curves import warmup_curves
+    from companion.figures.gallery.wirings import wirings
     from companion.figures.gallery.word_order import word_order
+    from companion.figures.gallery.word_walks import word_walks
     from companion.figures.kit.figure import Figure
     from companion.figures.kit.listing import source
     from companion.figures.kit.picture import heatmap, plot, style
@@ -41,20 +51,27 @@ if TYPE_CHECKING:
 __all__ = [
     "Figure",
     "alignment_grid",
+    "alignment_plane",
     "attention_flow",
     "attention_pull",
     "beam_tree",
     "clinic",
     "data_flow",
     "depth_curves",
+    "head_cut",
+    "head_flow",
     "head_maps",
+    "head_ties",
     "heatmap",
+    "lstm_cell",
     "mask_builder",
     "matrices",
     "noam_curve",
     "objectives",
+    "paths",
     "plot",
     "position_clocks",
+    "recurrence",
     "rotary_pair",
     "run_doctor",
     "sampling_bars",
@@ -63,9 +80,12 @@ __all__ = [
     "small_rnn",
     "source",
     "style",
+    "teacher_forcing",
     "unrolled_rnn",
     "warmup_curves",
+    "wirings",
     "word_order",
+    "word_walks",
 ]
 # What is no figure, or stands in the folder of another.
 _ELSEWHERE = {

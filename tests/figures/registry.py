@@ -22,20 +22,27 @@ from companion.data.vocabulary import Vocabulary
 from companion.figures import (
     Figure,
     alignment_grid,
+    alignment_plane,
     attention_flow,
     attention_pull,
     beam_tree,
     clinic,
     data_flow,
     depth_curves,
+    head_cut,
+    head_flow,
     head_maps,
+    head_ties,
     live,
+    lstm_cell,
     mask_builder,
     matrices,
     noam_curve,
     objectives,
+    paths,
     plot,
     position_clocks,
+    recurrence,
     rotary_pair,
     run_doctor,
     sampling_bars,
@@ -43,9 +50,12 @@ from companion.figures import (
     score_matrix,
     source,
     style,
+    teacher_forcing,
     unrolled_rnn,
     warmup_curves,
+    wirings,
     word_order,
+    word_walks,
 )
 from companion.training import fit
 from companion.transformer import Transformer, TransformerConfig
@@ -77,9 +87,25 @@ TARGET = ["love", "cats", "<eos>"]
 WEIGHTS = softmax(2 * torch.randn(3, 5, generator=DRAW))
 STATES = torch.randn(5, 2, generator=DRAW)
 
+# An LSTM cell over three words.
+GATES = {
+    "forget": [0.05, 0.95, 0.05],
+    "write": [0.95, 0.05, 0.95],
+    "candidate": [1, 0, -1],
+    "read": [0.1, 0.95, 0.1],
+}
+
+# One alignment in a plane.
+NEEDLES = torch.randn(3, 2, generator=DRAW)
+
 # Attention: three words of width 5, d_k = 2, d_v = 4.
 X_WORDS = torch.randn(3, 5, generator=DRAW)
 PROJECTIONS = [torch.randn(5, d, generator=DRAW) for d in (2, 2, 4)]
+
+# Multi-head attention: three words of width 4, two heads.
+OWN = torch.Generator().manual_seed(4)
+HEAD_WORDS = torch.randn(3, 4, generator=OWN)
+HEAD_MATRICES = [torch.randn(4, 4, generator=OWN) for _ in range(4)]
 
 # The heads.
 WORDS = ["我", "爱", "小", "猫", "<eos>", "a", "b"]
@@ -103,6 +129,8 @@ CURVES = {
 
 # Data flow.
 ZH, EN = list("我爱小猫"), ["I", "love", "little", "cats"]
+FORCED = ["I", "like", "little", "cats"]
+WRITTEN = ["I", "like", "my", "cat"]
 LONG = ("我今天看到猫", "really yesterday saw little elephants everywhere")
 
 
@@ -255,11 +283,51 @@ MOVING = {
         ("button:nth-child(3)", "Enter"),
         drawn=".says, td, th, caption, svg *",
     ),
+    "recurrence": Example(
+        lambda: recurrence(["我", "爱", "猫"], ["I", "love", "cat"]),
+        ("INPUT", *["BUTTON"] * 3),
+        ("input", "ArrowRight"),
+    ),
+    "lstm_cell": Example(
+        lambda: lstm_cell(["我", "猫", "他"], ["I", "cat", "he"], GATES),
+        ("INPUT", *["BUTTON"] * 3),
+        ("button:nth-child(3)", "Enter"),
+    ),
+    "head_flow": Example(
+        lambda: head_flow(
+            HEAD_WORDS, HEAD_MATRICES, num_heads=2, words=SOURCE[:3], row=1
+        ),
+        ("INPUT", *["BUTTON"] * 3, "SUMMARY"),
+        ("button:nth-child(3)", "Enter"),
+        (*["Tab"] * 3, *["Enter"] * 9),
+        drawn=".says, td, th, caption, svg *",
+    ),
     "alignment_grid": Example(
         lambda: alignment_grid(SOURCE, TARGET, WEIGHTS, STATES),
         ("BUTTON",),
         ("button[tabindex='0']", "Home"),
         drawn=CELLS,
+    ),
+    "alignment_plane": Example(
+        lambda: alignment_plane(
+            SOURCE[:4],
+            STATES[:4],
+            TARGET,
+            NEEDLES,
+            glosses=["I", "love", "little", "cat"],
+            order=[2, 3, 0, 1],
+        ),
+        ("INPUT", "INPUT"),
+        ("input", "ArrowRight"),
+        ("ArrowRight", "Tab", "ArrowRight"),
+        ".says, svg *",
+    ),
+    "wirings": Example(
+        lambda: wirings(SOURCE[:4], TARGET, WEIGHTS[:, :4]),
+        ("INPUT", *["BUTTON"] * 3, "SUMMARY"),
+        ("input", "ArrowRight"),
+        ("ArrowRight", "ArrowRight"),
+        ".says, svg *",
     ),
     "score_matrix": Example(
         score_matrix,
@@ -380,6 +448,22 @@ STILL = {
         glosses=["I", "love", "little", "cat", "end"],
         axes=("animal", "small"),
     ),
+    "word_walks": lambda: word_walks(
+        [[2, 0], [0, 2], [1, 1]],
+        ["我", "爱", "猫"],
+        [[0, 1, 2], [2, 1, 0]],
+        glosses=["I love the cat", "the cat loves me"],
+    ),
+    "head_ties": lambda: head_ties(
+        [
+            ("One head", SOURCE[:3], WEIGHTS[:1, :3], STATES[:1].abs()),
+            ("Three heads", SOURCE[2:], WEIGHTS[:, :3], STATES[:3].abs()),
+        ],
+        ask=1,
+        glosses=dict.fromkeys(SOURCE, "a word"),
+        axes=("cat", "fish"),
+    ),
+    "head_cut": lambda: head_cut(SOURCE[:3], d_model=6, num_heads=3),
     "matrices": lambda: matrices(
         [(WEIGHTS, "weights"), (STATES[:3] @ STATES.T, "scores")],
         rows=TARGET,
@@ -387,8 +471,10 @@ STILL = {
         between=["×"],
         mark=[(1, 2)],
     ),
+    "paths": lambda: paths(7),
     "plot": a_plot,
     "source": lambda: source(softmax),
+    "teacher_forcing": lambda: teacher_forcing(EN, FORCED, WRITTEN),
 }
 LONG_TEXT = "understandably 我 爱 小 猫 。 she is extraordinarily fond of cats"
 LIVE = {

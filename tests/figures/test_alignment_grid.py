@@ -94,6 +94,18 @@ def test_a_finger_picks_a_row_by_its_word_and_by_its_cells(reader):
     assert computed(page).state == [0]
 
 
+def test_the_context_of_a_short_sentence_is_not_cut_on_a_phone(reader):
+    source, target = ["⟨", *"我爱小猫", "⟩"], ["I", "love", "little", "cats"]
+    states = 0.99 * torch.tensor([[-1.0] * 5] * 6)
+    figure = alignment_grid(source, target, torch.full((4, 6), 1 / 6), states)
+    page = reader(figure.html, width=PHONE)
+    computed(page)
+    wide, room = page.locator(".scroll").evaluate(
+        "e => [e.scrollWidth, e.clientWidth]"
+    )
+    assert wide <= room
+
+
 def test_a_mouse_looks_and_the_picked_word_comes_back(reader):
     page = reader(html_of("alignment_grid"))
     computed(page)

@@ -198,6 +198,13 @@ def test_two_plots_of_a_page_share_no_id():
         assert asked <= ids[0] | ids[1]
 
 
+def test_a_colour_that_is_not_of_the_palette_stays_a_colour():
+    figure, ax = plt.subplots()
+    ax.axvline(3, linestyle=":", linewidth=1)
+    html = plot(figure, caption="", alt="a line").html
+    assert 'stroke: #1f77b4"' in html
+
+
 def test_a_plot_with_chinese_warns_of_no_missing_glyph():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -27,7 +27,7 @@ from companion.figures.gallery.word_order import (
 from companion.figures.kit.digits import fixed
 from companion.rnn import ConcatFNN, MeanFNN, bag_of_words
 
-CHAPTER = Path(__file__).parents[2] / "book" / "01_rnn.ipynb"
+CHAPTER = Path(__file__).parents[2] / "book" / "labs" / "01_rnn.ipynb"
 
 
 ORDERS = list(permutations(START))

@@ -5,7 +5,8 @@ high, are legible there; its style sheet says how wide it may grow. A matrix is
 an HTML table: it wraps, it is read aloud, and it can be copied.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from html import escape
 
 from companion.figures.kit.digits import Number, fixed, heat
@@ -20,6 +21,7 @@ __all__ = [
     "matrix",
     "shape_of",
     "tie",
+    "vector",
 ]
 
 WIDTH = 340
@@ -40,10 +42,18 @@ def label(x: Number, y: Number, text: str, kind: str = "") -> str:
     return f'<text{named}{tongue} x="{x:g}" y="{y:g}">{escape(text)}</text>'
 
 
-def tie(x1: Number, y1: Number, x2: Number, y2: Number, weight: Number) -> str:
+def tie(
+    x1: Number,
+    y1: Number,
+    x2: Number,
+    y2: Number,
+    weight: Number,
+    hue: str = "",
+) -> str:
     """Draw a line as thick as a weight between 0 and 1 is large."""
+    kind = f"tie {hue}".strip()
     return (
-        f'<line class="tie" x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" '
+        f'<line class="{kind}" x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" '
         f'stroke-width="{1 + 13 * weight:.1f}"/>'
     )
 
@@ -61,6 +71,22 @@ def arrow(x: Number, y: Number, *turns: Number) -> str:
     return (
         f'<path class="wire" d="M{x:g} {y:g}{path}"/>'
         f'<path class="tip" d="M{across:g} {turns[-1]:g}l-4 -7h8z"/>'
+    )
+
+
+def vector(
+    x1: Number, y1: Number, x2: Number, y2: Number, kind: str = ""
+) -> str:
+    """Draw a straight arrow from one point to another, in any direction."""
+    along = math.hypot(x2 - x1, y2 - y1)
+    x, y = 8 * (x2 - x1) / along, 8 * (y2 - y1) / along
+    # The tip is a triangle; the shaft ends at its foot.
+    foot_x, foot_y = x2 - x, y2 - y
+    return (
+        f'<path class="vector {kind}" d="M{x1:g} {y1:g}L{foot_x:.1f} '
+        f'{foot_y:.1f}"/><path class="point {kind}" d="M{x2:g} {y2:g}L'
+        f"{foot_x - y / 2:.1f} {foot_y + x / 2:.1f}L{foot_x + y / 2:.1f} "
+        f'{foot_y - x / 2:.1f}z"/>'
     )
 
 
@@ -90,6 +116,7 @@ def matrix(
     marked: Sequence[tuple[int, int]] = (),
     chosen: int | None = None,
     places: int = 2,
+    hue: Callable[[int, int], int] | None = None,
 ) -> str:
     """Write a matrix as a table, tinted by size, with its shape above.
 
@@ -101,6 +128,8 @@ def matrix(
         marked: Cells with a frame, as (row, column).
         chosen: The row that is looked at; the others step back.
         places: Decimals of numbers that are not whole.
+        hue: Which of four colours a cell has, 0 to 3, by its row and column;
+            without it the sign decides.
     """
     top = max((abs(value) for row in rows for value in row), default=1) or 1
     whole = all(float(value).is_integer() for row in rows for value in row)
@@ -110,7 +139,7 @@ def matrix(
     body = ""
     for i, row in enumerate(rows):
         cells = "".join(
-            f"<td {_tint(value, top, (i, j) in marked)}>"
+            f"<td {_tint(value, top, (i, j) in marked, hue and hue(i, j))}>"
             f"{fixed(value, digits)}</td>"
             for j, value in enumerate(row)
         )
@@ -134,11 +163,9 @@ def equation(tables: Sequence[str], signs: Sequence[str]) -> str:
     return f'<div class="side">{"".join(parts)}</div>'
 
 
-def _tint(value: Number, top: Number, marked: bool) -> str:
-    """``heat``, shorter: blue needs no class."""
-    tint = heat(value, top).replace('class="plus" ', "")
-    if not marked:
-        return tint
-    if "class" in tint:
-        return tint.replace('class="', 'class="marked ')
-    return f'class="marked" {tint}'
+def _tint(value: Number, top: Number, marked: bool, hue: int | None) -> str:
+    """``heat`` with other classes; blue needs none."""
+    sign, rest = heat(value, top).removeprefix('class="').split('" ', 1)
+    kind = sign.replace("plus", "") if hue is None else f"hue{hue}"
+    kind = f"{'marked ' * marked}{kind}".strip()
+    return f'class="{kind}" {rest}' if kind else rest

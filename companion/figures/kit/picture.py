@@ -179,7 +179,9 @@ def _themed(colour: re.Match) -> str:
 def _rename(text: str) -> str:
     """Gives what is referred to a name no other drawing has."""
     own = "plot" + hashlib.sha256(text.encode()).hexdigest()[:10]
-    used = set(re.findall(r"#(\w+)[\")]", text))
+    # A colour of matplotlib's own, #1f77b4, is referred to by nobody.
+    named = set(re.findall(r"id=\"(\w+)\"", text))
+    used = named & set(re.findall(r"#(\w+)[\")]", text))
     for name in sorted(used):
         text = re.sub(rf"(id=\"|#){name}(?=[\")])", rf"\g<1>{own}-{name}", text)
     return re.sub(rf" id=\"(?!{own}-)[^\"]*\"", "", text)

@@ -9,7 +9,7 @@ from companion.figures.kit.tables import rows_of
 
 
 def matrices(
-    named: Sequence[tuple[object, str]],
+    named: Sequence[tuple[object, str] | tuple[object, str, Sequence[str]]],
     *,
     rows: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
@@ -20,8 +20,9 @@ def matrices(
     """Show matrices beside each other as tables, tinted by size.
 
     Args:
-        named: Each matrix, of shape (row, column), with its name.
-        rows: A name for each row of every matrix.
+        named: Each matrix, of shape (row, column), with its name, and with
+            names for its rows if they are its own.
+        rows: A name for each row of every other matrix.
         columns: A name for each column of every matrix.
         between: A sign after each matrix but the last, such as ``×``.
         mark: Cells that get a frame in every matrix, as (row, column).
@@ -40,25 +41,28 @@ def matrices(
             f"between: expected at most {len(named) - 1} signs for "
             f"{len(named)} matrices, got {len(between)}"
         )
-    height, width = rows and len(rows), columns and len(columns)
-    tables = [
-        (rows_of(name, values, height=height, width=width), name)
-        for values, name in named
-    ]
+    width = columns and len(columns)
+    tables = []
+    for values, name, *own in named:
+        titles = own[0] if own else rows
+        numbers = rows_of(
+            name, values, height=titles and len(titles), width=width
+        )
+        tables.append((numbers, name, titles))
     parts = [
-        matrix(values, name, names=rows, columns=columns, marked=mark)
-        for values, name in tables
+        matrix(values, name, names=titles, columns=columns, marked=mark)
+        for values, name, titles in tables
     ]
     signs = [*between, *[""] * (len(parts) - 1 - len(between))]
     words = [
         f"{name}, {len(values)} × {len(values[0])}: "
         + " / ".join(" ".join(f"{v:g}" for v in row) for row in values)
-        for values, name in tables
+        for values, name, _ in tables
     ]
     html = inline(
         "matrices",
         body=equation(parts, signs),
-        label="Matrices: " + ", ".join(name for _, name in tables),
+        label="Matrices: " + ", ".join(name for _, name, _ in tables),
         caption=caption,
         style=figure_parts(__file__, sheets=["diagram"])["style"],
     )
