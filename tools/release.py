@@ -79,8 +79,9 @@ def carried(wheel: Path) -> set[str]:
 
 def audit(root: Path) -> str:
     """Say what is known against the pinned packages, or that nobody can."""
+    files = sorted((root / "requirements").glob("*.txt"))
     done = subprocess.run(
-        [UV, *AUDIT, "--requirement", root / "requirements.txt"],
+        [UV, *AUDIT, *(f"--requirement={path}" for path in files)],
         capture_output=True,
         text=True,
     )

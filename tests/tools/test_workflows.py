@@ -88,3 +88,44 @@ def test_no_button_opens_what_is_not_there_yet():
     order = [None, *list(jobs)[:-1]]
     assert [job.get("needs") for job in jobs.values()] == order
     assert list(jobs) == ["release", "notebooks", "pages", "assets"]
+
+
+FORMS = {
+    path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+}
+
+
+def test_there_is_a_form_for_a_mistake_a_false_alarm_and_a_bug():
+    forms = {name: form for name, form in FORMS.items() if name != "config"}
+    assert set(forms) == {"mistake", "false_alarm", "bug"}
+    for form in forms.values():
+        # What GitHub asks of a form, else it shows none.
+        assert set(form) == {"name", "description", "labels", "body"}
+        ids = [field["id"] for field in form["body"]]
+        assert len(ids) == len(set(ids))
+        for field in form["body"]:
+            assert field["type"] in ("input", "textarea", "dropdown")
+            assert field["attributes"]["label"]
+            assert field["type"] != "dropdown" or field["attributes"]["options"]
+    # A page's link may bring a text of its own.
+    assert FORMS["config"] == {"blank_issues_enabled": True}
+
+
+def test_what_is_pinned_is_watched():
+    text = (ROOT / ".github" / "dependabot.yml").read_text(encoding="utf-8")
+    watched = {
+        each["package-ecosystem"]: each
+        for each in yaml.safe_load(text)["updates"]
+    }
+    assert set(watched) == {"pip", "github-actions"}
+    folder = ROOT / watched["pip"]["directory"].strip("/")
+    assert list(folder.glob("*.txt"))
+    # Single new versions would not fit each other: make pins raises them.
+    assert watched["pip"]["open-pull-requests-limit"] == 0
+
+
+def test_who_finds_a_hole_is_told_where_to_say_so():
+    text = (ROOT / ".github" / "SECURITY.md").read_text(encoding="utf-8")
+    assert "Report a vulnerability" in text
+    assert "no sandbox" in text
