@@ -7,6 +7,8 @@ import pytest
 from interview.browser import (
     FOCUSED,
     WHOLE,
+    answer,
+    begin,
     contrast,
     go_to,
     of,
@@ -220,31 +222,6 @@ def test_the_page_picks_and_reports_as_python_does(chromium):
     )
     page.close()
     assert told == expected
-
-
-def begin(page, *, seed, minutes=10):
-    page.get_by_label("Seed").fill(str(seed))
-    page.get_by_label("Minutes").fill(str(minutes))
-    page.get_by_role("button", name="Begin").click()
-    page.locator(".session").wait_for()
-
-
-def answer(item, right):
-    """Answers the card in some way; returns its mark if that is known."""
-    kind = item.get_attribute("data-kind")
-    if kind == "open":
-        item.locator("details.points > summary").click()
-        for box in item.get_by_role("checkbox").all():
-            box.set_checked(right)
-    elif kind == "code":
-        name = "It passed" if right else "Not yet"
-        item.get_by_role("radio", name=name).check()
-    elif kind == "numeric":
-        item.get_by_role("textbox").fill("123456789")
-        item.get_by_role("button").click()
-    else:
-        item.get_by_role("radio").first.check()
-        item.get_by_role("button").click()
 
 
 def test_a_mock_interview_climbs_and_ends_with_a_report(visit):

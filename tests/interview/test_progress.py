@@ -14,7 +14,13 @@ from fsrs import Rating
 from interview.small_bank import question
 
 from companion.interview.model import progress as progress_module
-from companion.interview.model.progress import VERSION, Answer, Progress, place
+from companion.interview.model.progress import (
+    VERSION,
+    Answer,
+    Interview,
+    Progress,
+    place,
+)
 from companion.interview.model.review import (
     SCHEDULER,
     cards,
@@ -86,12 +92,13 @@ def test_an_answer_is_still_there_the_next_time(open_file, path):
     assert again.path == path
 
 
-def test_answers_come_the_oldest_first(open_file):
+def test_answers_come_in_the_order_they_were_given(open_file):
+    """Also when the clock was put back between them."""
     file = open_file()
-    late, early = answer("rnn-late"), answer("rnn-early", NOON - timedelta(7))
-    file.add(late)
-    file.add(early)
-    assert file.answers() == [early, late]
+    given = [answer("rnn-b"), answer("rnn-a", NOON - timedelta(7))]
+    for each in given:
+        file.add(each)
+    assert file.answers() == given
 
 
 def test_it_lies_where_the_platform_keeps_a_users_data(monkeypatch, tmp_path):
@@ -257,6 +264,53 @@ def test_a_row_that_makes_no_sense_is_not_written(open_file, wrong):
         open_file().add(answer(**wrong))
 
 
+# The interview that is not over
+
+
+def talk(*marks, names=("rnn-a", "rnn-b", "rnn-c")):
+    given = dict(zip(names, marks, strict=False))
+    took = dict.fromkeys(given, 7.5)
+    return Interview(names, given, took, 31.0, NOON.timestamp())
+
+
+def test_an_interview_waits_with_the_answers_given_in_it(open_file):
+    first = open_file()
+    assert first.waiting() is None
+    for interview in (talk(1.0), talk(1.0, 0.25)):
+        first.add(answer(), interview)
+        assert open_file().waiting() == interview
+    first.add(answer())
+    assert first.waiting() == talk(1.0, 0.25)
+    other = talk(0.0, names=("masks-z", "masks-a"))
+    first.add(answer(), other)
+    assert first.waiting() == other
+    first.finish()
+    assert open_file().waiting() is None
+    assert len(first.answers()) == 4
+
+
+@pytest.mark.bad_input
+def test_an_interview_and_its_answer_are_written_together_or_not(open_file):
+    file = open_file()
+    file.add(answer(), talk(1.0))
+    with pytest.raises(OSError, match="CHECK constraint failed"):
+        file.add(answer("rnn-b"), talk(1.0, 1.5))
+    assert file.answers() == [answer()]
+    assert file.waiting() == talk(1.0)
+
+
+def test_a_file_that_knows_no_interviews_gets_a_place_for_them(open_file, path):
+    file = open_file()
+    file.add(answer())
+    file._connection.execute("DROP TABLE interview")
+    file.close()
+    file = open_file()
+    assert file.waiting() is None
+    assert file.answers() == [answer()]
+    file.add(answer("rnn-b"), talk(0.5))
+    assert file.waiting() == talk(0.5)
+
+
 # Review
 
 
@@ -301,8 +355,26 @@ def test_review_is_what_is_due_today_the_longest_waiting_first():
     ]
     found = due(bank, answers, NOON)
     assert [each.id for each in found] == ["rnn-b", "rnn-a"]
-    assert next_due(bank, answers) == NOON - timedelta(days=8)
-    assert next_due(bank, []) is None
+    assert next_due(bank, answers, NOON) == NOON - timedelta(days=8)
+    assert next_due(bank, [], NOON) is None
+
+
+def test_an_answer_of_a_clock_that_was_ahead_is_due_and_then_forgotten():
+    bank = [question(name, "rnn") for name in "ab"]
+    ahead = answer("rnn-a", NOON.replace(year=2099))
+    early = answer("rnn-b", NOON - timedelta(days=9), 0.0)
+    assert [q.id for q in due(bank, [ahead, early], NOON)] == ["rnn-b", "rnn-a"]
+    assert next_due(bank, [ahead], NOON) is None
+    # The clock was put right, and the question is answered again.
+    both = [ahead, answer("rnn-a", NOON, 0.0)]
+    assert due(bank, both, NOON) == []
+    assert next_due(bank, both, NOON) == NOON + timedelta(days=1)
+    assert due(bank, both, NOON + timedelta(days=1))
+
+
+def test_a_clock_that_was_put_back_does_not_disturb_what_is_due():
+    given = [answer(at=NOON - timedelta(days=days)) for days in (3, 9, 1)]
+    assert cards(given) == cards(sorted(given, key=lambda each: each.at))
 
 
 def test_what_is_due_in_the_evening_can_be_answered_in_the_morning():

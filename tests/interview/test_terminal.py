@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import json
 import os
 import pty
 import re
@@ -18,19 +19,25 @@ import pytest
 from interview.small_bank import changed, every_kind, large, question
 from rich.cells import cell_len
 
+from companion import CHAPTERS, shell
 from companion.commands import main
 from companion.commands.check_file import parts_in, read
 from companion.contracts import COMPONENTS
 from companion.interview.model.bank import course
+from companion.interview.model.mock import pick
 from companion.interview.model.progress import Answer, Progress, place
+from companion.interview.model.words import CHAPTER
 from companion.interview.terminal.ask import parse
 from companion.interview.terminal.screen import Screen
 from companion.interview.terminal.session import Session
 from companion.interview.terminal.text import paragraphs, wrapped
+from companion.interview.terminal.waiting import ago
 
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
+TYPED = shell.typed()
+"""How a command of the package begins, where these tests run."""
 ENOUGH = 99 * "\n"
 ONE_OF_EACH = "\na\n\nb\n\n\n\n\n3\n"
 """What the four questions of ``small`` take."""
@@ -142,6 +149,8 @@ def test_in_40_columns_no_line_of_any_question_is_longer(
     monkeypatch, capsys, language
 ):
     monkeypatch.setenv("COLUMNS", "40")
+    # A command stays whole, however long the path of its interpreter.
+    monkeypatch.setattr(sys, "orig_argv", ["python"])
     typed = {"open": "", "choice": "b", "numeric": "", "code": "3"}
     session = Session(Screen(language), "quiz")
     # Every fifth question of a kind: the texts are all tried above.
@@ -174,6 +183,27 @@ def test_the_language_chosen_is_the_one_shown(say, small):
     assert "in English" not in chinese
     _, both, _ = say("quiz", "\n")
     assert both.index("in English.") < both.index("的中文。")
+
+
+def test_a_chapter_is_called_in_chinese_what_its_page_is_called():
+    for number, word in enumerate(CHAPTERS, 1):
+        path = ROOT / "book" / f"{number:02}_{word}.ipynb"
+        cell = json.loads(path.read_text(encoding="utf-8"))["cells"][0]
+        title = "".join(cell["source"]).splitlines()[0]
+        assert title.endswith(f" {CHAPTER[word].zh}"), title
+
+
+def test_in_chinese_the_chapter_has_its_chinese_name(say, monkeypatch):
+    give(monkeypatch, [question("a")])
+    _, out, _ = say("quiz --lang zh", "\n\n")
+    assert "1/1 | 注意力 | 初级 | 概念" in out
+    # The book's headings are English.
+    assert "出处\n注意力: A section" in out
+    assert "attention:" not in out
+    place().unlink()
+    _, out, _ = say("mock --lang zh --minutes 3", "\n\nq\n")
+    assert "弱项\n注意力, 概念" in out
+    assert "· 注意力: A section" in out
 
 
 # Answers
@@ -264,7 +294,7 @@ def test_code_is_written_elsewhere_and_marked_by_who_wrote_it(
     give(monkeypatch, [question("code", kind="code")])
     _, out, _ = say("quiz --lang en", f"\n{typed}\n")
     assert marks() == {"attention-code": mark}
-    assert out.index("python -m companion check FILE.py") < out.index(
+    assert out.index(f"\n  {TYPED} check FILE.py\n") < out.index(
         "return torch.softmax(scores, dim)"
     )
 
@@ -486,7 +516,7 @@ def test_without_memory_the_quiz_says_so_once_and_goes_on(say, small, how):
 def test_a_disk_that_fills_up_is_told_and_the_quiz_goes_on(
     say, small, monkeypatch
 ):
-    def full(self, answer):
+    def full(self, answer, interview):
         raise OSError("progress: x: database or disk is full")
 
     monkeypatch.setattr(Progress, "add", full)
@@ -514,7 +544,8 @@ def test_a_damaged_file_is_kept_and_told(say, small, line):
 
 def test_review_asks_what_is_due_and_says_when_nothing_is(say, monkeypatch):
     give(monkeypatch, [question(name) for name in "abc"])
-    assert "Nothing to review yet" in say("review --lang en")[1]
+    out = say("review --lang en")[1]
+    assert out == f"Nothing to review yet. Begin with:\n  {TYPED} quiz\n"
     long_ago = (datetime.now(UTC) - timedelta(days=40)).timestamp()
     with closing(Progress(place())) as file:
         file.add(Answer("attention-b", long_ago, 1.0, "en", "quiz"))
@@ -526,14 +557,19 @@ def test_review_asks_what_is_due_and_says_when_nothing_is(say, monkeypatch):
 
 def test_stats_count_a_question_once_by_its_last_mark(say, monkeypatch):
     give(monkeypatch, [question(name) for name in "abc"])
-    assert "Nothing answered yet" in say("stats --lang en")[1]
+    # However long, a command is one line.
+    python = f"/a/{'long/' * 20}python"
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "orig_argv", [python])
+        out = say("stats --lang en")[1]
+    assert f"Begin with:\n  {python} -m companion quiz\n" in out
     with closing(Progress(place())) as file:
         for name, mark in (("a", 0.0), ("a", 1.0), ("b", 0.5)):
             file.add(Answer(f"attention-{name}", 1.0, mark, "en", "quiz"))
     _, out, _ = say("stats --lang en")
     assert re.search(r"attention +2/3 +75 % +2", out)
     assert re.search(r"rnn +0/0", out)
-    assert "Due today: 2. python -m companion review" in out
+    assert f"Due today: 2. To answer:\n  {TYPED} review\n" in out
 
 
 # The mock interview
@@ -584,6 +620,190 @@ def test_the_seed_of_an_interview_is_drawn_and_told(say, monkeypatch):
     seed = re.search(r"Seed (\d+)", out)[1]
     prompt = re.search(r"What is .*\?", out)[0]
     assert prompt in say(f"mock --lang en --seed {seed}")[1]
+
+
+# An interview that was broken off
+
+MOCK = "mock --lang en --minutes 12"
+
+
+def waiting():
+    with closing(Progress(place())) as file:
+        return file.waiting()
+
+
+def asked_in(out):
+    """The questions that were asked, of which some are explained later."""
+    return re.findall(r"What is (\w)\?", out.partition("Minutes")[0])
+
+
+@pytest.fixture
+def broken_off(say, monkeypatch):
+    """Two of four questions are answered, with 100 % and 25 %, then Ctrl-C."""
+    give(monkeypatch, [question(name) for name in "abcd"])
+    typed = iter(["", "a", "", "", "1", ""])
+
+    def stopped():
+        for line in typed:
+            return line
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.input", stopped)
+        code, out, err = say(MOCK)
+    assert (code, err) == (130, "")
+    assert "The interview waits: mock goes on with it." in out
+    return asked_in(out)
+
+
+def test_an_interview_that_was_broken_off_goes_on_where_it_was(say, broken_off):
+    code, out, err = say(MOCK, "\n\na\n\n\na\n")
+    assert (code, err) == (0, "")
+    assert out.startswith("An interview waits, left 0 min ago: 2 of 4 answered")
+    assert re.findall(r"(\d/4) \|", out) == ["3/4", "4/4"]
+    # The third was on the screen when Ctrl-C came.
+    assert asked_in(out)[0] == broken_off[2]
+    assert {*asked_in(out), *broken_off} == {*"abcd"}
+    assert not {*asked_in(out)} & {*broken_off[:2]}
+    assert "Answered: 4, on average 81 %" in out
+    assert re.findall(r"/ 3:00 +(\d+ %)", out) == [
+        *("100 %", "25 %", "100 %", "100 %")
+    ]
+    assert len(answers()) == 4
+    assert waiting() is None
+    assert "waits" not in say(MOCK)[1]
+
+
+def test_the_clock_of_an_interview_goes_on_where_it_was(say, monkeypatch):
+    """Every look at the clock is 30 seconds after the one before."""
+    give(monkeypatch, [question(name) for name in "ab"])
+    ticks = itertools.count(0.0, 30.0)
+    clock = SimpleNamespace(monotonic=ticks.__next__, time=time.time)
+    monkeypatch.setattr("companion.interview.terminal.session.time", clock)
+
+    typed = iter(["", "a"])
+
+    def stopped():
+        for line in typed:
+            return line
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.input", stopped)
+        say("mock --lang en --minutes 6")
+    # Asked at 0:30, answered at 1:00.
+    assert waiting().clock == 60.0
+    _, out, _ = say("mock --lang en --minutes 6", "\n\na\n")
+    assert "1 of 2 answered, 1:00 / 6:00." in out
+    assert "2/2 | attention | junior | concept | 3 min | 1:30 / 6:00" in out
+    assert re.search(r"\n +1:00 / 6:00 +100 %", out)
+
+
+def test_an_interview_that_waits_can_be_left_or_begun_anew(say, broken_off):
+    before = waiting()
+    assert len(before.marks) == 2
+    # Who stops at once, or answers nothing in the new one, loses nothing.
+    for typed in ("q\n", "", "what\nq\n", "n\nq\n", "n\n"):
+        code, out, err = say(MOCK, typed)
+        assert (code, err) == (0, "")
+        assert out.count("Enter, n or q, please.") == typed.count("what")
+        assert waiting() == before
+    code, out, _ = say(MOCK, " Ｎ \n\na\nq\n")
+    assert code == 0
+    assert "1/4" in out
+    assert "Answered: 1, on average 100 %" in out
+    assert waiting() is None
+
+
+def test_ctrl_c_before_an_answer_leaves_the_interview_that_waits(
+    say, broken_off, monkeypatch
+):
+    before = waiting()
+
+    def stopped():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.input", stopped)
+    code, _, err = say(MOCK)
+    assert (code, err) == (130, "")
+    assert waiting() == before
+
+
+def test_an_interview_of_which_only_the_report_is_missing_reports(
+    say, broken_off, monkeypatch
+):
+    """As if it was killed between the last answer and the report."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "finish", lambda session: None)
+        say(MOCK, "\n\na\n\n\na\n")
+    assert len(waiting().marks) == 4
+    _, out, _ = say(MOCK, "\nq\n")
+    assert "4 of 4 answered" in out
+    assert "What is" not in out.partition("What was missing")[0]
+    assert re.search(r"\n +0:\d\d / 12:00 +81 %", out)
+    assert waiting() is None
+
+
+def test_a_question_that_is_gone_is_not_asked(say, broken_off, monkeypatch):
+    for gone in (broken_off[0], broken_off[2]):
+        left = [question(name) for name in "abcd" if name != gone]
+        give(monkeypatch, left)
+        _, out, _ = say(MOCK, "q\n")
+        done = 1 if gone == broken_off[0] else 2
+        assert f"{done} of 3 answered" in out
+    _, out, _ = say(MOCK, "\n\na\n")
+    assert "3/3" in out
+    assert "Answered: 3, on average 75 %" in out
+    give(monkeypatch, [question("other", "masks")])
+    assert "waits" not in say(MOCK)[1]
+
+
+def test_a_killed_interview_goes_on(say):
+    seed = next(
+        seed
+        for seed in range(100)
+        if pick(course(), seed=seed)[0].kind == "open"
+    )
+    picked = pick(course(), seed=seed)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "companion", "mock", "--seed", str(seed)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write("\na\n\n")
+    process.stdin.flush()
+    for line in process.stdout:
+        if line.startswith(f"2/{len(picked)} |"):
+            break
+    process.kill()
+    process.communicate()
+    assert waiting().questions == tuple(q.id for q in picked)
+    assert waiting().marks == {picked[0].id: 1.0}
+    _, out, _ = say("mock --lang zh", "\nq\n")
+    assert f"有一场面试没有做完（0 分钟前）：已答 1 / {len(picked)} 题" in out
+    assert f"2/{len(picked)} |" in out
+    assert [each.question for each in answers()] == [picked[0].id]
+
+
+@pytest.mark.bad_input
+def test_without_memory_an_interview_runs_and_nothing_waits(say, small):
+    place().mkdir(parents=True)
+    code, out, err = say(MOCK, "1\n1\n\n")
+    assert (code, err) == (0, "")
+    assert out.count("not remembered from here on: ") == 1
+    assert "Answered: 1" in out
+    assert "waits" not in out
+
+
+def test_ago_is_told_in_minutes_hours_and_then_as_a_date():
+    assert ago(3599.0, 0.0).en == "59 min ago"
+    assert ago(3600.0, 0.0).zh == "1 小时前"
+    assert ago(86_399.0, 0.0).en == "23 h ago"
+    noon = datetime(2026, 3, 2, 12).astimezone().timestamp()
+    assert ago(86_400.0, noon).en == "on 2026-03-02 12:00"
+    assert ago(-9.0, noon).en == "0 min ago"
 
 
 # One source

@@ -2,11 +2,13 @@
 
 Every answer is one row in a transaction of its own, so that a process which is
 killed loses nothing that it has shown, and two at once wait for each other. A
-file that is damaged is kept under another name; nothing is ever overwritten.
+mock interview that is not over stands beside them, and changes in the same
+transaction as the answer that was given in it. A file that is damaged is kept
+under another name; nothing is ever overwritten.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
@@ -17,10 +19,10 @@ from companion.extras import lazy
 filelock = lazy("filelock", "interview")
 platformdirs = lazy("platformdirs", "interview")
 
-__all__ = ["VERSION", "Answer", "Progress", "place"]
+__all__ = ["VERSION", "Answer", "Interview", "Progress", "place"]
 
 VERSION = 1
-"""Of the table below; a larger one was written by a newer companion."""
+"""Of the answers' table; a larger one was written by a newer companion."""
 
 PATIENCE = 10.0
 """Seconds to wait for another process that is writing."""
@@ -32,6 +34,17 @@ CREATE TABLE answers (
     mark REAL NOT NULL CHECK (mark BETWEEN 0 AND 1),
     language TEXT NOT NULL,
     source TEXT NOT NULL
+)
+"""
+# A table more does not disturb a companion that does not know it.
+INTERVIEW = """
+CREATE TABLE IF NOT EXISTS interview (
+    place INTEGER PRIMARY KEY,
+    question TEXT NOT NULL UNIQUE,
+    mark REAL CHECK (mark BETWEEN 0 AND 1),
+    seconds REAL CHECK (seconds BETWEEN 0 AND 1e11),
+    clock REAL NOT NULL CHECK (clock BETWEEN 0 AND 1e11),
+    at REAL NOT NULL CHECK (at BETWEEN 0 AND 1e11)
 )
 """
 
@@ -53,6 +66,25 @@ class Answer:
     mark: float
     language: str
     source: str
+
+
+@dataclass(frozen=True)
+class Interview:
+    """A mock interview that was begun and is not over.
+
+    Attributes:
+        questions: The ids of all its questions, in the order they are asked.
+        marks: What was answered so far, by question.
+        seconds: What each of these took.
+        clock: How many seconds of it had passed at the last answer.
+        at: When that was, in seconds since 1970, UTC.
+    """
+
+    questions: tuple[str, ...]
+    marks: Mapping[str, float]
+    seconds: Mapping[str, float]
+    clock: float
+    at: float
 
 
 class Progress:
@@ -84,19 +116,64 @@ class Progress:
                 self._connection.close()
                 raise
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: Answer, interview: Interview | None = None) -> None:
         """Store an answer; once this returns, it is on the disk.
+
+        Args:
+            answer: What was answered.
+            interview: The interview in which it was, as it now stands. It
+                takes the place of the one that waited.
 
         Raises:
             OSError: It cannot be written.
         """
-        with _naming(self.path), _transaction(self._connection):
-            self._connection.execute(
+        with _naming(self.path), _transaction(self._connection) as connection:
+            connection.execute(
                 "INSERT INTO answers VALUES (?, ?, ?, ?, ?)", astuple(answer)
             )
+            if interview is not None:
+                connection.execute("DELETE FROM interview")
+                connection.executemany(
+                    "INSERT INTO interview VALUES (?, ?, ?, ?, ?, ?)",
+                    _rows(interview),
+                )
+
+    def waiting(self) -> Interview | None:
+        """Read the interview that was begun and is not over, if there is one.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        with _naming(self.path):
+            rows = self._connection.execute(
+                "SELECT question, mark, seconds, clock, at FROM interview "
+                "ORDER BY place"
+            ).fetchall()
+        if not rows:
+            return None
+        names, marks, seconds, clocks, times = zip(*rows, strict=True)
+        given = [n for n, mark in enumerate(marks) if mark is not None]
+        return Interview(
+            names,
+            {names[n]: marks[n] for n in given},
+            {names[n]: seconds[n] for n in given},
+            max(clocks),
+            max(times),
+        )
+
+    def finish(self) -> None:
+        """Forget the interview that waits: it is over.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        with _naming(self.path), _transaction(self._connection) as connection:
+            connection.execute("DELETE FROM interview")
 
     def answers(self) -> list[Answer]:
-        """Read all answers, the oldest first.
+        """Read all answers in the order they were given.
+
+        A clock may have been wrong or put back; the rows know the order.
 
         Raises:
             OSError: They cannot be read.
@@ -104,7 +181,7 @@ class Progress:
         columns = "question, at, mark, language, source"
         with _naming(self.path):
             rows = self._connection.execute(
-                f"SELECT {columns} FROM answers ORDER BY at, rowid"
+                f"SELECT {columns} FROM answers ORDER BY rowid"
             )
             return [Answer(*row) for row in rows]
 
@@ -116,6 +193,18 @@ class Progress:
 def place() -> Path:
     """Find where the file lies on this machine."""
     return platformdirs.user_data_path("companion") / "progress.sqlite3"
+
+
+def _rows(interview: Interview) -> Iterator[tuple]:
+    for number, name in enumerate(interview.questions):
+        yield (
+            number,
+            name,
+            interview.marks.get(name),
+            interview.seconds.get(name),
+            interview.clock,
+            interview.at,
+        )
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -153,7 +242,7 @@ def _set_aside(path: Path) -> Path:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the table if there is none, and refuse what it cannot read."""
+    """Make the tables that are missing, and refuse what it cannot read."""
     with _transaction(connection):
         ((version,),) = connection.execute("PRAGMA user_version")
         ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
@@ -171,13 +260,16 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         if version == 0:
             connection.execute(SCHEMA)
             connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute(INTERVIEW)
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def _transaction(
+    connection: sqlite3.Connection,
+) -> Iterator[sqlite3.Connection]:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        yield
+        yield connection
     except BaseException:
         # On a full disk SQLite has rolled back by itself.
         if connection.in_transaction:

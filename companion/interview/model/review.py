@@ -6,7 +6,7 @@ it cannot disagree with them. FSRS is the scheduler of Anki; the package
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from companion.extras import extra
 from companion.interview.model.mock import GOOD, WEAK
@@ -28,10 +28,10 @@ def cards(answers: Iterable[Answer]) -> dict[str, Card]:
     """Compute the state of each question that was answered, by its id.
 
     Args:
-        answers: What was answered, the oldest first.
+        answers: What was answered; the order is that of their times.
     """
     found: dict[str, Card] = {}
-    for answer in answers:
+    for answer in sorted(answers, key=lambda answer: answer.at):
         # The number of a card is for who stores cards. Without one, it waits
         # for the clock.
         card = found.get(answer.question) or Card(card_id=0)
@@ -55,25 +55,44 @@ def due(
     """Find the questions to repeat today, the longest due first.
 
     Args:
-        questions: Where to look; one never answered is not due.
-        answers: What was answered, the oldest first.
+        questions: Where to look; one never answered is not due. One answered
+            only while a wrong clock was days ahead of ``now`` is due, because
+            nobody knows when that was.
+        answers: What was answered.
         now: A time of the day, which is that of the learner's own clock.
     """
-    states, today = cards(answers), now.astimezone().date()
+    known, doubted = _dated(answers, now)
+    states, today = cards(known), now.astimezone().date()
+    times = dict.fromkeys(doubted, now)
+    times |= {name: state.due for name, state in states.items()}
     ready = [
         question
         for question in questions
-        if question.id in states
-        and states[question.id].due.astimezone().date() <= today
+        if question.id in times
+        and times[question.id].astimezone().date() <= today
     ]
-    return sorted(ready, key=lambda question: states[question.id].due)
+    return sorted(ready, key=lambda question: times[question.id])
 
 
 def next_due(
-    questions: Sequence[Question], answers: Iterable[Answer]
+    questions: Sequence[Question], answers: Iterable[Answer], now: datetime
 ) -> datetime | None:
     """Find when the next question is due; None if none was answered."""
-    states = cards(answers)
+    known, _ = _dated(answers, now)
+    states = cards(known)
     return min(
         (states[q.id].due for q in questions if q.id in states), default=None
     )
+
+
+def _dated(
+    answers: Iterable[Answer], now: datetime
+) -> tuple[list[Answer], list[str]]:
+    """Set apart the questions whose answer claims to be of the future."""
+    known, doubted = [], []
+    for answer in answers:
+        if answer.at <= (now + timedelta(days=1)).timestamp():
+            known.append(answer)
+        else:
+            doubted.append(answer.question)
+    return known, doubted

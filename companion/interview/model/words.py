@@ -5,6 +5,7 @@ from companion.interview.model.toml import Text
 
 __all__ = [
     "ASKS",
+    "CHAPTER",
     "LANGUAGES",
     "LEVEL",
     "VERDICTS",
@@ -28,6 +29,21 @@ ASKS = {
     "code": Text("code", "手写"),
     "debug": Text("debug", "排错"),
     "systems": Text("systems", "系统"),
+}
+# A chapter's word, and what the title of its page calls it.
+CHAPTER = {
+    "rnn": Text("rnn", "从词向量到循环网络"),
+    "seq2seq": Text("seq2seq", "编码器与解码器"),
+    "attention": Text("attention", "注意力"),
+    "multihead": Text("multihead", "多头注意力"),
+    "positions": Text("positions", "位置编码"),
+    "masks": Text("masks", "掩码"),
+    "blocks": Text("blocks", "模块"),
+    "transformer": Text("transformer", "Transformer"),
+    "training": Text("training", "训练"),
+    "decoding": Text("decoding", "解码"),
+    "variants": Text("variants", "变体"),
+    "clinic": Text("clinic", "诊所"),
 }
 WORDS = {
     **LEVEL,

@@ -55,7 +55,7 @@ def explain(screen: Screen, question: Question) -> None:
     for each in question.follow:
         screen.show(each, "· ")
     screen.heading(WORDS["section"])
-    screen.line(Styled(f"{question.chapter}: {question.section}"))
+    screen.line(screen.place(question.chapter, question.section))
     screen.line(Styled(f"[{question.proof}]"))
 
 
@@ -181,16 +181,16 @@ def _code(screen: Screen, task: Code) -> float:
         "Write it into a file, with the comment above it. Then run",
         "写到一个文件里，保留函数上面那行注释，再运行",
     )
-    screen.line(Styled("python -m companion check FILE.py"), "  ")
+    screen.command("check", "FILE.py")
     screen.ask("Enter: a solution", "Enter：看一种解法")
     screen.code(task.solution)
     marks = {"1": 1.0, "2": 0.5, "3": 0.0}
     while True:
-        typed = screen.ask(
+        answer = screen.ask(
             "1: mine passed, 2: with help, 3: not",
             "1：一次通过，2：看了提示，3：没有",
         )
-        mark = marks.get(normalize("NFKC", typed).strip())
+        mark = marks.get(normalize("NFKC", answer).strip())
         if mark is not None:
             return mark
         screen.say("1, 2 or 3, please.", "请输入 1、2 或 3。")

@@ -11,7 +11,7 @@ from companion.interview.model.mock import Report, report
 from companion.interview.model.progress import Answer
 from companion.interview.model.question import Question
 from companion.interview.model.toml import Text
-from companion.interview.model.words import ASKS
+from companion.interview.model.words import ASKS, CHAPTER
 from companion.interview.terminal.screen import Screen
 from companion.interview.terminal.session import Session, clock
 
@@ -51,7 +51,7 @@ def _show_found(screen: Screen, found: Report) -> None:
         screen.heading(Text("Read again", "建议重读"))
         for chapter, sections in found.reread:
             for section in sections:
-                screen.line(Styled(f"{chapter}: {section}"), "· ")
+                screen.line(screen.place(chapter, section), "· ")
 
 
 def show_stats(
@@ -109,5 +109,5 @@ def _per_cent(mark: float | None) -> str:
 
 
 def _named(screen: Screen, name: str) -> str:
-    asks = ASKS.get(name)
-    return name if asks is None else screen.words(asks.en, asks.zh)
+    named = {**CHAPTER, **ASKS}[name]
+    return screen.words(named.en, named.zh)

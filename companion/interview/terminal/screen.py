@@ -15,8 +15,9 @@ from rich.text import Text as Styled
 
 from companion.interview.model.question import require
 from companion.interview.model.toml import Text
-from companion.interview.model.words import LANGUAGES
+from companion.interview.model.words import CHAPTER, LANGUAGES
 from companion.interview.terminal.text import paragraphs, wrapped
+from companion.shell import typed
 
 __all__ = ["LANGUAGES", "Screen"]
 
@@ -48,6 +49,11 @@ class Screen:
         """Put a few words of our own on one line, whatever is shown."""
         return " · ".join(self.texts(Text(en, zh)))
 
+    def place(self, chapter: str, section: str) -> Styled:
+        """Name a section by its heading, which is English in the book."""
+        name = CHAPTER[chapter]
+        return Styled(f"{self.words(name.en, name.zh)}: {section}")
+
     def show(self, text: Text, mark: str = "", style: str = "") -> None:
         """Print a text of the bank behind ``mark``; further lines hang."""
         for each in self.texts(text):
@@ -65,6 +71,10 @@ class Screen:
         for piece in wrapped(text, room):
             self.console.print(Styled(mark) + piece, style=style)
             mark = " " * cell_len(mark)
+
+    def command(self, *words: str) -> None:
+        """Print what to type, on one line however long, so that it copies."""
+        self.console.print(Styled(f"  {typed(*words)}"), soft_wrap=True)
 
     def heading(self, text: Text) -> None:
         """Print a heading."""
@@ -91,13 +101,13 @@ class Screen:
         for line in above:
             self.console.print(line, style="yellow")
         self.console.print(last, style="yellow", end=" > ")
-        typed = input()
+        answer = input()
         if not sys.stdin.isatty():
             # Nobody has pressed Enter here.
             self.console.print()
-        if typed.strip().lower() == "q":
+        if answer.strip().lower() == "q":
             raise EOFError
-        return typed
+        return answer
 
     @property
     def _room(self) -> int:

@@ -6,9 +6,14 @@ from pathlib import Path
 
 from rich.text import Text as Styled
 
-from companion.interview.model.progress import Answer, Progress, place
+from companion.interview.model.progress import (
+    Answer,
+    Interview,
+    Progress,
+    place,
+)
 from companion.interview.model.question import Question
-from companion.interview.model.words import ASKS, LEVEL
+from companion.interview.model.words import ASKS, CHAPTER, LEVEL
 from companion.interview.terminal.ask import ask, explain
 from companion.interview.terminal.screen import Screen
 
@@ -30,6 +35,7 @@ class Session:
     Attributes:
         marks: What was answered so far, by question.
         seconds: What each of these took.
+        clock: How many seconds of the interview have passed.
         status: The exit code of the process.
     """
 
@@ -37,6 +43,7 @@ class Session:
         self.screen, self.source = screen, source
         self.marks: dict[str, float] = {}
         self.seconds: dict[str, float] = {}
+        self.clock = 0.0
         self.status = 0
         self.progress: Progress | None = None
         try:
@@ -45,12 +52,41 @@ class Session:
             self._forget(error)
 
     def answers(self) -> list[Answer]:
-        """Read what was ever answered, the oldest first; none if it is lost."""
+        """Read what was ever answered, in order; none if it is lost."""
         try:
             return [] if self.progress is None else self.progress.answers()
         except OSError as error:
             self._forget(error)
             return []
+
+    def waiting(self) -> Interview | None:
+        """Read the interview that was begun and is not over, if any is."""
+        try:
+            return None if self.progress is None else self.progress.waiting()
+        except OSError as error:
+            self._forget(error)
+            return None
+
+    def go_on(
+        self, interview: Interview, questions: Sequence[Question]
+    ) -> None:
+        """Take up what was answered of these questions, and the clock."""
+        for name in (question.id for question in questions):
+            if name in interview.marks:
+                self.marks[name] = interview.marks[name]
+                self.seconds[name] = interview.seconds[name]
+        self.clock = interview.clock
+
+    def finish(self) -> None:
+        """Let the interview wait no more: it is over.
+
+        One that waits because another was begun in vain goes on waiting.
+        """
+        try:
+            if self.progress is not None and self.marks:
+                self.progress.finish()
+        except OSError as error:
+            self._forget(error)
 
     def ask_all(
         self,
@@ -62,11 +98,15 @@ class Session:
         """Ask one after the other; return whether it came to the end.
 
         Args:
-            questions: Which, and in which order.
+            questions: Which, and in which order. Those that were answered
+                before it went on come first, and are not asked again.
             then: What is shown after an answer was marked.
-            minutes: Of how many the time is shown; 0: it is not shown.
+            minutes: Of how many the time is shown, if it is an interview; 0:
+                it is none.
         """
-        begin = time.monotonic()
+        begin = time.monotonic() - self.clock
+        names = tuple(question.id for question in questions)
+        done = sum(name in self.marks for name in names)
 
         def step(number: int, question: Question) -> None:
             start = time.monotonic()
@@ -74,11 +114,12 @@ class Session:
             place = f"{number}/{len(questions)}"
             title(self.screen, place, question, of if minutes else "")
             mark = ask(self.screen, question)
-            self.seconds[question.id] = time.monotonic() - start
-            self._remember(question, mark)
+            now = time.monotonic()
+            self.seconds[question.id], self.clock = now - start, now - begin
+            self._remember(question, mark, names if minutes else ())
             then(self.screen, question)
 
-        return self._one_by_one(questions, step)
+        return self._one_by_one(questions, step, done)
 
     def explain_all(self, questions: Sequence[Question]) -> bool:
         """Show the answers one after the other; return whether all were."""
@@ -111,9 +152,10 @@ class Session:
         self,
         questions: Sequence[Question],
         step: Callable[[int, Question], None],
+        done: int = 0,
     ) -> bool:
         try:
-            for number, question in enumerate(questions, 1):
+            for number, question in enumerate(questions[done:], done + 1):
                 step(number, question)
                 if number < len(questions):
                     self.screen.ask(
@@ -127,15 +169,19 @@ class Session:
             self.status = STOPPED
         return False
 
-    def _remember(self, question: Question, mark: float) -> None:
+    def _remember(
+        self, question: Question, mark: float, names: tuple[str, ...]
+    ) -> None:
         self.marks[question.id] = mark
         if self.progress is not None:
-            language = self.screen.language
-            answer = Answer(
-                question.id, time.time(), mark, language, self.source
+            language, now = self.screen.language, time.time()
+            answer = Answer(question.id, now, mark, language, self.source)
+            # An interview goes on where this process may not.
+            interview = Interview(
+                names, self.marks, self.seconds, self.clock, now
             )
             try:
-                self.progress.add(answer)
+                self.progress.add(answer, interview if names else None)
             except OSError as error:
                 self._forget(error)
 
@@ -160,12 +206,13 @@ def title(
     screen: Screen, number: str, question: Question, time: str = ""
 ) -> None:
     """Print a line on a question: its number, chapter, level and minutes."""
+    chapter = CHAPTER[question.chapter]
     level = LEVEL[question.level]
     asks = ASKS[question.asks]
     screen.console.print()
     parts = [
         number,
-        question.chapter,
+        screen.words(chapter.en, chapter.zh),
         screen.words(level.en, level.zh),
         screen.words(asks.en, asks.zh),
         screen.words(f"{question.minutes} min", f"{question.minutes} 分钟"),
@@ -176,7 +223,7 @@ def title(
 
 
 def answers_of(screen: Screen) -> list[Answer]:
-    """Read what was ever answered, the oldest first.
+    """Read what was ever answered, in the order it was given.
 
     Raises:
         ValueError, OSError: as ``Progress``.

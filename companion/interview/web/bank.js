@@ -176,7 +176,7 @@ function rehearsal(place, data, load, store) {
   const form = panel(languages(), labelled("Up to", "最高难度", level),
     labelled("Minutes", "分钟", minutes), labelled("Seed", "种子", seed),
     chapters.field,
-    make("button", { type: "submit" }, ...words("Begin", "开始")), status);
+    make("button", { type: "submit" }, ...words("Begin", "开始")));
 
   const linked = {
     chapter: (word) => make("a", { href: data.chapters[word].page },
@@ -191,34 +191,40 @@ function rehearsal(place, data, load, store) {
 
   function again() {
     seed.value = anySeed();
-    place.replaceChildren(form);
+    place.replaceChildren(form, status);
     status.replaceChildren();
     level.focus();
   }
 
-  async function begin() {
-    const wanted = { level: level.value, chapters: chapters.chosen(),
-      minutes: minutes.valueAsNumber, seed: seed.valueAsNumber };
-    const fits = eligible(data.facts, wanted).map((each) => each.minutes);
-    const shortest = Math.min(...fits);
-    if (!(wanted.minutes >= shortest))
-      return status.replaceChildren(line("bad", ...tooShort(shortest)));
-    const facts = pick(data.facts, wanted);
+  async function run({ minutes, seed }, facts, kept) {
     try {
       await Promise.all(facts.map(({ chapter }) => load(chapter)));
     } catch {
       const [first] = Object.values(data.chapters);
       return status.replaceChildren(missing(first.page));
     }
-    interview(place, { ...wanted, facts, store, linked,
+    interview(place, { minutes, seed, facts, store, linked,
       card: ({ id, chapter }) => built(id, companionBank[chapter][id]),
       key: ({ id, chapter }) => companionBank[chapter][id].key,
       link: ({ id, chapter }) => companionBank[chapter][id].link,
-    }, again);
+    }, again, { kept, keep: keeping() });
+  }
+
+  function begin() {
+    const wanted = { level: level.value, chapters: chapters.chosen(),
+      minutes: minutes.valueAsNumber, seed: seed.valueAsNumber };
+    const fits = eligible(data.facts, wanted).map((each) => each.minutes);
+    const shortest = Math.min(...fits);
+    if (!(wanted.minutes >= shortest))
+      return status.replaceChildren(line("bad", ...tooShort(shortest)));
+    return run(wanted, pick(data.facts, wanted));
   }
 
   form.addEventListener("submit", begin);
-  place.replaceChildren(form);
+  const kept = waiting(data.facts);
+  const goOn = () => run(kept, kept.asked.map((id) =>
+    data.facts.find((each) => each.id === id)), kept);
+  place.replaceChildren(kept ? offer(kept, goOn, again) : form, status);
   keepKeys(place);
 }
 

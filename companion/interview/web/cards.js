@@ -192,20 +192,25 @@ function heading(text) {
 }
 
 // Makes a card answer. `marked` is called with each mark, from 0 to 1: of a
-// choice and a number the first one, since a second try knows more.
+// choice and a number the first one, since a second try knows more. `tried` is
+// what it was called with on a page before.
 function ready(item, key, store,
-  { name = item.id, link, marked = () => {} } = {}) {
+  { name = item.id, link, tried, marked = () => {} } = {}) {
   const work = item.querySelector(".work"), { kind } = item.dataset;
-  let first = null;
+  let [first, ...last] = tried ?? [null];
   // In a mock interview the card has no id, and no draft.
-  const draft = item.id && store.draft(item.id);
+  const draft = item.id ? store.draft(item.id) : null;
+  if (tried) seal(item.querySelector(".seal"), { got: last[0], of: last[1] });
   KINDS[kind]({ work, prompt: item.querySelector(".prompt"), key, draft,
     mark(got, of) {
+      // As a card is put back as it was, nothing is answered again.
+      if (tried && last[0] === got && last[1] === of) return;
       const again = kind === "choice" || kind === "numeric";
       first = again && first !== null ? first : got / of;
+      last = [got, of];
       store.record(name, got, of, first);
       seal(item.querySelector(".seal"), { got, of });
-      marked(first);
+      marked(first, got, of);
     } });
   unfold(work);
   const place = work.querySelector(".end .section");

@@ -60,7 +60,7 @@ def overview(bank: Bank, book: Mapping[str, Chapter], folder: str) -> str:
         body=f'<div class="bank">{listed}</div>',
         label="All interview questions",
         style=style("quiz", "bank"),
-        script=script("cards", "progress", "session", "bank"),
+        script=script("cards", "progress", "session", "resume", "bank"),
         data={
             "facts": [facts(q) for word in chapters for q in bank[word]],
             "chapters": {

@@ -87,7 +87,7 @@ def mock(
     return _figure(
         picked,
         "Mock interview",
-        scripts=("session", "mock"),
+        scripts=("session", "resume", "mock"),
         data={
             "keys": {question.id: key(question) for question in picked},
             "facts": [facts(question) for question in picked],

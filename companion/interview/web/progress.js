@@ -5,6 +5,8 @@ const KEPT = "companion-progress";
 const VERSION = 1;
 // What is typed in words has a key for each question, and is no mark.
 const DRAFT = `${KEPT}-draft-`;
+// A mock interview that is not over.
+const WAITS = "companion-mock";
 
 const NO_PROGRESS = ["This is no file of progress: expected JSON that this "
   + "page has exported.", "这不是进度文件：应为本页导出的 JSON。"];
@@ -107,7 +109,8 @@ function progress() {
 
   function clear() {
     for (const name of keeps ? Object.keys(localStorage) : [])
-      if (name.startsWith(DRAFT)) localStorage.removeItem(name);
+      if (name.startsWith(DRAFT) || name === WAITS)
+        localStorage.removeItem(name);
     keep({});
   }
 

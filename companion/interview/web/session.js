@@ -93,35 +93,66 @@ function report(questions, marks) {
 const clock = (seconds) => [seconds / 60, seconds % 60]
   .map((part) => String(Math.floor(part)).padStart(2, "0")).join(":");
 
-// Counts only what is not paused, and judges nothing.
-function timer() {
-  let before = 0, since = Date.now();
-  const seconds = () =>
-    Math.round((before + (since === null ? 0 : Date.now() - since)) / 1000);
+// A page that did not run for so long was asleep, as behind a closed lid. In the
+// background a browser lets it run once a minute.
+const ASLEEP = 150e3;
+
+// Counts only what is neither paused nor slept through, and judges nothing.
+function timer({ seconds: spent = 0, paused = false }, ticked) {
+  let before = 1000 * spent, since = paused ? null : Date.now();
+  let awake = Date.now();
+  const seconds = () => {
+    const now = Date.now();
+    if (since !== null && now - awake > ASLEEP) since += now - awake;
+    awake = now;
+    return Math.round((before + (since === null ? 0 : now - since)) / 1000);
+  };
   const shown = make("span", { role: "timer" });
-  const tick = () => { shown.textContent = clock(seconds()); };
+  const tick = () => {
+    shown.textContent = clock(seconds());
+    ticked();
+  };
   const ticking = setInterval(tick, 1000);
-  const pause = button("Pause", "暂停", () => {
-    if (since === null) since = Date.now();
-    else { before += Date.now() - since; since = null; }
+  const say = () => {
     pause.replaceChildren(...since === null ? words("Go on", "继续")
       : words("Pause", "暂停"));
     pause.setAttribute("aria-pressed", since === null);
+  };
+  const pause = button("Pause", "暂停", () => {
+    seconds();
+    if (since === null) since = Date.now();
+    else { before += Date.now() - since; since = null; }
+    say();
     tick();
   });
-  tick();
-  return { shown, pause, seconds, stop: () => clearInterval(ticking) };
+  say();
+  shown.textContent = clock(seconds());
+  return { shown, pause, seconds, paused: () => since === null,
+    stop: () => clearInterval(ticking) };
 }
 
-// One card at a time; `done` is called with how many seconds it took.
-function session(place, cards, minutes, done) {
-  const time = timer();
+// One card at a time, from that of `from.at` on; `keep` is called with where it
+// is, `done` with how many seconds it took.
+function session(place, cards, minutes, { from, keep, done }) {
+  let at = (from.at ?? 0) - 1;
+  const now = () => ({ at, seconds: time.seconds(), paused: time.paused(),
+    card: held(cards[at]) });
+  const time = timer(from, () => keep(now()));
+  const leaving = new AbortController(), { signal } = leaving;
+  // In a notebook the cell may have been run anew.
+  addEventListener("beforeunload", (event) => {
+    if (place.isConnected) event.preventDefault();
+  }, { signal });
+  addEventListener("pagehide", () => keep(now()), { signal });
   const where = make("span", { class: "where" });
   const end = () => {
+    const last = Math.min(at, cards.length - 1), seconds = time.seconds();
+    leaving.abort();
     time.stop();
-    done(time.seconds());
+    keep({ at: last, seconds, paused: false, card: held(cards[last]),
+      done: true });
+    done(seconds);
   };
-  let at = -1;
   const next = button("Next question", "下一题", () => {
     at += 1;
     if (at === cards.length) return end();
@@ -133,6 +164,7 @@ function session(place, cards, minutes, done) {
       next.replaceChildren(...words("To the report", "查看报告"));
     cards[at].querySelector("summary").focus({ preventScroll: true });
     bar.scrollIntoView({ block: "nearest" });
+    keep(now());
   });
   const bar = make("p", { class: "bar" }, where,
     make("span", {}, time.shown, ` / ${clock(60 * minutes)}`), time.pause,
@@ -140,24 +172,33 @@ function session(place, cards, minutes, done) {
   place.replaceChildren(make("div", { class: "session" }, bar,
     make("ol", { class: "questions" }, ...cards),
     make("p", { class: "buttons" }, next)));
+  if (from.card) restore(cards[from.at], from.card);
   next.click();
 }
 
 // The whole interview. `asked` has the facts of the picked questions, `card`
 // that makes a card of one, its `key` and `link`, and how to link to things.
-function interview(place, asked, again) {
-  const { facts, minutes, card, key, link, store } = asked;
-  const cards = facts.map(card), marks = {};
+// `kept` is what an earlier page knew of it, `keep` is told what this one knows.
+function interview(place, asked, again, { kept = {}, keep = () => {} } = {}) {
+  const { facts, minutes, seed, card, key, link, store } = asked;
+  const cards = facts.map(card), tried = { ...kept.tried };
   cards.forEach((each, number) => {
     const fact = facts[number], name = fact.id;
     each.removeAttribute("id"); // The list has this name already.
     each.querySelector(".number").textContent = number + 1;
     each.querySelector(".tags").append(make("span", { class: "seal" }));
     ready(each, key(fact), store, { name, link: link(fact),
-      marked: (mark) => { marks[name] = mark; } });
+      tried: tried[name], marked: (...mark) => { tried[name] = mark; } });
   });
-  session(place, cards, minutes, (seconds) =>
-    reported(place, asked, { marks, seconds, cards }, again));
+  const report = (seconds) => {
+    const marks = Object.fromEntries(
+      Object.entries(tried).map(([name, [first]]) => [name, first]));
+    reported(place, asked, { marks, seconds, cards }, again);
+  };
+  if (kept.done) return report(kept.seconds);
+  session(place, cards, minutes, { from: kept, done: report,
+    keep: (now) => keep({ ...now, asked: facts.map(({ id }) => id), minutes,
+      seed, tried }) });
   keepKeys(place);
 }
 
