@@ -3,9 +3,12 @@
 train      reads the options of a run, trains, and draws its curve
 translate  asks a trained model, and shows where it attended
 check      tries the contracts on functions of a file; ``check_file`` finds
-           them, ``check_process`` imports the file and runs each of them apart
+           them, ``check_process`` imports the file and runs each of them
+apart      the process for code of others, with limits of time and memory
 curve      the picture of a run
 alignment  attention as text, as SVG and as a page
+handout    writes the exercises of a chapter without solutions
+grade      grades the notebooks of a class: a table, a page for each learner
 quiz       asks questions of the bank; ``mock`` those of an interview,
            ``review`` what is due today; ``stats`` says how it went
 asking     what these four share
@@ -20,6 +23,7 @@ from importlib import import_module
 
 from companion import __version__
 from companion.extras import extra
+from companion.plain import plain
 
 __all__ = ["COMMANDS", "STOPPED", "WRONG", "main", "rank"]
 
@@ -27,13 +31,21 @@ COMMANDS = {
     "train": "train a model, or go on with a run that was stopped",
     "translate": "translate a sentence with a trained model",
     "check": "say what is wrong with the Transformer parts in a file",
+    "handout": "write the exercises of a chapter for a class",
+    "grade": "grade what a class has handed in",
     "quiz": "answer interview questions",
     "mock": "a mock interview, with a report",
     "review": "answer again what is due today",
     "stats": "what you have answered, and how well",
     "anki": "write the questions as a deck for Anki",
 }
-TRAINED = ("train", "translate")
+EXTRAS = {
+    "train": "train",
+    "translate": "train",
+    "handout": "class",
+    "grade": "class",
+}
+"""Command -> the extra that it needs; the others need ``interview``."""
 WRONG, STOPPED = 2, 130
 """Exit codes: something does not fit; Ctrl-C, as shells say it."""
 MENDABLE = (
@@ -63,7 +75,8 @@ def main(arguments: Sequence[str]) -> int:
         return _run(list(arguments))
     except MENDABLE as error:
         process = f"process {rank()}: " if rank() else ""
-        print(f"{process}error: {_reason(error)}", file=sys.stderr)
+        reason = plain(_reason(error))
+        print(f"{process}error: {reason}", file=sys.stderr)
         return WRONG
     except KeyboardInterrupt:
         return STOPPED
@@ -97,7 +110,7 @@ def _run(arguments: list[str]) -> int:
         )
         # Only the command that is asked for is imported: it brings PyTorch.
         if arguments[:1] == [name]:
-            with extra("train" if name in TRAINED else "interview"):
+            with extra(EXTRAS.get(name, "interview")):
                 module = import_module(f"companion.commands.{name}")
             module.add_options(one)
             one.set_defaults(run=module.run)

@@ -8,9 +8,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Collection
 from pathlib import Path
 
+from companion.commands.apart import add_memory, note_if_unlimited
 from companion.commands.check_file import File, Part, parts_in, read
 from companion.commands.check_process import verdict
 from companion.contracts import COMPONENTS
+from companion.plain import plain
 
 __all__ = ["add_options", "chosen", "folded", "report", "run"]
 
@@ -26,13 +28,16 @@ def add_options(parser: ArgumentParser) -> None:
     parser.description = (
         "Tries the contracts on functions of a file: those with the name of a "
         'component, and what is marked @checks("attention") or '
-        "# checks: attention. The file is imported, in a process of its own: "
-        'what stands under `if __name__ == "__main__":` is not run.'
+        "# checks: attention. It runs the code it is given: the file is "
+        "imported, in a process of its own with limits of time and memory, and "
+        'what stands under `if __name__ == "__main__":` is not run. That is no '
+        "sandbox: check no code that you would not run."
     )
     parser.epilog = f"Components: {', '.join(sorted(COMPONENTS))}."
     add = parser.add_argument
     add("file", type=Path, metavar="FILE.py")
     add("components", nargs="*", metavar="COMPONENT", help="default: all in it")
+    add_memory(parser)
 
 
 def run(options: Namespace) -> int:
@@ -41,12 +46,14 @@ def run(options: Namespace) -> int:
     Raises:
         OSError: There is no such file.
         ValueError: It is not Python, has nothing to check, or cannot be
-            imported.
+            imported; or the limit of memory is none.
     """
     file = read(options.file)
+    parts = chosen(file, options.components)
+    note_if_unlimited()
     fails = False
-    for part in chosen(file, options.components):
-        found = verdict(file, part)
+    for part in parts:
+        found = verdict(file, part, memory=options.memory, show=_show)
         fails = fails or bool(found["failed"])
         print("\n".join(report(file, part, found)), flush=True)
     return FAILS if fails else 0
@@ -80,7 +87,7 @@ def report(file: File, part: Part, found: dict) -> list[str]:
     """Write the lines that a terminal shows, none wider than it."""
     width = min(shutil.get_terminal_size().columns, 80)
     mark, colour = ("✗", BAD) if found["failed"] else ("✓", GOOD)
-    lines = [f"{file.at(part.line)} {part.name}"]
+    lines = [plain(f"{file.at(part.line)} {part.name}")]
     lines += folded(f"{mark} {found['headline']}", width, colour)
     for group in found["failed"]:
         for name in group["names"]:
@@ -96,10 +103,10 @@ def report(file: File, part: Part, found: dict) -> list[str]:
 def folded(
     text: str, width: int, colour: str, indent: int = 0, more: int | None = None
 ) -> list[str]:
-    """Fold ``text`` to lines of ``width``, in colour on a terminal."""
+    """Fold ``text`` to plain lines of ``width``, in colour on a terminal."""
     more = indent + 2 if more is None else more
     lines = textwrap.wrap(
-        text,
+        plain(text),
         width,
         initial_indent=" " * indent,
         subsequent_indent=" " * more,
@@ -108,6 +115,10 @@ def folded(
     if not colour or not _coloured():
         return lines
     return [f"\033[{colour}m{line}\033[0m" for line in lines]
+
+
+def _show(text: str) -> None:
+    print(text, end="", flush=True)
 
 
 def _coloured() -> bool:

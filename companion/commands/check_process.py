@@ -1,39 +1,53 @@
-"""Import a learner's file and check it in a process that can be killed.
-
-A thread that sits in C code cannot be stopped, and a crash takes its process
-along. Neither reaches the process that asks.
-"""
+"""Import a learner's file and check it in a process that can be killed."""
 
 import ast
 import contextlib
 import io
-import json
-import multiprocessing
-import os
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
+from companion.commands.apart import (
+    MEMORY,
+    Apart,
+    Ended,
+    Late,
+    Send,
+    explained,
+)
 from companion.commands.check_file import File, Part, parts_in, read
 
-__all__ = ["build", "report_of", "verdict"]
+if TYPE_CHECKING:
+    from companion.contracts import Report
 
-STARTING = 120.0
-"""How many seconds a process may take to import PyTorch."""
+__all__ = ["build", "report_of", "told", "verdict"]
 
 LIMIT = 20.0
-"""How many seconds it then has to import the file, and as many to check it.
+"""How many seconds a process has to import the file, and as many to check it.
 
 ``check`` stops a loop in Python earlier.
 """
 
 
-def verdict(file: File, part: Part) -> dict:
+def verdict(
+    file: File,
+    part: Part,
+    *,
+    memory: float = MEMORY,
+    show: Callable[[str], object] = lambda text: None,
+) -> dict:
     """Check ``part`` in a process of its own.
+
+    Args:
+        file: The learner's file.
+        part: What of it is to be checked.
+        memory: How many GiB it may take.
+        show: Gets what it prints while it is checked.
 
     Returns:
         A report as ``report_of`` makes it.
@@ -41,26 +55,27 @@ def verdict(file: File, part: Part) -> dict:
     Raises:
         ValueError: The file cannot be imported, or the part not be built.
     """
-    spawned = multiprocessing.get_context("spawn")
-    receiver, sender = spawned.Pipe(duplex=False)
-    process = spawned.Process(
-        target=_judge,
-        args=(sender, file.path, part.component, part.name),
-        daemon=True,
-    )
-    process.start()
-    sender.close()
+    args = (file.path, part.component, part.name)
     try:
-        found = _received(receiver, file.path)
-    finally:
-        process.kill()
-        process.join()
-    if "error" in found:
-        raise ValueError(found["error"])
-    if "ended" in found:
-        failed = {"names": ["It comes back"], "message": found["ended"]}
+        with Apart(_judge, args, memory=memory, show=show) as child:
+            child.begin()
+            try:
+                imported = child.receive(LIMIT)
+            except Late:
+                raise ValueError(
+                    f"{file.path}: importing it had not ended after {LIMIT:g} "
+                    "seconds. Does it train? Put that under `if __name__ == "
+                    '"__main__":`, which is not run'
+                ) from None
+            if imported:
+                raise ValueError(explained(imported["error"], memory))
+            found = child.receive(LIMIT)
+    except (Late, Ended) as reason:
+        failed = {"names": ["It comes back"], "message": str(reason)}
         headline = f"{part.component}: the contracts could not be tried"
         return {"headline": headline, "failed": [failed], "held": []}
+    for group in found["failed"]:
+        group["message"] = explained(group["message"], memory)
     return found
 
 
@@ -96,12 +111,18 @@ def build(file: File, part: Part) -> object:
 
 
 def report_of(component: str, fn: object) -> dict:
-    """Check ``fn``: a headline, failures by cause, and what holds, as JSON."""
+    """Check ``fn``, and tell what the report says as JSON."""
     from torch import nn
 
     from companion.contracts import check
 
-    report = check(component, fn.eval() if isinstance(fn, nn.Module) else fn)
+    return told(
+        check(component, fn.eval() if isinstance(fn, nn.Module) else fn)
+    )
+
+
+def told(report: "Report") -> dict:
+    """Tell what a report says as JSON: failures by cause, and what holds."""
     failed = [
         {"names": [f.contract for f in group], "message": group[0].message}
         for group in report.grouped()
@@ -110,6 +131,7 @@ def report_of(component: str, fn: object) -> dict:
         "headline": report.headline,
         "failed": failed,
         "held": report.held,
+        "untried": len(report.untried),
     }
 
 
@@ -118,54 +140,13 @@ class _Nothing(io.StringIO):
         return len(text)
 
 
-def _received(pipe: Connection, path: Path) -> dict:
-    """Wait for what the process sends: a report, or why there is none."""
-    try:
-        if not pipe.poll(STARTING):
-            return {"ended": f"It had not begun after {STARTING:g} seconds."}
-        pipe.recv_bytes()
-        if not pipe.poll(LIMIT):
-            return {
-                "error": f"{path}: importing it had not ended after {LIMIT:g} "
-                "seconds. Does it train? Put that under `if __name__ == "
-                '"__main__":`, which is not run'
-            }
-        # No pickle: what comes from a learner's process is only text.
-        imported = json.loads(pipe.recv_bytes())
-        if imported:
-            return imported
-        if not pipe.poll(LIMIT):
-            return {
-                "ended": f"It had not come back after {LIMIT:g} seconds, and "
-                "its process was killed. Does it wait for something, or is "
-                "there a step in C that never ends?"
-            }
-        return json.loads(pipe.recv_bytes())
-    except EOFError:
-        return {
-            "ended": "Its process ended before there was a result: it crashed"
-            ", or something in it called `os._exit`."
-        }
-
-
-def _judge(pipe: Connection, path: Path, component: str, name: str) -> None:
+def _judge(send: Send, path: Path, component: str, name: str) -> None:
     """Do what the other process does: import, build, check, and send."""
-    import torch
-
     from companion.contracts import COMPONENTS
 
-    def send(message: dict) -> None:
-        sys.stdout.flush()
-        pipe.send_bytes(json.dumps(message).encode())
-
-    send({})
-    # Nothing is left behind, and no window waits to be closed.
-    sys.dont_write_bytecode = True
-    os.environ["MPLBACKEND"] = "agg"
-    # Nor is a file beside it taken for a module that is installed.
+    # No file beside it is taken for a module that is installed.
     near = {path.resolve().parent, Path.cwd()}
     sys.path[:] = [p for p in sys.path if Path(p).resolve() not in near]
-    torch.manual_seed(0)
     file = read(path)
     parts = {(p.component, p.name): p for p in parts_in(file, COMPONENTS)}
     try:

@@ -1,4 +1,8 @@
-"""``python -m companion mock``: an interview with a report at its end."""
+"""``python -m companion mock``: an interview with a report at its end.
+
+What was answered is kept as it is answered, so that an interview which a closed
+window or Ctrl-C broke off goes on the next time.
+"""
 
 import secrets
 from argparse import ArgumentParser, Namespace
@@ -12,6 +16,7 @@ from companion.interview.model.toml import Text
 from companion.interview.terminal.report import show_report
 from companion.interview.terminal.screen import Screen
 from companion.interview.terminal.session import Session
+from companion.interview.terminal.waiting import offer
 
 __all__ = ["add_options", "run"]
 
@@ -21,7 +26,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.description = (
         "A mock interview: from junior upwards in one topic after the other. "
         "It shows the time and never judges it. At the end it says what to "
-        "read again."
+        "read again. One that Ctrl-C or a closed window broke off goes on "
+        "the next time; q ends it."
     )
     add = parser.add_argument
     add("--level", choices=LEVELS, default="senior", help="default: senior")
@@ -39,7 +45,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Ask, then report; return 0, or 130 after Ctrl-C.
+    """Ask, or go on asking, then report; return 0, or 130 after Ctrl-C.
 
     Raises:
         ValueError: The minutes are too few for any question, or the seed is
@@ -55,13 +61,28 @@ def run(options: Namespace) -> int:
     )
     screen = screen_of(options)
     session = Session(screen, "mock")
+    try:
+        waited = offer(session, course())
+    except EOFError:
+        session.close()
+        return 0
+    questions = waited or questions
     total = sum(question.minutes for question in questions)
-    screen.say(
-        f"{len(questions)} questions, {total} minutes. Seed {seed}",
-        f"{len(questions)} 题，{total} 分钟。种子 {seed}",
-    )
+    if not waited:
+        screen.say(
+            f"{len(questions)} questions, {total} minutes. Seed {seed}",
+            f"{len(questions)} 题，{total} 分钟。种子 {seed}",
+        )
     whole = session.ask_all(questions, then=_nothing, minutes=total)
     show_report(session, questions)
+    if whole or not session.status:
+        session.finish()
+    elif session.waiting():
+        screen.say(
+            "The interview waits: mock goes on with it.",
+            "这场面试已保存：再运行 mock 即可继续。",
+            "bold",
+        )
     marks = session.marks
     missed = [q for q in questions if marks.get(q.id, GOOD) < GOOD]
     if whole and missed:

@@ -28,10 +28,10 @@ def run(options: Namespace) -> int:
         ValueError, OSError: The answers cannot be read.
     """
     screen, questions = screen_of(options), course()
-    answers = answers_of(screen)
-    ready = due(questions, answers, datetime.now(UTC))
+    answers, now = answers_of(screen), datetime.now(UTC)
+    ready = due(questions, answers, now)
     if not ready:
-        _say_when(screen, next_due(questions, answers))
+        _say_when(screen, next_due(questions, answers, now))
         return 0
     session = Session(screen, "review")
     session.ask_all(ready)
@@ -42,9 +42,10 @@ def run(options: Namespace) -> int:
 def _say_when(screen: Screen, later: datetime | None) -> None:
     if later is None:
         screen.say(
-            "Nothing to review yet. Begin with: python -m companion quiz",
-            "还没有可复习的题。先运行：python -m companion quiz",
+            "Nothing to review yet. Begin with:",
+            "还没有可复习的题。先运行：",
         )
+        screen.command("quiz")
     else:
         day = f"{later.astimezone():%Y-%m-%d}"
         screen.say(

@@ -33,12 +33,14 @@ def run(options: Namespace) -> int:
     show_stats(screen, questions, answers, ready)
     if not answers:
         screen.say(
-            "Nothing answered yet. Begin with: python -m companion quiz",
-            "还没有回答过。先运行：python -m companion quiz",
+            "Nothing answered yet. Begin with:",
+            "还没有回答过。先运行：",
         )
+        screen.command("quiz")
     elif ready:
         screen.say(
-            f"Due today: {len(ready)}. python -m companion review",
-            f"今天到期 {len(ready)} 题：python -m companion review",
+            f"Due today: {len(ready)}. To answer:",
+            f"今天到期 {len(ready)} 题。回答：",
         )
+        screen.command("review")
     return 0

@@ -16,12 +16,13 @@ import torch
 
 from companion.commands import STOPPED, rank
 from companion.commands.curve import Row, draw
+from companion.shell import typed
 from companion.training import TrainConfig, read_log, train
 from companion.training.checkpoint import every
 from companion.training.config import help_of
 from companion.training.log import LOG
 
-__all__ = ["RUNS", "add_options", "chosen", "run"]
+__all__ = ["RUNS", "add_options", "chosen", "example_of", "run"]
 
 RUNS = Path("runs")
 """Where a run lies if no folder is named."""
@@ -64,7 +65,7 @@ def run(options: Namespace) -> int:
     config = chosen(options)
     _choose_threads(config)
     folder = options.folder or RUNS / config.data
-    _print(f"{config.data}, {config.steps} steps, in {folder}")
+    _print(_begins(config, options, folder))
     try:
         train(config, folder)
     except KeyboardInterrupt:
@@ -86,6 +87,13 @@ def chosen(options: Namespace) -> TrainConfig:
     if options.config:
         return TrainConfig.from_toml(options.config, **flags)
     return TrainConfig.preset(options.preset, **flags)
+
+
+def _begins(config: TrainConfig, options: Namespace, folder: Path) -> str:
+    """Say what begins; a warm-up that nobody asked for like this, too."""
+    asked = {"steps", "warmup"} & vars(options).keys()
+    warmup = f", warm-up {config.warmup}" if asked == {"steps"} else ""
+    return f"{config.data}, {config.steps} steps{warmup}, in {folder}"
 
 
 def _choose_threads(config: TrainConfig) -> None:
@@ -120,10 +128,8 @@ def _finish(config: TrainConfig, folder: Path) -> None:
             "its rows."
         )
     if config.data != "shakespeare":
-        _print(
-            "Next: python -m companion translate "
-            f'"{_example(config)}" --folder {folder}'
-        )
+        example = ("translate", example_of(config), "--folder", str(folder))
+        _print(f"Next: {typed(*example)}")
 
 
 def _reached(log: Sequence[Row]) -> str:
@@ -133,7 +139,8 @@ def _reached(log: Sequence[Row]) -> str:
     return ", ".join(last)
 
 
-def _example(config: TrainConfig) -> str:
+def example_of(config: TrainConfig) -> str:
+    """Choose a sentence that a model of this configuration can read."""
     sides = config.sides()
     if sides is None:
         return "abc"

@@ -1,5 +1,7 @@
 """``python -m companion translate``: ask a trained model."""
 
+import shlex
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
@@ -10,21 +12,24 @@ from torch import Tensor
 
 from companion import decoding
 from companion.commands.alignment import KINDS, as_text, save
-from companion.commands.train import RUNS
-from companion.data.codecs import Codec
+from companion.commands.train import RUNS, example_of
+from companion.data.codecs import Codec, Subwords
+from companion.shell import typed
 from companion.training import Trained, load_trained
 from companion.training.checkpoint import every
 from companion.training.run_folder import CHECKPOINTS, SOURCE
 
 __all__ = ["add_options", "attended", "newest", "read", "run"]
 
-TRAIN = "python -m companion train"
+WIDEST = 100
+"""Memory grows with the beam, and translations are no better long before."""
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add what to translate, with which model, and how hard to search."""
     add = parser.add_argument
-    add("text", nargs="?", help="a sentence, in quotes")
+    helped = "a sentence, in quotes; without one, each line of the input"
+    add("text", nargs="?", help=helped)
     which = f"the run to take (default: in {RUNS} the newest that translates)"
     add("--folder", type=Path, help=which)
     add("--beam", type=int, default=4, help="1 is greedy; default 4")
@@ -36,27 +41,30 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Print a translation, and where the model attended if that is wanted.
+    """Print translations, and where the model attended if that is wanted.
 
     Raises:
         FileNotFoundError: There is no trained model.
         ValueError: It cannot read the text.
     """
-    text, picture = _text_and_picture(options)
+    texts, picture = _texts_and_picture(options)
+    if options.beam > WIDEST:
+        raise ValueError(f"beam: expected at most {WIDEST}, got {options.beam}")
     trained = load_trained(options.folder or newest(RUNS))
-    src = read(trained, text)
+    sources = [read(trained, text) for text in texts]
     model: Any = trained.model
     longest = options.max_len
-    [ids] = decoding.translate(
-        model,
-        src,
-        max_len=trained.config.max_len if longest is None else longest,
-        beam=options.beam,
-        alpha=options.alpha,
-    )
-    print(trained.tgt_codec.decode(ids))
-    if picture is not None:
-        _show(trained, src, ids, picture)
+    for src in sources:
+        [ids] = decoding.translate(
+            model,
+            src,
+            max_len=trained.config.max_len if longest is None else longest,
+            beam=options.beam,
+            alpha=options.alpha,
+        )
+        print(trained.tgt_codec.decode(ids), flush=True)
+        if picture is not None:
+            _show(trained, src, ids, picture)
     return 0
 
 
@@ -76,7 +84,7 @@ def newest(runs: Path) -> Path:
     if not times:
         raise FileNotFoundError(
             f"no trained model in {runs.absolute()} that translates; to train "
-            f"one, type: {TRAIN}"
+            f"one, type: {typed('train')}"
         )
     return max(times, key=times.__getitem__)
 
@@ -94,7 +102,7 @@ def read(trained: Trained, text: str) -> Tensor:
             f"folder: expected a model that translates, got one that "
             f"continues {trained.config.data}"
         )
-    ids = [codec.bos, *codec.encode(text), codec.eos]
+    ids = [codec.bos, *_encoded(trained, codec, text), codec.eos]
     if len(ids) == 2:
         raise ValueError("text: expected at least one token, got none")
     if len(ids) > longest:
@@ -103,6 +111,21 @@ def read(trained: Trained, text: str) -> Tensor:
             f"{longest}, with bos and eos), got {len(ids) - 2}"
         )
     return torch.tensor([ids])
+
+
+def _encoded(trained: Trained, codec: Codec, text: str) -> list[int]:
+    """Encode a text; if a token is new, say what the model has learnt."""
+    try:
+        return codec.encode(text)
+    except ValueError as error:
+        if isinstance(codec, Subwords):  # It spells what it has not seen.
+            raise
+        known = codec.joint.join(codec.vocabulary.tokens[3:])
+        example = shlex.quote(example_of(trained.config))
+        raise ValueError(
+            f"text: {error}. This model has learnt {len(codec) - 3} "
+            f"{codec.kind} and no others, for example {example}: {known}"
+        ) from None
 
 
 def attended(
@@ -143,11 +166,26 @@ def _labels(codec: Codec, ids: list[int]) -> list[str]:
     return [marks.get(i) or codec.decode([i]).strip() or "_" for i in ids]
 
 
-def _text_and_picture(options: Namespace) -> tuple[str, str | None]:
+def _texts_and_picture(options: Namespace) -> tuple[list[str], str | None]:
     """Find the text; argparse takes it for a file after --attention."""
     text, picture = options.text, options.attention
     if text is None and picture and not picture.endswith(KINDS):
         text, picture = picture, ""
-    if text is None:
-        raise ValueError("text: expected a sentence, got none")
-    return text, picture
+    texts = _lines() if text is None else [text]
+    if not texts:
+        raise ValueError(
+            "text: expected a sentence, or lines on the standard input, got "
+            "none"
+        )
+    if picture is not None and len(texts) > 1:
+        raise ValueError(
+            f"attention: expected one sentence to draw, got {len(texts)}"
+        )
+    return texts, picture
+
+
+def _lines() -> list[str]:
+    """Read what is piped in; nobody is asked to type at a terminal."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return []
+    return [line for line in sys.stdin.read().splitlines() if line.strip()]

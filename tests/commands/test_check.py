@@ -1,22 +1,30 @@
 """``python -m companion check``: what it finds, runs, says and refuses."""
 
+import contextlib
+import os
 import re
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
+import torch
 from torch import nn
 
+from companion.commands import apart, check_process, main
 from companion.commands import check as command
-from companion.commands import check_process, main
+from companion.commands.apart import explained
 from companion.commands.check_file import parts_in, read
 from companion.commands.check_process import build, report_of
 from companion.contracts import COMPONENTS, checks
 
 pytestmark = pytest.mark.once
 
+GROUP = (
+    "pathlib.Path(__file__).with_suffix('.group').write_text(str(os.getpgrp()))"
+)
 RIGHT = "def causal_mask(length):\n    return torch.ones(length, length).tril()"
 
 
@@ -246,10 +254,12 @@ def test_each_part_has_its_report_and_the_exit_code_is_for_all(
 ):
     monkeypatch.setenv("COLUMNS", "80")
     file = written("""
-    import torch
+    import os, sys, torch
 
     @checks("padding_mask")
     def hidden(tokens, pad):
+        print("\x1b[2J printed", "x" * 20_000)
+        os.write(1, b"\x1b[2J and past Python")
         return (tokens == pad)[:, None, None]
 
     print("not shown")
@@ -260,14 +270,26 @@ def test_each_part_has_its_report_and_the_exit_code_is_for_all(
     assert main(["check", str(file.path)]) == 1
     out, err = capfd.readouterr()
     assert err == ""
+    printed, out = out.split("\n… what else it prints is left out\n")
+    assert re.fullmatch(r"\[2J printed x{9900,10000}", printed)
     one, other = out.split("\n\n")[:2]
     assert one.startswith(f"{file.path}:4 hidden\n✗ padding_mask: ")
-    assert other.startswith(f"{file.path}:9 causal_mask\n✓ causal_mask: all 7")
+    assert other.startswith(f"{file.path}:11 causal_mask\n✓ causal_mask: all 7")
     assert "It is upside down: True marks a real" in " ".join(one.split())
     assert sorted(p.name for p in file.path.parent.iterdir()) == ["mine.py"]
     # One that is asked for, and is right.
     assert main(["check", str(file.path), "causal_mask"]) == 0
     assert "padding_mask" not in capfd.readouterr().out
+
+
+def running(group):
+    """Which processes of a group have not ended, where there is a /proc."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # It has ended meanwhile.
+            state, _, its, *_ = path.read_text().rpartition(")")[2].split()
+            found += [path] if (int(its), state != "Z") == (group, True) else []
+    return found
 
 
 @pytest.mark.bad_input
@@ -283,7 +305,12 @@ def test_a_training_at_the_top_is_stopped_and_told_where_to_go(
     ("body", "limit", "says"),
     [
         # C code that lets no other thread run: only a process can be killed.
-        ('re.match("(a+)+$", "a" * 40 + "b")', 3, "not come back after 3 sec"),
+        (
+            'os.fork() or os.execlp("sleep", "sleep", "300")\n'
+            '    re.match("(a+)+$", "a" * 40 + "b")',
+            3,
+            "not come back after 3 sec",
+        ),
         ("os._exit(0)", 60, "Its process ended before there was a result"),
     ],
 )
@@ -291,15 +318,72 @@ def test_what_never_comes_back_or_ends_its_process_is_told(
     written, monkeypatch, body, limit, says
 ):
     monkeypatch.setattr(check_process, "LIMIT", limit)
-    file = written(f"import os, re\ndef softmax(scores, dim):\n    {body}")
+    file = written(
+        "import os, pathlib, re\n"
+        f"def softmax(scores, dim):\n    {GROUP}\n    {body}"
+    )
     [part] = parts_in(file, COMPONENTS)
     found = check_process.verdict(file, part)
     assert found["headline"] == "softmax: the contracts could not be tried"
     assert says in found["failed"][0]["message"]
+    # Nor has it left a process behind.
+    group = int(file.path.with_suffix(".group").read_text())
+    assert group != os.getpgrp()
+    assert not running(group)
+
+
+@pytest.mark.skipif(not apart.LIMITED, reason="Linux alone tells a child")
+def test_a_command_that_is_killed_leaves_no_process_behind(written):
+    file = written(f"{RIGHT}\nimport os, pathlib\n{GROUP}\nwhile True: pass")
+    command = [sys.executable, "-m", "companion", "check", file.path]
+    noted = file.path.with_suffix(".group")
+    with subprocess.Popen(command) as process:
+        while not (noted.exists() and noted.read_text()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+    time.sleep(0.2)
+    assert not running(int(noted.read_text()))
+
+
+@pytest.mark.skipif(not apart.LIMITED, reason="no limit of memory here")
+def test_a_function_that_takes_too_much_memory_is_told_the_limit(written):
+    file = written("""
+    def softmax(scores, dim):
+        fits = bytearray(2**28)
+        return bytearray(2**31)
+    """)
+    [part] = parts_in(file, COMPONENTS)
+    [failed] = check_process.verdict(file, part, memory=0.5)["failed"]
+    assert "raised MemoryError in line 3 of `softmax`" in failed["message"]
+    says = "It may take 0.5 GiB; `--memory 1` allows more."
+    assert failed["message"].endswith(says)
+
+
+def test_pytorch_is_understood_when_it_has_no_memory(monkeypatch):
+    monkeypatch.setattr(apart, "LIMITED", True)
+    with pytest.raises(RuntimeError) as none:
+        torch.empty(2**46, dtype=torch.uint8)
+    said = explained(str(none.value), 4)
+    assert said.endswith(" It may take 4 GiB; `--memory 8` allows more.")
+    assert explained("It returned None.", 4) == "It returned None."
+
+
+def test_a_system_that_limits_no_memory_is_told_of_once(
+    written, monkeypatch, capsys
+):
+    verdict = {"headline": "", "failed": [], "held": []}
+    monkeypatch.setattr(command, "verdict", lambda *_, **named: verdict)
+    file = written(f"{RIGHT}\n{RIGHT.replace('causal', 'padding')}")
+    for limited, times in ((False, 1), (True, 0)):
+        monkeypatch.setattr(apart, "LIMITED", limited)
+        assert main(["check", str(file.path)]) == 0
+        said = capsys.readouterr().err
+        assert said.count("keeps no limit of memory") == times
 
 
 def test_a_process_that_does_not_begin_is_not_waited_for(written, monkeypatch):
-    monkeypatch.setattr(check_process, "STARTING", 0.01)
+    monkeypatch.setattr(apart, "STARTING", 0.01)
     file = written("def softmax(scores, dim): ...")
     [part] = parts_in(file, COMPONENTS)
     [failed] = check_process.verdict(file, part)["failed"]
@@ -400,6 +484,7 @@ def refused(tmp_path, capfd):
         ("@checks(3)\ndef f(): ...", "/mine.py:2: expected one of add_posi"),
         ("@checks()\ndef f(): ...", "/mine.py:1: expected the name of a comp"),
         ("# checks: rop\ndef f(): ...", "got 'rop'. Did you mean 'rope'?"),
+        ("x = '\x1b[2J' (", "a syntax error: '(' was never closed: `x = '[2J"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(refused, text, says):
@@ -410,6 +495,13 @@ def test_a_file_that_cannot_be_read_is_refused(refused, text, says):
 def test_a_component_that_is_not_there_is_named(refused):
     assert "there is no rnn in it" in refused(RIGHT, "rnn")
     assert "got 'rope2'" in refused(RIGHT, "rope2")
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize("memory", ["0", "-1", "nan", "inf"])
+def test_a_limit_of_memory_is_a_number_of_gibibytes(refused, memory):
+    message = refused(RIGHT, "--memory", memory)
+    assert message == f"error: memory: expected more than 0 GiB, got {memory}"
 
 
 @pytest.mark.bad_input

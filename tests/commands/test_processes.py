@@ -1,6 +1,7 @@
 """The command line as a process: stopped by hand, and by torchrun in two."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def test_control_c_says_where_it_stopped_and_how_to_go_on(
     options = ("--steps", 100_000, "--save-every", 2)
     process = started(environment, tmp_path, *options)
     deadline = time.monotonic() + PATIENCE
-    while not list(tmp_path.glob("checkpoints/step-*")):
+    while not list(tmp_path.glob("checkpoints/step-*.safetensors")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -77,7 +78,7 @@ def test_a_second_run_is_refused_until_the_first_is_killed(
     options = ("--steps", 100_000, "--save-every", 2)
     first = started(environment, tmp_path, *options)
     deadline = time.monotonic() + PATIENCE
-    while not list(tmp_path.glob("checkpoints/step-*")):
+    while not list(tmp_path.glob("checkpoints/step-*.safetensors")):
         assert first.poll() is None, first.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -94,6 +95,23 @@ def test_a_second_run_is_refused_until_the_first_is_killed(
         pass
     steps = [row["step"] for row in read_log(tmp_path)]
     assert steps == [*range(1, len(steps) + 1)]
+
+
+def test_what_it_says_to_type_next_can_be_typed_there(tmp_path, environment):
+    """The interpreter as it was started, and a folder with spaces and marks."""
+    (tmp_path / "a place").symlink_to(sys.prefix)
+    options = [*SMALL.split(), "--steps", "5", "--folder", "课 程/it's a run"]
+    typed = f"'a place/bin/python' -m companion train {shlex.join(options)}"
+    here = {
+        "shell": True,
+        "cwd": tmp_path,
+        "env": environment | {"PYTHONPATH": str(ROOT)},
+        "check": True,
+    }
+    told = subprocess.run(typed, capture_output=True, text=True, **here)
+    line = told.stdout.splitlines()[-1].removeprefix("Next: ")
+    assert line.startswith("'a place/bin/python' -m companion translate ")
+    subprocess.run(line, **here)
 
 
 def test_of_two_processes_one_speaks(tmp_path, environment):

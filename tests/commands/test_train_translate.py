@@ -1,7 +1,10 @@
 """The command line: what it trains, what it says, and how it refuses."""
 
 import dataclasses
+import io
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +19,7 @@ from companion.commands import alignment, curve, main
 from companion.commands import train as train_command
 from companion.commands.alignment import as_text, columns
 from companion.commands.translate import attended, newest, read
+from companion.shell import typed
 from companion.training import TrainConfig, load_trained, read_log, trainer
 from companion.training.checkpoint import every
 from companion.training.config import (
@@ -81,8 +85,8 @@ def test_a_run_says_where_things_are_and_what_to_type_next(tmp_path, say):
     assert done.startswith("Done: step 13, loss ")
     assert "validation" in done
     assert done.endswith(f"The curve: {folder / 'curve.svg'}")
-    command = f'translate "我爱小猫" --folder {folder}'
-    assert then == f"Next: python -m companion {command}"
+    command = typed("translate", "我爱小猫", "--folder", str(folder))
+    assert then == f"Next: {command}"
 
 
 @pytest.mark.parametrize(
@@ -103,11 +107,11 @@ def test_a_small_model_takes_one_thread_unless_told(
 def test_each_task_has_a_sentence_to_try_next(tmp_path, say, monkeypatch):
     stand_in(tmp_path, monkeypatch)
     sentences = {
-        ("phrasebook", "en-zh"): '"I love little cats"',
-        ("reverse", None): '"abc"',
-        ("multi30k", "de-en"): '"eine kleine katze schläft ."',
+        ("phrasebook", "en-zh"): "I love little cats",
+        ("reverse", None): "abc",
+        ("multi30k", "de-en"): "eine kleine katze schläft .",
         # As the model has read it: in lower case.
-        ("multi30k", "en-de"): '"a small cat is sleeping ."',
+        ("multi30k", "en-de"): "a small cat is sleeping .",
     }
     for (data, direction), sentence in sentences.items():
         more = ["--direction", direction] if direction else []
@@ -117,10 +121,9 @@ def test_each_task_has_a_sentence_to_try_next(tmp_path, say, monkeypatch):
             *("--vocab-size", "300", *more),
         )
         assert (code, err) == (0, "")
-        assert f"translate {sentence} " in out
+        assert f"translate {shlex.quote(sentence)} " in out
         if data != "multi30k":
-            text = sentence.strip('"')
-            assert say("translate", text, "--folder", folder)[0] == 0
+            assert say("translate", sentence, "--folder", folder)[0] == 0
 
 
 def test_flags_win_over_the_file_and_the_preset(tmp_path, monkeypatch):
@@ -144,8 +147,23 @@ def test_flags_win_over_the_file_and_the_preset(tmp_path, monkeypatch):
         direction="en-zh",
     )
     assert seen[1][0] == TrainConfig.preset("small", steps=11)
+    assert seen[1][0].warmup == 1000  # noam has no end to keep in shape.
     folders = [folder.as_posix() for _, folder in seen]
     assert folders == ["runs/phrasebook", "runs/tatoeba"]
+
+
+def test_ten_steps_have_a_warm_up_that_fits_and_it_is_told(
+    tmp_path, say, capsys
+):
+    folder = tmp_path / "ten"
+    more = [word for word in SHORT if word not in ("--warmup", "3")]
+    more[more.index("13")] = "10"
+    code, out, err = say("train", "--folder", folder, *more)
+    assert (code, err) == (0, "")
+    # 50 of 400 steps are 1 of 10.
+    first = f"phrasebook, 10 steps, warm-up 1, in {folder}"
+    assert out.splitlines()[0] == first
+    assert load_trained(folder).config.warmup == 1
 
 
 def test_every_field_of_a_run_has_a_flag(capsys):
@@ -302,6 +320,41 @@ def test_the_text_may_follow_the_option(run, say):
     assert one[0] == 0
 
 
+# Sentences on the standard input.
+
+
+@pytest.fixture
+def pipe(monkeypatch):
+    """Puts a text where a command reads its standard input."""
+    return lambda text: monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_each_line_of_the_input_is_translated(run, say, pipe):
+    pipe("我爱小猫\n\n你爱小狗\n")
+    told = say("translate", "--folder", run)
+    assert told == (0, "I love little cats\nyou love little dogs\n", "")
+
+
+@pytest.mark.bad_input
+def test_of_several_lines_none_is_translated_if_one_cannot_be(run, say, pipe):
+    pipe("我爱小猫\n我爱龙\n")
+    assert refused(say("translate", "--folder", run), "'龙'") == ""
+    pipe("我爱小猫\n我爱小狗\n")
+    told = say("translate", "--folder", run, "--attention")
+    assert refused(told, "attention: expected one sentence", "got 2") == ""
+
+
+@pytest.mark.bad_input
+def test_nobody_waits_for_a_terminal_to_be_typed_at(say, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for source in (Terminal("我\n"), io.StringIO(" \n"), None):
+        monkeypatch.setattr("sys.stdin", source)
+        refused(say("translate"), "text: expected a sentence, or lines")
+
+
 # Which run.
 
 
@@ -368,7 +421,7 @@ def refused(told, *parts):
 @pytest.mark.bad_input
 def test_without_a_run_it_says_how_to_train_one(tmp_path, say, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    refused(say("translate", "我"), "no trained model", "companion train")
+    refused(say("translate", "我"), "no trained model", typed("train"))
 
 
 @pytest.mark.bad_input
@@ -379,7 +432,32 @@ def test_a_folder_without_a_run_is_named(tmp_path, say):
 @pytest.mark.bad_input
 def test_an_unknown_character_is_named(short, say):
     told = say("translate", "我爱龙", "--folder", short)
-    assert refused(told, "unknown token '龙'") == ""
+    assert refused(told, "unknown token '龙'", "learnt 74 characters") == ""
+    assert "for example 我爱小猫: 我爱猫喜欢" in told[2].replace("'", "")
+    for newcomer in ("hello", "我爱小猫！"):
+        told = say("translate", newcomer, "--folder", short)
+        refused(told, "has learnt 74 characters and no others")
+
+
+@pytest.mark.bad_input
+def test_a_vocabulary_of_another_run_is_named(short, say, tmp_path):
+    folder = tmp_path / "mixed"
+    shutil.copytree(short, folder)
+    shutil.copy(folder / "target.codec", folder / "source.codec")
+    for saved in every(folder / "checkpoints"):
+        saved.unlink()
+    told = say("train", "--folder", folder, *SHORT)
+    refused(told, str(folder), "source.codec and target.codec", "'我爱")
+    (folder / "source.codec").unlink()
+    for command in (["train", *SHORT], ["translate", "我"]):
+        if command[0] == "translate":
+            shutil.copytree(
+                short / "checkpoints",
+                folder / "checkpoints",
+                dirs_exist_ok=True,
+            )
+        told = say(*command, "--folder", folder)
+        refused(told, f"{folder / 'source.codec'}: No such file")
 
 
 @pytest.mark.bad_input
@@ -405,9 +483,9 @@ def test_the_longest_text_is_read(short, say):
     ("options", "words"),
     [
         (["--beam", "0"], "beam: expected at least 1"),
+        (["--beam", "101"], "beam: expected at most 100, got 101"),
         (["--alpha", "-1"], "alpha"),
         (["--max-len", "0"], "max_len: expected at least 1, got 0"),
-        (["--attention", "map.svg"], "text: expected a sentence"),
         (["我", "--attention", "map.png"], "ends in .svg or .html"),
     ],
 )
@@ -439,7 +517,9 @@ def test_another_configuration_is_refused_and_nothing_is_lost(short, say):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("step = 7", "unknown key 'step'"),
+        ("step = 7", "unknown key 'step'; the nearest known one is 'steps'"),
+        ("foo = 7", "unknown key 'foo'; the known ones are data, direction,"),
+        ("[train]\nsteps = 7", "unknown key 'train'; the known ones are"),
         ("steps = 0", "steps: expected at least 1"),
         ("steps = ", "run.toml"),
     ],

@@ -57,6 +57,17 @@ def test_an_address_in_an_exception_is_left_out():
     assert "<object object at 0x…>" in gate_message("softmax", softmax)
 
 
+def test_what_a_terminal_would_obey_is_left_out():
+    clear = type("Clear\x1b[2J", (Exception,), {})
+
+    def softmax(scores, dim):
+        raise clear("\x1b]52;c;aGk=\x07 \u202e")
+
+    message = gate_message("softmax", softmax)
+    assert message.startswith("It raised Clear[2J in line 2")
+    assert ": ]52;c;aGk= . The" in message
+
+
 class Untouchable(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):

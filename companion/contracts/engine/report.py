@@ -10,6 +10,7 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.page import html
 from companion.contracts.engine.runner import contracts_for
+from companion.plain import plain
 
 __all__ = ["Failure", "Report", "failure", "report_on"]
 
@@ -110,12 +111,18 @@ def report_on(fn: Guarded, found: list[tuple[str, Broken | None]]) -> Report:
 
 
 def failure(component: Component, contract: str, broken: Broken) -> Failure:
-    """Copy ``broken`` without the call stack it came from."""
+    """Copy ``broken`` in plain text, without the call stack it came from."""
     got, expected = (
         None if x is None else x.detach().clone()
         for x in (broken.got, broken.expected)
     )
     axes = broken.axes or component.axes
     return Failure(
-        contract, broken.message, got, expected, axes, broken.cause, broken.at
+        contract,
+        plain(broken.message),
+        got,
+        expected,
+        axes,
+        broken.cause,
+        broken.at,
     )
