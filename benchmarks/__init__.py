@@ -9,3 +9,14 @@ imports        what an import costs
 learning       seconds until a small task is known
 report         the results as JSON and as a page
 """
+
+import sys
+
+from companion.extras import extra
+
+try:
+    with extra("train"):
+        import torch  # noqa: F401
+except ModuleNotFoundError as missing:
+    # One line, as the commands of the package say it.
+    sys.exit(f"error: {missing}")

@@ -141,10 +141,11 @@ def run(
     if seeds < 1:
         raise ValueError(f"seeds: expected at least 1, got {seeds}")
     recipe, found = RECIPES[name], []
-    planned = TrainConfig.from_toml(TOML / f"{name}.toml")
-    changes = {} if steps is None else _shortened(planned, steps)
+    path = TOML / f"{name}.toml"
+    planned = TrainConfig.from_toml(path)
+    changes = {} if steps is None else {"steps": steps}
     for seed in range(seeds):
-        config = dataclasses.replace(planned, seed=seed, **changes)
+        config = TrainConfig.from_toml(path, seed=seed, **changes)
         folder = runs / f"{name}-{config.steps}" / f"seed-{seed}"
         found.append(_one(recipe, config, folder))
         score = f"{found[-1]['score']:.{recipe.digits}f}"
@@ -171,14 +172,6 @@ def table(measures: Mapping[str, str], results: Path) -> str:
         own = [_row(result) for result in found if result["recipe"] == name]
         rows += own or [(name, what, NOTHING, *("",) * (len(HEAD) - 3))]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def _shortened(planned: TrainConfig, steps: int) -> dict:
-    """Change the number of steps, and with it a warm-up longer than that."""
-    if planned.schedule == "noam" or planned.warmup <= steps:
-        return {"steps": steps}
-    print(f"warm-up shortened to {steps} steps from {planned.warmup}")
-    return {"steps": steps, "warmup": steps}
 
 
 def _result(name: str, config: TrainConfig, found: list[dict]) -> dict:
@@ -306,9 +299,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, help="fewer than the recipe has")
     parser.add_argument("--runs", type=Path, default=Path("runs/recipes"))
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument(
+        "--results",
+        type=Path,
+        help="where the result goes (default: benchmarks/results; with "
+        "--steps, which only tries a recipe, where the runs lie)",
+    )
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args(arguments)
+    results = options.results or (
+        RESULTS if options.steps is None else options.runs
+    )
     if options.name:
         try:
             run(
@@ -316,14 +317,14 @@ def main(arguments: list[str] | None = None) -> None:
                 options.seeds,
                 options.steps,
                 options.runs,
-                options.results,
+                results,
             )
         except (ValueError, OSError, FloatingPointError) as error:
             parser.error(str(error))
     elif not options.table:
         parser.error("expected the name of a recipe, or --table")
     if options.table or options.name:
-        print(table(measures(), options.results))
+        print(table(measures(), results))
 
 
 if __name__ == "__main__":

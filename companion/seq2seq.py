@@ -88,25 +88,34 @@ class AdditiveAlignment(nn.Module):
 
 
 class Encoded(NamedTuple):
-    """A source that was read: h_1 … h_T, C = h_T, and where its words are."""
+    """A source that was read.
+
+    Attributes:
+        states: h_1 … h_T; behind the last word of a sentence h_T is repeated.
+        last: C, the LSTM's whole memory after the last word: h_T and c_T.
+        mask: Where the words are.
+    """
 
     states: Float[Tensor, "batch src hidden"]
-    last: Memory
+    last: State
     mask: Bool[Tensor, "batch src"]
 
 
 class Seq2Seq(nn.Module):
     """One LSTM reads the source, another writes the target.
 
-    The decoder starts from C = h_T, as its output and in its cell. The kinds
-    of ``context`` differ only in what it is told at each step, to read with
-    the word before and to say the next word with:
+    The decoder starts from the encoder's last memory, its output h_T and its
+    cell c_T. The kinds of ``context`` differ only in what the decoder is told
+    at each step, to read with the word before and to say the next word with:
 
     - ``"once"``: nothing more;
-    - ``"each"``: C again;
+    - ``"each"``: h_T again;
     - ``"additive"``, ``"dot"``: C_i = Σ_j α_ij h_j, where α_i aligns its state
       s_{i-1} with h_1 … h_T; with ``"dot"`` a matrix turns s_{i-1} first
       ("general" in Luong et al., 2015).
+
+    The forget gates start at a bias of 1, so that a memory lasts from the first
+    update on (Jozefowicz et al., 2015).
 
     Raises:
         ValueError: ``context`` is none of the four.
@@ -129,6 +138,8 @@ class Seq2Seq(nn.Module):
         self.encoder = LSTM(d_model, hidden)
         told = 0 if context == "once" else hidden
         self.decoder = LSTM(d_model + told, hidden)
+        for lstm in (self.encoder, self.decoder):
+            nn.init.ones_(lstm.b.data[hidden : 2 * hidden])
         self.generator = nn.Linear(hidden + told, tgt_vocab_size)
         if context == "additive":
             self.alignment = AdditiveAlignment(hidden, hidden, hidden)
@@ -139,17 +150,25 @@ class Seq2Seq(nn.Module):
         """Reads the source; how far it is padded changes nothing."""
         check_ids("src", src, self.src_embedding.num_embeddings, axes=2)
         mask = check_words_first("src", src != Vocabulary.pad)
-        states, _ = self.encoder(self.src_embedding(src))
-        sentence = torch.arange(len(src), device=src.device)
-        last = states[sentence, mask.sum(dim=1) - 1]
-        return Encoded(states, last, mask)
+        words = self.src_embedding(src)
+        h = c = words.new_zeros(len(src), self.encoder.U.shape[1])
+        states = []
+        for word, going_on in zip(
+            words.split(1, dim=1), mask.split(1, dim=1), strict=True
+        ):
+            _, (new_h, new_c) = self.encoder(word, (h, c))
+            # A sentence that has ended keeps its memory.
+            h = torch.where(going_on, new_h, h)
+            c = torch.where(going_on, new_c, c)
+            states.append(h)
+        return Encoded(torch.stack(states, dim=1), (h, c), mask)
 
     def look(self, s: Memory, source: Encoded) -> tuple[Tensor, Alpha | None]:
         """What the decoder is told now, and the α_i that it comes from."""
         if self.context == "once":
             return s[:, :0], None  # A vector of no width: nothing.
         if self.context == "each":
-            return source.last, None
+            return source.last[0], None
         if self.context == "additive":
             weights = self.alignment(s, source.states, source.mask)
         else:
@@ -171,7 +190,7 @@ class Seq2Seq(nn.Module):
         source = self.encode(src)
         if (got := len(tgt_in)) != (n := len(src)):
             raise ValueError(f"tgt_in: expected {n} sentences, got {got}")
-        state = source.last, source.last
+        state = source.last
         for word in self.tgt_embedding(tgt_in).unbind(dim=1):
             state, output, weights = self.step(word, state, source)
             yield output, weights
@@ -210,7 +229,7 @@ class Seq2Seq(nn.Module):
         if max_len < 1:
             raise ValueError(f"max_len: expected at least 1, got {max_len}")
         source = self.encode(src)
-        state = source.last, source.last
+        state = source.last
         ids = torch.full_like(src[:, 0], Vocabulary.bos)
         done, words = torch.zeros_like(ids, dtype=torch.bool), []
         for _ in range(max_len):

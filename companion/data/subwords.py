@@ -1,6 +1,7 @@
 """Text to sub-words and back, by byte-pair encoding."""
 
 import io
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import SupportsIndex
@@ -95,8 +96,7 @@ class Subwords:
                 **SETTINGS,
             )
         except RuntimeError as error:
-            reason = str(error).rpartition("] ")[2].strip()
-            raise ValueError(f"vocab_size: {reason}") from None
+            raise ValueError(_refused(vocab_size, str(error))) from None
         return cls(written.getvalue())
 
     def __len__(self) -> int:
@@ -132,6 +132,20 @@ class Subwords:
     def save(self, path: str | Path) -> None:
         """Write sentencepiece's own file; ``codecs.load`` reads it."""
         write_atomically(path, self._pieces.serialized_model_proto())
+
+
+def _refused(vocab_size: int, reason: str) -> str:
+    """Say how many sub-words there can be; sentencepiece names other flags."""
+    for pattern, bound in (
+        (r"smaller than required_chars\. \d+ vs (\d+)", "at least"),
+        (r"too high \(\d+\)\. .* <= (\d+)", "at most"),
+    ):
+        if found := re.search(pattern, reason):
+            return (
+                f"vocab_size: expected {bound} {found[1]} for these texts, "
+                f"got {vocab_size}"
+            )
+    return f"vocab_size: sentencepiece refuses {vocab_size}: {reason.strip()}"
 
 
 def _checked(text: str) -> str:

@@ -242,6 +242,9 @@ class TrainConfig:
     def preset(cls, name: str, **changes) -> "TrainConfig":
         """Make the configuration of that name, with some ``changes``.
 
+        A linear schedule keeps its shape in fewer steps: its warm-up becomes
+        shorter in proportion, unless it is changed, too.
+
         Raises:
             TypeError: A value is of another type than its field.
             ValueError: There is no such preset or field, or a value does not
@@ -252,11 +255,13 @@ class TrainConfig:
             512
         """
         _check_choice("preset", name, PRESETS)
-        return cls.of({**PRESETS[name], **changes})
+        return cls.of(_changed(PRESETS[name], changes))
 
     @classmethod
     def from_toml(cls, path: Path | str, **changes) -> "TrainConfig":
         """Read the configuration in a TOML file of one table, with ``changes``.
+
+        Fewer steps shorten the warm-up, as in ``preset``.
 
         Raises:
             OSError: The file cannot be read.
@@ -266,7 +271,7 @@ class TrainConfig:
         """
         try:
             table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-            return cls.of({**table, **changes})
+            return cls.of(_changed(table, changes))
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"{path}: {error}") from None
@@ -284,10 +289,13 @@ class TrainConfig:
         known = [field.name for field in dataclasses.fields(cls)]
         for name in values:
             if name not in known:
-                near = get_close_matches(name, known, n=1, cutoff=0.0)[0]
-                raise ValueError(
-                    f"unknown key {name!r}; the nearest known one is {near!r}"
+                near = get_close_matches(name, known, n=1)
+                hint = (
+                    f"the nearest known one is {near[0]!r}"
+                    if near
+                    else f"the known ones are {', '.join(known)}"
                 )
+                raise ValueError(f"unknown key {name!r}; {hint}")
         return cls(**values)
 
 
@@ -308,6 +316,20 @@ def help_of(field: dataclasses.Field) -> str:
     }.get(field.name, ())
     listed = f" ({', '.join(choices)})" if choices else ""
     return f"{meaning}{listed}; tiny: {str(field.default).lower()}"
+
+
+def _changed(values: dict, changes: dict) -> dict:
+    """Change some values; fewer steps have a shorter warm-up in proportion."""
+    after = {**values, **changes}
+    if "warmup" in changes or after.get("schedule", "linear") != "linear":
+        return after
+    planned = values.get("steps", TrainConfig.steps)
+    warmup = values.get("warmup", TrainConfig.warmup)
+    steps = after.get("steps", planned)
+    # What is no number is refused later, with its name.
+    if {type(n) for n in (planned, warmup, steps)} == {int} and planned > steps:
+        after["warmup"] = warmup * steps // planned
+    return after
 
 
 def _check_type(name: str, kind: Any, value: Any) -> None:

@@ -25,6 +25,8 @@ from companion.training.optimizer import adam
 from companion.training.run_folder import (
     CHECKPOINTS,
     CONFIG,
+    SOURCE,
+    TARGET,
     Builder,
     Trained,
     build,
@@ -85,7 +87,7 @@ def train(
             stack.enter_context(lock(folder))
             _prepare(config, folder, task, resume=resume)
         here.wait()
-        task = make_task(config, read_codecs(folder, config))
+        task = _task_of(config, folder)
         model = build(config, task.src_codec, task.tgt_codec)
         run = _Run(model, config, folder, here, task)
         try:
@@ -99,6 +101,19 @@ def train(
             message = f"{error.strerror}; {good}"
             raise OSError(error.errno, message, error.filename) from error
     return Trained(model.eval(), task.src_codec, task.tgt_codec, config)
+
+
+def _task_of(config: TrainConfig, folder: Path) -> Task:
+    """Make the task of a run that has begun, with the codecs it has stored."""
+    codecs = read_codecs(folder, config)
+    try:
+        return make_task(config, codecs)
+    except ValueError as error:
+        # The data had no such token when these codecs were made of them.
+        raise ValueError(
+            f"{folder}: its {SOURCE} and {TARGET} cannot read the data "
+            f"{config.data!r}; one of them is of another run ({error})"
+        ) from None
 
 
 def _prepare(

@@ -337,15 +337,21 @@ def test_the_command_writes_a_result_and_shows_the_table(
     assert capsys.readouterr().out in first
 
 
-def test_fewer_steps_than_the_warm_up_shorten_it_and_say_so(
-    small, tmp_path, capsys
+def test_a_recipe_that_is_only_tried_leaves_the_results_alone(
+    small, tmp_path, monkeypatch, capsys
 ):
-    where = ["--runs", f"{tmp_path}/runs", "--results", f"{tmp_path}/results"]
-    recipes.main(["copy", "--seeds", "1", "--steps", "2", *where])
-    assert "warm-up shortened to 2 steps from 3" in capsys.readouterr().out
-    [path] = (tmp_path / "results").glob("*-2-steps.json")
+    committed = tmp_path / "results"
+    monkeypatch.setattr(recipes, "RESULTS", committed)
+    where = ["--seeds", "1", "--runs", f"{tmp_path}/runs"]
+    recipes.main(["copy", "--steps", "5", *where])
+    assert "5 of 7" in capsys.readouterr().out
+    assert not committed.exists()
+    [path] = (tmp_path / "runs").glob("recipe-copy-*-5-steps.json")
     config = json.loads(path.read_text())["config"]
-    assert (config["steps"], config["warmup"]) == (2, 2)
+    # Three of seven steps become two of five.
+    assert (config["steps"], config["warmup"]) == (5, 2)
+    recipes.main(["copy", *where])
+    assert len(list(committed.glob("recipe-copy-*.json"))) == 1
 
 
 # Bad input.

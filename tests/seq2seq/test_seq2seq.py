@@ -171,7 +171,7 @@ def by_pytorch(model, src, tgt):
     for word in model.src_embedding(src[src != 0]):
         state = cells[0](word, state)
         h.append(state[0])
-    h, state, logits = torch.stack(h), (h[-1], h[-1]), []
+    h, logits = torch.stack(h), []
     for word in model.tgt_embedding(tgt):
         told = told_by_pytorch(model, state[0], h)
         state = cells[1](torch.cat([word, told]), state)
@@ -298,6 +298,13 @@ def test_the_same_seed_trains_the_same_model():
     model = Seq2Seq(8, 8, D_MODEL, HIDDEN, "each")
     losses = [fit(copy.deepcopy(model), batches) for _ in range(2)]
     assert losses[0] == losses[1]
+
+
+def test_a_memory_starts_with_open_forget_gates(model):
+    for lstm in (model.encoder, model.decoder):
+        _, forget, *_ = lstm.b.chunk(4)
+        assert forget.eq(1).all()
+        assert lstm.b.eq(1).sum() == HIDDEN
 
 
 def test_aligning_copies_what_one_vector_does_not_hold():

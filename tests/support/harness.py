@@ -19,6 +19,12 @@ DESKTOP = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 LOCAL = ("file:", "data:", "blob:", "about:", "http://127.0.0.1")
 KEPT = 6
+# Each move of what is shown already goes into `shifts`.
+SHIFTS = """window.shifts = [];
+new PerformanceObserver(list => {
+  for (const entry of list.getEntries())
+    if (!entry.hadRecentInput) shifts.push(entry.value);
+}).observe({ type: "layout-shift", buffered: true });"""
 # Focus leaves a mark from which the next Tab goes on: the body takes it.
 AT_THE_TOP = """() => {
   document.body.tabIndex = -1;

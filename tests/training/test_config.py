@@ -51,6 +51,22 @@ def test_a_toml_file_and_the_flags_after_it(tmp_path):
     assert config == TrainConfig(data="reverse", steps=13, peak=0.25, warmup=2)
 
 
+def test_fewer_steps_have_a_shorter_warm_up(tmp_path):
+    # 50 of 400 steps are an eighth of them.
+    for steps, warmup in ((800, 50), (400, 50), (399, 49), (80, 10), (7, 0)):
+        assert TrainConfig.preset("tiny", steps=steps).warmup == warmup
+    assert TrainConfig.preset("tiny", steps=80, warmup=3).warmup == 3
+    assert TrainConfig.preset("small", steps=80).warmup == 1000
+    path = tmp_path / "run.toml"
+    path.write_text("steps = 100\nwarmup = 30\n")
+    assert TrainConfig.from_toml(path, steps=50).warmup == 15
+    # What the file asks for itself is not touched.
+    assert TrainConfig.from_toml(path).warmup == 30
+    path.write_text("steps = 20\n")
+    with pytest.raises(ValueError, match="warmup: expected 0 to 20"):
+        TrainConfig.from_toml(path)
+
+
 @pytest.mark.bad_input  # The shape hook wants a float.
 def test_a_whole_number_is_welcome_where_a_fraction_is():
     assert changed(peak=1, clip=2) == changed(peak=1.0, clip=2.0)
