@@ -3,12 +3,27 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq
+# What is installed is what was pinned: each file has the sum that make pins saw,
+# and nothing comes that is not on the list.
+PINNED := $(PIP) install --require-hashes --no-deps
+# PyTorch's builds for a CPU lie on an index of its own, which is asked for torch
+# and for nothing else. Empty: torch as PyPI has it, on Linux with CUDA.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 # A worker that has nothing left takes tests of one that is slow.
 TEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal
 BROKE := { echo "A test names what broke; 'make help' lists what to run."; exit 1; }
 # Each test runs once: these without the hook that checks shapes. It raises
 # before our own messages do, and is twice as slow where nothing new is to see.
 PLAIN := bad_input or browser or once
+# Where only PyPI can be reached, torch comes from there. What it needs for CUDA
+# is written in it, and not in a build for a CPU.
+GET_TORCH = { { test -n "$(TORCH_INDEX)" && $(PINNED) --retries 1 \
+	  --index-url $(TORCH_INDEX) --requirement requirements/torch.txt; } || { \
+	  echo "Taking torch from PyPI"; \
+	  $(PINNED) --requirement requirements/torch.txt; }; } && \
+	{ ! grep -q '^Requires-Dist: nvidia-' \
+	  $(VENV)/lib/python*/site-packages/torch-*.dist-info/METADATA || \
+	  $(PINNED) --requirement requirements/cuda.txt; }
 PAGE := _build/html/index.html
 # Tiny trainings are several times faster on one thread.
 export OMP_NUM_THREADS := 1
@@ -16,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book serve install test lint notebooks bench mutants bundle release colab journey offline pins clean
+.PHONY: help book serve install notebook test lint style lessons notebooks bench mutants bundle release colab journey offline pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -36,6 +51,9 @@ serve: book ## build the book and serve it on a free port (or PORT=8000)
 install: $(VENV)/test ## install what runs: training, check, questions, notebooks
 	@echo "Ready: $(BIN)/python -m companion"
 
+notebook: install ## open the chapters in JupyterLab, on a free port
+	@$(BIN)/python tools/desk.py
+
 test: install lint book ## run everything: units, notebooks, pages
 	@echo "With every shape and type in a signature checked"
 	@$(TEST) -rs -m "not ($(PLAIN))" \
@@ -49,13 +67,19 @@ test: install lint book ## run everything: units, notebooks, pages
 	  --dist loadfile -p no:cacheprovider book || { \
 	  echo "If the new output is right, 'make notebooks' stores it."; exit 1; }
 
-lint: install ## check style, layers and types
+lint: style lessons ## check all that needs no test to run
+
+style: install ## check style, layers and types, and the numbers in prose
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . || { \
 	  echo "Style: '$(BIN)/ruff check --fix . && $(BIN)/ruff format .'"; \
 	  echo "mends most of it."; exit 1; }
 	@layers=$$($(BIN)/lint-imports --no-cache --no-logo) || { \
 	  echo "$$layers"; exit 1; }
 	@$(BIN)/pyrefly check --summary=none
+	@$(BIN)/python tools/lint_numbers.py
+
+lessons: install book ## measure how long a lesson is, and what fills its page
+	@$(BIN)/python tools/lint_lessons.py
 
 notebooks: install ## run the notebooks again and store their outputs
 	@$(BIN)/python tools/notebooks.py $(ONLY)
@@ -81,40 +105,37 @@ offline: install ## make test with the network cut off (Linux)
 	  sh -c 'ip link set lo up && exec $(MAKE) --no-print-directory test'
 
 mutants: install ## break the package a little, and see if a test notices
-	@$(PIP) install --constraint requirements.txt --group mutants
 	@$(BIN)/python tools/mutants.py $(ONLY)
 
-# torch brings the CUDA packages it needs, of the version it needs; a pin of
-# theirs, or of a CPU build, could not be installed everywhere.
-pins: install ## write requirements.txt again from pyproject.toml
-	@$(BIN)/uv pip compile pyproject.toml --all-extras --group test --group mutants \
-	  --quiet --no-annotate --no-header --python-version 3.11 --upgrade \
-	  --output-file requirements.txt
-	@sed -i.old -e 's/+cpu$$//' -e '/^nvidia-/d; /^cuda-/d; /^triton/d' \
-	  requirements.txt && rm requirements.txt.old
+pins: install ## write requirements/ again from pyproject.toml
+	@KEEP=$(KEEP) $(BIN)/python tools/pins.py
 
-clean: ## remove what was built
-	rm -rf _build api $(VENV)
+# What a reader wrote is not ours to remove.
+clean: ## remove what was built, but not your notebooks
+	rm -rf $(filter-out _build/notebooks,$(wildcard _build/* _build/.[!.]*)) \
+	  api $(VENV)
+	@[ ! -d _build/notebooks ] || echo "Your notebooks stay in _build/notebooks"
 
-# The book needs no torch. Both stamps are older than requirements.txt when it
-# changes, and then the environment is made anew.
-$(VENV)/book: requirements.txt
+# The book needs no torch. A stamp is older than its requirements when they
+# change, and then the environment is made anew.
+$(VENV)/book: requirements/book.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; \
 	  exit 1; }
 	@echo "Making $(VENV) (once)"
 	@$(PYTHON) -m venv --clear $(VENV) || { \
 	  echo "Python has no venv: on Debian, apt install python3-venv."; exit 1; }
-	@$(PIP) install --constraint requirements.txt pip && \
-	 $(PIP) install --constraint requirements.txt --group book || { \
+	@$(PINNED) --requirement requirements/book.txt || { \
 	  echo "The packages did not install: is there a network? Then again."; \
 	  exit 1; }
 	@touch $@
 
-$(VENV)/test: $(VENV)/book pyproject.toml
+$(VENV)/test: $(VENV)/book requirements/test.txt requirements/torch.txt \
+  requirements/cuda.txt pyproject.toml
 	@echo "Installing torch and the test tools (once)"
-	@$(PIP) install --requirement requirements.txt && \
-	 $(PIP) install --no-build-isolation --no-deps --editable . || { \
+	@$(PINNED) --requirement requirements/test.txt && $(GET_TORCH) && \
+	 $(PIP) install --no-build-isolation --no-deps --editable . && \
+	 { said=$$($(BIN)/python -m pip check) || { echo "$$said"; false; }; } || { \
 	  echo "The packages did not install. Is there a network, and is Python"; \
 	  echo "3.14 or older? This torch has no build for a newer one."; \
 	  exit 1; }

@@ -1,5 +1,7 @@
 """Write the published edition of each notebook: it installs the course first.
 
+It is translated, too: Colab shows no box and no citation of a page (plain.py).
+
     make colab REPO=owner/name
 
 REPO is the public home; without it, the remote ``origin`` is, if it is on
@@ -7,15 +9,17 @@ GitHub. The editions lie in ``_build/colab``. Pushed to the branch ``colab`` of
 the public home, they are what the pages' buttons open.
 """
 
-import copy
 import os
+import posixpath
 import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import nbformat
+import plain
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "_build" / "colab"
@@ -52,6 +56,11 @@ def address(home: str, notebook: str) -> str:
         "https://colab.research.google.com/github/"
         f"{home}/blob/{BRANCH}/{notebook}.ipynb"
     )
+
+
+def download(home: str, notebook: str) -> str:
+    """Return where the file itself is, to be kept and run anywhere."""
+    return f"https://raw.githubusercontent.com/{home}/{BRANCH}/{notebook}.ipynb"
 
 
 def git(root: Path, *arguments: str) -> str:
@@ -107,12 +116,22 @@ def course_version(root: Path) -> str:
     return VERSION.findall(init.read_text(encoding="utf-8"))[0]
 
 
+def led(home: str, link: plain.Link) -> str:
+    """Return where a link leads: a notebook in Colab, or a published page."""
+    page, kind = posixpath.splitext(link.file)
+    if kind == ".ipynb":
+        place = f"#scrollTo={link.cell}" if link.cell else ""
+        return address(home, page) + place
+    owner, name = home.split("/")
+    place = f"#{link.section}" if link.section else ""
+    return f"https://{owner}.github.io/{name}/book/{page}.html{place}"
+
+
 def edition(
     notebook: nbformat.NotebookNode, install: str
 ) -> nbformat.NotebookNode:
-    """Copy a notebook, with ``install`` as its first cell and for a GPU."""
-    published = copy.deepcopy(notebook)
-    for solution in published.cells:
+    """Put ``install`` first in a translated notebook, and ask for a GPU."""
+    for solution in notebook.cells:
         if "solution" in solution.metadata.get("tags", ()):
             # Colab folds a cell into a form, which shows its title alone.
             solution.metadata["cellView"] = "form"
@@ -120,24 +139,27 @@ def edition(
     cell = nbformat.v4.new_code_cell(install, id="install")
     # What pip says depends on the machine.
     cell.metadata["tags"] = ["nbval-ignore-output"]
-    published.cells.insert(0, cell)
-    published.metadata["accelerator"] = "GPU"
-    return published
+    notebook.cells.insert(0, cell)
+    notebook.metadata["accelerator"] = "GPU"
+    return notebook
 
 
 def publish(root: Path, folder: Path, home: str, commit: str) -> list[Path]:
-    """Write the edition of every notebook of the course, and nothing else."""
+    """Write the edition of every notebook of the course, and nothing else.
+
+    Raises:
+        ValueError: A notebook has what cannot be translated.
+    """
     install = INSTALL.format(
         home=home, commit=commit, version=course_version(root)
     )
+    translated = [*plain.course(root / "book", partial(led, home))]
     draft = folder.with_suffix(".draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
-    book = root / "book"
-    for path in sorted(book.rglob("[0-9]*.ipynb")):
-        published = edition(nbformat.read(path, as_version=4), install)
-        text = nbformat.writes(published) + "\n"
-        copy = draft / path.relative_to(book)
+    for name, notebook in translated:
+        text = nbformat.writes(edition(notebook, install)) + "\n"
+        copy = draft / name
         copy.parent.mkdir(exist_ok=True)
         copy.write_text(text, encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
@@ -150,10 +172,10 @@ def main(root: Path = ROOT, folder: Path = FOLDER) -> int:
     try:
         home = public_home(root, os.environ.get("REPO", ""))
         commit = working_commit(root)
+        paths = publish(root, folder, home, commit)
     except ValueError as error:
         print(f"Nothing was written: {error}")
         return 1
-    paths = publish(root, folder, home, commit)
     print(f"{len(paths)} notebooks that install {home}@{commit}: {folder}")
     return 0
 

@@ -37,13 +37,9 @@ def runtime(folder: Path, python: str, torch: str) -> Path:
     subprocess.run(new, check=True)
     interpreter = folder / "bin" / "python"
     # Where pip is told to look, uv looks too.
-    sources = {
-        f"UV_{word}": os.environ[f"PIP_{word}"]
-        for word in ("FIND_LINKS", "EXTRA_INDEX_URL")
-        if f"PIP_{word}" in os.environ
-    }
+    links = os.environ.get("PIP_FIND_LINKS")
+    sources = {"UV_FIND_LINKS": links} if links else {}
     install = [uv, "pip", "install", "--quiet", "--python", interpreter]
-    install += ["--index-strategy", "unsafe-best-match"]
     with_ = os.environ.get("WITH", "").split()
     subprocess.run(
         [*install, f"torch=={torch}.*", *RUNTIME, *with_],

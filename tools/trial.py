@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
-PINS = Path(__file__).parents[1] / "requirements.txt"
+import pins
+
 PIP = ("-m", "pip", "--quiet")
 # What would lead a new environment back to this one.
 LEAKS = ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME", "JUPYTER_PATH")
@@ -34,22 +36,26 @@ def own() -> dict[str, str]:
 
 
 def install(wheel: Path, folder: Path) -> Path:
-    """Install a wheel into a new, empty environment; return its python."""
+    """Install a wheel into a new, empty environment; return its python.
+
+    The versions are those that were tested; torch is of the same build, too.
+    """
     subprocess.run(
         [sys.executable, "-m", "venv", "--without-pip", folder], check=True
     )
     interpreter = folder / "bin" / "python"
+    pip = [sys.executable, *PIP, "--python", interpreter, "install"]
+    torch = ["--no-deps", "--require-hashes"]
+    torch += ["--requirement", pins.FOLDER / "torch.txt"]
+    if version("torch").endswith("+cpu"):
+        torch += ["--retries", "1", "--index-url", pins.CPU_INDEX]
+    subprocess.run([*pip, *torch], check=True, env=own())
+    same = folder / "same.txt"
+    same.write_text(pins.versions("book", "test", "torch"), encoding="utf-8")
     subprocess.run(
-        [
-            sys.executable,
-            *PIP,
-            "--python",
-            interpreter,
-            "install",
-            f"{wheel}[all]",
-        ],
+        [*pip, f"{wheel}[all]"],
         check=True,
-        env=own() | {"PIP_CONSTRAINT": str(PINS)},
+        env=own() | {"PIP_CONSTRAINT": str(same)},
     )
     return interpreter
 

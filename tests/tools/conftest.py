@@ -1,5 +1,7 @@
 """A small course with a history."""
 
+import shutil
+
 import colab
 import pytest
 from support.contents import ROOT
@@ -16,6 +18,7 @@ def checkout(tmp_path, monkeypatch):
     (root / "book").mkdir(parents=True)
     for path in sorted((ROOT / "book").glob("*.ipynb"))[:2]:
         (root / "book" / path.name).write_bytes(path.read_bytes())
+    shutil.copy(ROOT / "book" / "references.bib", root / "book")
     (root / "companion").mkdir()
     (root / "companion" / "__init__.py").write_text('__version__ = "7.1"\n')
     colab.git(root, "init", "--quiet")

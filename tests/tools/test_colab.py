@@ -1,12 +1,10 @@
 """The published notebooks: they install the course, and nothing else is new."""
 
-import os
-import re
-import subprocess
-import sys
+from copy import deepcopy
 
 import colab
 import nbformat
+import plain
 import pytest
 from support.contents import ROOT
 
@@ -17,9 +15,10 @@ HOME, COMMIT = "owner/name", "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_nothing_but_the_install_cell_and_the_accelerator_is_new(path):
+def test_code_is_stored_code_but_for_install_cell_and_accelerator(path):
+    """What becomes of the prose: test_plain.py."""
     stored = nbformat.read(path, as_version=4)
-    published = colab.edition(stored, "%pip install course")
+    published = colab.edition(deepcopy(stored), "%pip install course")
     nbformat.validate(published)
     assert published.cells[0].source == "%pip install course"
     for copy, cell in zip(published.cells[1:], stored.cells, strict=True):
@@ -46,6 +45,8 @@ def test_every_notebook_is_published_and_the_last_time_s_are_gone(
     assert list(tmp_path.iterdir()) == [folder]
     before = editions[0].read_bytes()
     assert COMMIT.encode() in before
+    assert b"> **" in before
+    assert not [path for path in editions if b":::" in path.read_bytes()]
 
     def crash(*_):
         raise OSError("no space left")
@@ -126,45 +127,43 @@ def test_an_origin_on_github_is_the_public_home_and_none_elsewhere(checkout):
 
 
 @pytest.mark.parametrize(
+    ("link", "to"),
+    [
+        (
+            plain.Link("1.ipynb#so", "labs/1.ipynb", "so", "a-cell"),
+            colab.address(HOME, "labs/1") + "#scrollTo=a-cell",
+        ),
+        (
+            plain.Link("../2.ipynb", "2.ipynb", "", ""),
+            colab.address(HOME, "2"),
+        ),
+        (
+            plain.Link("../notation.md#masks", "notation.md", "masks", ""),
+            "https://owner.github.io/name/book/notation.html#masks",
+        ),
+    ],
+)
+def test_a_link_leads_to_a_published_notebook_or_page(link, to):
+    assert colab.led(HOME, link) == to
+
+
+def test_what_cannot_be_translated_is_named_and_nothing_is_written(
+    checkout, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("REPO", HOME)
+    path = checkout / "book" / PATHS[0].name
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].source = "{ref}`somewhere`"
+    nbformat.write(notebook, path)
+    colab.git(checkout, "commit", "--quiet", "--all", "--message=second")
+    assert colab.main(checkout, tmp_path / "colab") == 1
+    assert [*tmp_path.iterdir()] == [checkout]
+    assert "01_rnn.ipynb, cell rnn-title: the role" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
     "repo", ["name", "a/b/c", "https://github.com/a/b", 'a/b"', "a/b\n", "../b"]
 )
 def test_a_home_that_is_not_owner_and_name_is_refused(repo):
     with pytest.raises(ValueError, match="REPO: expected owner/name, got"):
         colab.named(repo)
-
-
-def test_a_button_opens_a_file_that_is_written(tmp_path, checkout):
-    """A book of two notebooks and a page; the public home comes later."""
-    (checkout / "book" / "index.md").write_text(
-        "# A page\n\n```{toctree}\n:glob:\n0*\n```\n"
-    )
-    for path in PATHS[:2]:
-        notebook = nbformat.read(path, as_version=4)
-        notebook.cells = notebook.cells[:1]
-        nbformat.write(notebook, checkout / "book" / path.name)
-    options = {
-        "extensions": "myst_nb,sphinx_book_theme,colab_button",
-        "html_theme": "sphinx_book_theme",
-        "nb_execution_mode": "off",
-    }
-    build = [sys.executable, "-m", "sphinx", "-q", "-C", checkout / "book"]
-    build += [tmp_path / "pages"]
-    build += [f"-D{key}={value}" for key, value in options.items()]
-    extension = {"PYTHONPATH": str(ROOT / "book" / "_ext")}
-
-    def buttons(**home):
-        subprocess.run(build, env=os.environ | extension | home, check=True)
-        return {
-            address
-            for page in (tmp_path / "pages").glob("*.html")
-            for address in re.findall(
-                r'https://colab[^"]*', page.read_text(encoding="utf-8")
-            )
-        }
-
-    assert buttons(REPO="") == set()
-    editions = colab.publish(checkout, tmp_path / "editions", HOME, COMMIT)
-    assert buttons(REPO=HOME) == {
-        f"https://colab.research.google.com/github/owner/name/blob/colab/{name}"
-        for name in (path.name for path in editions)
-    }
