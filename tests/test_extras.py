@@ -1,7 +1,6 @@
 """The package without its extras, and what it says when one is missing."""
 
 import json
-import re
 import subprocess
 import sys
 
@@ -131,22 +130,6 @@ def test_from_another_folder_the_line_leads_to_the_checkout(
         extras.extra("train"),
     ):
         import nosuchpackage  # noqa: F401
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["train", "translate", "check", "quiz", "mock", "review", "stats", "anki"],
-)
-def test_before_the_installation_a_command_is_one_line(command):
-    """A Python without any package stands for what ``make book`` leaves."""
-    bare = [sys.executable, "-S", "-m", "companion", command, "--help"]
-    around = {"PYTHONPATH": str(extras.ROOT), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        bare, cwd=extras.ROOT, env=around, capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert re.fullmatch(r"error: \w+ is missing: make install\n", done.stderr)
 
 
 def test_the_version_is_told_without_any_package():

@@ -1,10 +1,9 @@
 """What the book's pages need from this machine alone.
 
-The palette the figures use, fonts in time, and a name on folded solutions.
+The palette the figures use, and a name on folded solutions.
 """
 
 import re
-from base64 import b64encode
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "companion" / "figures" / "kit" / "base.css"
-FONTS = ROOT / "book" / "assets" / "fonts.css"
 # The folder's own address leads to the landing page. It names the icon, or a
 # browser asks the server for one that is not there.
 ROOT_PAGE = """<!DOCTYPE html>
@@ -30,30 +28,13 @@ ROOT_PAGE = """<!DOCTYPE html>
 <body><p><a href="{home}.html">{title}</a></p></body>
 </html>
 """
-# Every page begins with these two.
-FIRST_FONTS = ("source-serif-4-latin", "source-sans-3-latin")
-# A font that comes late is not used, so that no line moves: these come early.
-PRELOAD = """<script>
-if (location.protocol !== "file:")
-  for (const font of {fonts})
-    document.write('<link rel="preload" as="font" type="font/woff2" '
-      + 'crossorigin href="{static}/fonts/' + font + '.woff2">');
-</script>
-"""
-# From disk nothing can be asked for early. There the fonts are in a style
-# sheet, which stands behind the one that names their files.
-DISK = """if (location.protocol === "file:")
-  document.write('<link rel="stylesheet" href="'
-    + document.documentElement.dataset.content_root
-    + '_static/fonts-disk.css">');"""
-FONT_FILE = re.compile(r'url\("([^"]+)"\)')
 # The two rules of FIGURES that set the colours: light first, then dark.
 COLOURS = re.compile(r"\{([^{}]*--ink:[^{}]*)\}")
 COLOUR = re.compile(r"--[a-z]+: *#[0-9a-f]{6};")
 
 
-def palette() -> str:
-    """Take the colours of the figures, as CSS for the whole page.
+def colours() -> tuple[str, str]:
+    """Take the colours of the figures, light and dark, as CSS.
 
     Raises:
         ExtensionError: the figures' style sheet has no light and dark rule.
@@ -65,6 +46,12 @@ def palette() -> str:
             f"one dark, got {len(rules)}"
         )
     light, dark = (" ".join(COLOUR.findall(rule)) for rule in rules)
+    return light, dark
+
+
+def palette() -> str:
+    """Write the colours of the figures for the whole page."""
+    light, dark = colours()
     return (
         f"html {{ {light} }}\n"
         f'html[data-theme="dark"] {{ {dark} }}\n'
@@ -74,16 +61,6 @@ def palette() -> str:
     )
 
 
-def carried(styles: str) -> str:
-    """Put the fonts themselves into their style sheet."""
-
-    def font(match: re.Match) -> str:
-        content = b64encode((FONTS.parent / match[1]).read_bytes()).decode()
-        return f'url("data:font/woff2;base64,{content}")'
-
-    return FONT_FILE.sub(font, styles)
-
-
 def add_assets(app: Sphinx) -> None:
     """Put the style sheets that are made where the pages look for them."""
     if app.builder.format != "html":
@@ -91,27 +68,12 @@ def add_assets(app: Sphinx) -> None:
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
     (static / "palette.css").write_text(palette(), encoding="utf-8")
-    fonts = carried(FONTS.read_text(encoding="utf-8"))
-    (static / "fonts-disk.css").write_text(fonts, encoding="utf-8")
     root = ROOT_PAGE.format(
         title=escape(app.config.html_title),
         icon=Path(app.config.html_favicon).name,
         home=app.config.root_doc,
     )
     (Path(app.outdir) / "index.html").write_text(root, encoding="utf-8")
-
-
-def ask_for_fonts(
-    app: Sphinx,
-    pagename: str,
-    templatename: str,
-    context: dict[str, Any],
-    doctree: nodes.document | None,
-) -> None:
-    """Let a page ask for its first fonts before it has read its styles."""
-    static = context["pathto"]("_static", resource=True)
-    ask = PRELOAD.format(static=static, fonts=list(FIRST_FONTS))
-    context["metatags"] = context.get("metatags", "") + ask
 
 
 def mend_citations(
@@ -155,10 +117,8 @@ def style_once(
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register this extension with Sphinx."""
-    app.add_js_file(None, body=DISK)
     app.connect("builder-inited", add_assets)
     app.connect("doctree-read", name_solutions)
-    app.connect("html-page-context", ask_for_fonts)
     app.connect("html-page-context", mend_citations)
     app.connect("html-page-context", style_once)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

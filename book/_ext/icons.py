@@ -23,6 +23,7 @@ ICONS = {
     "angle-right": "f105",
     "angle-down": "f107",
     "xmark": "f00d",
+    "pencil": "f303",
 }
 SCRIPT = "_static/scripts/fontawesome.js"
 OUTLINE = r'"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"{number}","([^"]+)"'

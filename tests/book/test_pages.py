@@ -21,7 +21,9 @@ ARROWS = ("ArrowDown", "ArrowUp", "ArrowUp")
 # Kind of figure -> where the focus starts, and what is pressed there.
 KEYS = {
     "unrolled": ("input[type=range]", ARROWS),
+    "order": ("button.tile", ("ArrowRight", "ArrowRight")),
     "alignment": ("button[tabindex='0']", ARROWS),
+    "plane": ("input:checked", ARROWS),
     "attend": ("button:has-text('Next')", ("Enter", "Enter")),
     "scores": ("input[type=range], button[tabindex='0']", ARROWS),
     "heads": ("button[tabindex='0']", ("ArrowRight", "ArrowLeft")),
