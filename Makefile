@@ -52,7 +52,7 @@ install: $(VENV)/test ## install what runs: training, check, questions, notebook
 	@echo "Ready: $(BIN)/python -m companion"
 
 notebook: install ## open the chapters in JupyterLab, on a free port
-	@$(BIN)/python tools/desk.py
+	@$(BIN)/python tools/open_jupyter.py
 
 test: install lint book ## run everything: units, notebooks, pages
 	@echo "With every shape and type in a signature checked"

@@ -24,7 +24,7 @@ What stands beside them:
     costs        operations, steps and paths of a layer
     commands     ``python -m companion``
     extras       packages that only some of this needs
-    plain        text that a terminal shows and never obeys
+    sanitize     text that a terminal shows and never obeys
     shell        commands as the user can type them
 
 The names below come from these parts, and are loaded when they are first used.

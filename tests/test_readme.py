@@ -45,8 +45,8 @@ BEFORE = {
 INSTEAD = {
     "make notebook": (
         "make --dry-run notebook",
-        "tools/desk.py",
-        "it runs until it is closed; test_desk.py opens it in a browser",
+        "tools/open_jupyter.py",
+        "it runs until it is closed; test_open_jupyter.py opens a browser",
     ),
     "make test": ("make --dry-run test", "pytest", "it runs this test"),
     "make clean install TORCH_INDEX=": (

@@ -1,6 +1,7 @@
 """Write the published edition of each notebook: it installs the course first.
 
-It is translated, too: Colab shows no box and no citation of a page (plain.py).
+It is translated, too: Colab shows no box and no citation of a
+page (plain_markdown.py).
 
     make colab REPO=owner/name
 
@@ -19,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 import nbformat
-import plain
+import plain_markdown
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "_build" / "colab"
@@ -116,7 +117,7 @@ def course_version(root: Path) -> str:
     return VERSION.findall(init.read_text(encoding="utf-8"))[0]
 
 
-def led(home: str, link: plain.Link) -> str:
+def led(home: str, link: plain_markdown.Link) -> str:
     """Return where a link leads: a notebook in Colab, or a published page."""
     page, kind = posixpath.splitext(link.file)
     if kind == ".ipynb":
@@ -153,7 +154,7 @@ def publish(root: Path, folder: Path, home: str, commit: str) -> list[Path]:
     install = INSTALL.format(
         home=home, commit=commit, version=course_version(root)
     )
-    translated = [*plain.course(root / "book", partial(led, home))]
+    translated = [*plain_markdown.course(root / "book", partial(led, home))]
     draft = folder.with_suffix(".draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)

@@ -4,7 +4,7 @@ train      reads the options of a run, trains, and draws its curve
 translate  asks a trained model, and shows where it attended
 check      tries the contracts on functions of a file; ``check_file`` finds
            them, ``check_process`` imports the file and runs each of them
-apart      the process for code of others, with limits of time and memory
+isolated   the process for code of others, with limits of time and memory
 curve      the picture of a run
 alignment  attention as text, as SVG and as a page
 handout    writes the exercises of a chapter without solutions
@@ -23,7 +23,7 @@ from importlib import import_module
 
 from companion import __version__
 from companion.extras import extra
-from companion.plain import plain
+from companion.sanitize import sanitize
 
 __all__ = ["COMMANDS", "STOPPED", "WRONG", "main", "rank"]
 
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
         return _run(list(arguments))
     except MENDABLE as error:
         process = f"process {rank()}: " if rank() else ""
-        reason = plain(_reason(error))
+        reason = sanitize(_reason(error))
         print(f"{process}error: {reason}", file=sys.stderr)
         return WRONG
     except KeyboardInterrupt:

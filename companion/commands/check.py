@@ -8,11 +8,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Collection
 from pathlib import Path
 
-from companion.commands.apart import add_memory, note_if_unlimited
 from companion.commands.check_file import File, Part, parts_in, read
 from companion.commands.check_process import verdict
+from companion.commands.isolated import add_memory, note_if_unlimited
 from companion.contracts import COMPONENTS
-from companion.plain import plain
+from companion.sanitize import sanitize
 
 __all__ = ["add_options", "chosen", "folded", "report", "run"]
 
@@ -87,7 +87,7 @@ def report(file: File, part: Part, found: dict) -> list[str]:
     """Write the lines that a terminal shows, none wider than it."""
     width = min(shutil.get_terminal_size().columns, 80)
     mark, colour = ("✗", BAD) if found["failed"] else ("✓", GOOD)
-    lines = [plain(f"{file.at(part.line)} {part.name}")]
+    lines = [sanitize(f"{file.at(part.line)} {part.name}")]
     lines += folded(f"{mark} {found['headline']}", width, colour)
     for group in found["failed"]:
         for name in group["names"]:
@@ -106,7 +106,7 @@ def folded(
     """Fold ``text`` to plain lines of ``width``, in colour on a terminal."""
     more = indent + 2 if more is None else more
     lines = textwrap.wrap(
-        plain(text),
+        sanitize(text),
         width,
         initial_indent=" " * indent,
         subsequent_indent=" " * more,

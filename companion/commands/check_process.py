@@ -12,15 +12,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from companion.commands.apart import (
+from companion.commands.check_file import File, Part, parts_in, read
+from companion.commands.isolated import (
     MEMORY,
-    Apart,
     Ended,
+    IsolatedProcess,
     Late,
     Send,
     explained,
 )
-from companion.commands.check_file import File, Part, parts_in, read
 
 if TYPE_CHECKING:
     from companion.contracts import Report
@@ -57,7 +57,7 @@ def verdict(
     """
     args = (file.path, part.component, part.name)
     try:
-        with Apart(_judge, args, memory=memory, show=show) as child:
+        with IsolatedProcess(_judge, args, memory=memory, show=show) as child:
             child.begin()
             try:
                 imported = child.receive(LIMIT)

@@ -14,9 +14,9 @@ from companion.interview.model.mock import GOOD, pick
 from companion.interview.model.question import LEVELS, Question
 from companion.interview.model.toml import Text
 from companion.interview.terminal.report import show_report
+from companion.interview.terminal.resume import offer
 from companion.interview.terminal.screen import Screen
 from companion.interview.terminal.session import Session
-from companion.interview.terminal.waiting import offer
 
 __all__ = ["add_options", "run"]
 

@@ -16,8 +16,8 @@ from support.contents import CHAPTERS, ROOT, TOC
 
 sys.path.append(str(ROOT / "book" / "_ext"))
 
-import lost
-import preview
+import not_found
+import open_graph
 
 
 def head(path):
@@ -38,7 +38,7 @@ def head(path):
 def test_a_page_says_in_its_head_what_it_is_about(built_book, document):
     found, soup = head(built_book / f"{document}.html")
     assert found["description"] == found["og:description"]
-    assert 40 < len(found["description"]) <= preview.LONGEST
+    assert 40 < len(found["description"]) <= open_graph.LONGEST
     assert found["description"][-1] in ".?!…"
     title = soup.h1.find(string=True, recursive=False)
     assert found["og:title"] == title
@@ -60,7 +60,7 @@ def test_the_books_own_address_says_what_the_landing_page_says(built_book):
 
 
 def described(text):
-    return preview.description(publish_doctree(text))
+    return open_graph.description(publish_doctree(text))
 
 
 def test_a_description_ends_where_a_sentence_does():
@@ -74,7 +74,7 @@ def test_a_description_ends_where_a_sentence_does():
 
 def test_a_sentence_that_is_too_long_is_cut_between_words():
     cut = described(60 * "word, ")
-    assert len(cut) <= preview.LONGEST
+    assert len(cut) <= open_graph.LONGEST
     assert cut.endswith("word …")
 
 
@@ -85,11 +85,13 @@ def test_what_a_chapter_promises_comes_before_its_first_paragraph():
     box += tree.children.pop()
     tree += box
     said = "After this you can bake bread; and eat it."
-    assert preview.description(tree) == said
+    assert open_graph.description(tree) == said
 
 
 def test_a_description_cannot_leave_its_attribute():
-    tags = preview.tags('a "b"', "<script> & \"'", "book", "https://x.org/?a&b")
+    tags = open_graph.tags(
+        'a "b"', "<script> & \"'", "book", "https://x.org/?a&b"
+    )
     soup = BeautifulSoup(tags, "html.parser")
     assert [each["content"] for each in soup.find_all("meta")] == [
         *("article", 'a "b"', "book", "<script> & \"'"),
@@ -111,7 +113,7 @@ def test_a_description_cannot_leave_its_attribute():
     ],
 )
 def test_where_a_server_has_the_book(address, home, path):
-    assert lost.base(address, home) == path
+    assert not_found.base(address, home) == path
 
 
 @contextmanager
@@ -157,7 +159,7 @@ def site(tmp_path, built_book):
     for path in built_book.iterdir():
         if path.name != "404.html":
             (home / path.name).symlink_to(path)
-    page = lost.page(SimpleNamespace(config=config, env=env))
+    page = not_found.page(SimpleNamespace(config=config, env=env))
     (home / "404.html").write_text(page, encoding="utf-8")
     with host(tmp_path, "name/404.html") as address:
         yield address

@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch import nn
 
-from companion.commands import apart, check_process, main
 from companion.commands import check as command
-from companion.commands.apart import explained
+from companion.commands import check_process, isolated, main
 from companion.commands.check_file import parts_in, read
 from companion.commands.check_process import build, report_of
+from companion.commands.isolated import explained
 from companion.contracts import COMPONENTS, checks
 
 pytestmark = pytest.mark.once
@@ -332,7 +332,7 @@ def test_what_never_comes_back_or_ends_its_process_is_told(
     assert not running(group)
 
 
-@pytest.mark.skipif(not apart.LIMITED, reason="Linux alone tells a child")
+@pytest.mark.skipif(not isolated.LIMITED, reason="Linux alone tells a child")
 def test_a_command_that_is_killed_leaves_no_process_behind(written):
     file = written(f"{RIGHT}\nimport os, pathlib\n{GROUP}\nwhile True: pass")
     command = [sys.executable, "-m", "companion", "check", file.path]
@@ -346,7 +346,7 @@ def test_a_command_that_is_killed_leaves_no_process_behind(written):
     assert not running(int(noted.read_text()))
 
 
-@pytest.mark.skipif(not apart.LIMITED, reason="no limit of memory here")
+@pytest.mark.skipif(not isolated.LIMITED, reason="no limit of memory here")
 def test_a_function_that_takes_too_much_memory_is_told_the_limit(written):
     file = written("""
     def softmax(scores, dim):
@@ -361,7 +361,7 @@ def test_a_function_that_takes_too_much_memory_is_told_the_limit(written):
 
 
 def test_pytorch_is_understood_when_it_has_no_memory(monkeypatch):
-    monkeypatch.setattr(apart, "LIMITED", True)
+    monkeypatch.setattr(isolated, "LIMITED", True)
     with pytest.raises(RuntimeError) as none:
         torch.empty(2**46, dtype=torch.uint8)
     said = explained(str(none.value), 4)
@@ -376,14 +376,14 @@ def test_a_system_that_limits_no_memory_is_told_of_once(
     monkeypatch.setattr(command, "verdict", lambda *_, **named: verdict)
     file = written(f"{RIGHT}\n{RIGHT.replace('causal', 'padding')}")
     for limited, times in ((False, 1), (True, 0)):
-        monkeypatch.setattr(apart, "LIMITED", limited)
+        monkeypatch.setattr(isolated, "LIMITED", limited)
         assert main(["check", str(file.path)]) == 0
         said = capsys.readouterr().err
         assert said.count("keeps no limit of memory") == times
 
 
 def test_a_process_that_does_not_begin_is_not_waited_for(written, monkeypatch):
-    monkeypatch.setattr(apart, "STARTING", 0.01)
+    monkeypatch.setattr(isolated, "STARTING", 0.01)
     file = written("def softmax(scores, dim): ...")
     [part] = parts_in(file, COMPONENTS)
     [failed] = check_process.verdict(file, part)["failed"]

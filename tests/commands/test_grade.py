@@ -225,7 +225,7 @@ def test_a_message_that_is_none_costs_its_sender_alone(
 ):
     """The code of a learner is in the process that sends."""
 
-    class Forged(process.Apart):
+    class Forged(process.IsolatedProcess):
         def __enter__(self):
             return self
 
@@ -234,7 +234,7 @@ def test_a_message_that_is_none_costs_its_sender_alone(
         def receive(self, seconds):
             return message
 
-    monkeypatch.setattr(process, "Apart", Forged)
+    monkeypatch.setattr(process, "IsolatedProcess", Forged)
     monkeypatch.setattr(process, "ALTOGETHER", 0.05)
     path = hand_in(tmp_path / "x.ipynb", handout("masks"))
     verdict = judge(read(path, "Ada"), exercises_of("masks"), 4)

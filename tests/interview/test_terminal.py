@@ -28,10 +28,10 @@ from companion.interview.model.mock import pick
 from companion.interview.model.progress import Answer, Progress, place
 from companion.interview.model.words import CHAPTER
 from companion.interview.terminal.ask import parse
+from companion.interview.terminal.resume import ago
 from companion.interview.terminal.screen import Screen
 from companion.interview.terminal.session import Session
 from companion.interview.terminal.text import paragraphs, wrapped
-from companion.interview.terminal.waiting import ago
 
 pytestmark = pytest.mark.once
 

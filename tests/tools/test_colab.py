@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import colab
 import nbformat
-import plain
+import plain_markdown
 import pytest
 from support.contents import ROOT
 
@@ -16,7 +16,7 @@ HOME, COMMIT = "owner/name", "0123456789abcdef0123456789abcdef01234567"
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_code_is_stored_code_but_for_install_cell_and_accelerator(path):
-    """What becomes of the prose: test_plain.py."""
+    """What becomes of the prose: test_plain_markdown.py."""
     stored = nbformat.read(path, as_version=4)
     published = colab.edition(deepcopy(stored), "%pip install course")
     nbformat.validate(published)
@@ -130,15 +130,17 @@ def test_an_origin_on_github_is_the_public_home_and_none_elsewhere(checkout):
     ("link", "to"),
     [
         (
-            plain.Link("1.ipynb#so", "labs/1.ipynb", "so", "a-cell"),
+            plain_markdown.Link("1.ipynb#so", "labs/1.ipynb", "so", "a-cell"),
             colab.address(HOME, "labs/1") + "#scrollTo=a-cell",
         ),
         (
-            plain.Link("../2.ipynb", "2.ipynb", "", ""),
+            plain_markdown.Link("../2.ipynb", "2.ipynb", "", ""),
             colab.address(HOME, "2"),
         ),
         (
-            plain.Link("../notation.md#masks", "notation.md", "masks", ""),
+            plain_markdown.Link(
+                "../notation.md#masks", "notation.md", "masks", ""
+            ),
             "https://owner.github.io/name/book/notation.html#masks",
         ),
     ],

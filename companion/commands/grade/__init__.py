@@ -13,13 +13,13 @@ from pathlib import Path
 
 from companion import CHAPTERS
 from companion.commands import STOPPED
-from companion.commands.apart import add_memory, note_if_unlimited
 from companion.commands.check import BAD, GOOD, folded
 from companion.commands.grade.exercises import exercises_of
 from companion.commands.grade.pages import Graded, new_folder, write
 from companion.commands.grade.process import Result, judge
 from companion.commands.grade.submission import Submission, collect
-from companion.plain import plain
+from companion.commands.isolated import add_memory, note_if_unlimited
+from companion.sanitize import sanitize
 
 __all__ = ["add_options", "grade", "run"]
 
@@ -57,7 +57,7 @@ def run(options: Namespace) -> int:
     note_if_unlimited()
     with new_folder(options.to) as draft:
         for note in notes:
-            print(plain(f"note: {note}"), file=sys.stderr)
+            print(sanitize(f"note: {note}"), file=sys.stderr)
         graded: list[Graded] = []
         # What was graded before Ctrl-C is not lost.
         with contextlib.suppress(KeyboardInterrupt):
@@ -66,7 +66,7 @@ def run(options: Namespace) -> int:
                 print("\n".join(_report(graded[-1])), flush=True)
         learners = write(draft, graded, notes)
     written = f"{options.to / 'index.html'}, {options.to / 'table.csv'}"
-    print(f"{plain(written)}: {learners} learners")
+    print(f"{sanitize(written)}: {learners} learners")
     if rest := len(submissions) - len(graded):
         print(f"Stopped: {rest} notebooks are not graded.", file=sys.stderr)
         return STOPPED
@@ -115,7 +115,7 @@ def _report(one: Graded) -> list[str]:
     """Write what a terminal shows of a notebook."""
     chapter = f", {one.chapter}" if one.chapter else ""
     name = f"{one.submission.who}: {one.submission.path.name}"
-    lines = [plain(name) + chapter]
+    lines = [sanitize(name) + chapter]
     if one.fault:
         lines += folded(f"✗ {one.fault}", 80, BAD, 2)
     for result in one.results:

@@ -20,7 +20,7 @@ from companion.commands.grade.process import Result
 from companion.commands.grade.submission import Submission
 from companion.contracts.engine.page import prose
 from companion.figures.kit.inline import BASE_STYLE, read_style
-from companion.plain import plain
+from companion.sanitize import sanitize
 
 __all__ = ["Graded", "Row", "new_folder", "write"]
 
@@ -151,9 +151,9 @@ def write(
 
 
 def _rows(one: Graded) -> list[Row]:
-    who, notebook = one.submission.who, plain(one.submission.path.name)
+    who, notebook = one.submission.who, sanitize(one.submission.path.name)
     if one.fault:
-        return [Row(who, notebook, "", "", "", "", "", plain(one.fault))]
+        return [Row(who, notebook, "", "", "", "", "", sanitize(one.fault))]
     return [
         Row(
             who,
@@ -177,12 +177,12 @@ def _cell(value: int | str) -> int | str:
 
 def _prose(message: str) -> Markup:
     """Show a message as a notebook does."""
-    return Markup(prose(plain(message)))
+    return Markup(prose(sanitize(message)))
 
 
 def _finalize(value: object) -> object:
     """Write whatever a page shows as plain text, which Jinja then escapes."""
-    return plain(value) if type(value) is str else value
+    return sanitize(value) if type(value) is str else value
 
 
 def _file_names(learners: Sequence[str]) -> dict[str, str]:

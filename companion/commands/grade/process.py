@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 
-from companion.commands.apart import (
-    Apart,
+from companion.commands.check_process import report_of, told
+from companion.commands.grade.exercises import Exercise
+from companion.commands.grade.submission import Cell, Submission
+from companion.commands.isolated import (
     Ended,
+    IsolatedProcess,
     Late,
     Send,
     explained,
 )
-from companion.commands.check_process import report_of, told
-from companion.commands.grade.exercises import Exercise
-from companion.commands.grade.submission import Cell, Submission
-from companion.plain import plain
+from companion.sanitize import sanitize
 
 __all__ = ["Result", "Verdict", "judge"]
 
@@ -158,7 +158,9 @@ class _Trial:
         with (
             # What it writes is not left among what was handed in.
             tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as room,
-            Apart(_run, (cells, asked, room), memory=self.memory) as child,
+            IsolatedProcess(
+                _run, (cells, asked, room), memory=self.memory
+            ) as child,
         ):
             try:
                 child.begin()
@@ -178,7 +180,7 @@ class _Trial:
         match message:
             case {"raised": str(text), "at": int(number)}:
                 said = f"Cell {number} raised {text}"
-                self.remarks[number] = explained(plain(said), self.memory)
+                self.remarks[number] = explained(sanitize(said), self.memory)
             case {
                 "found": {
                     "headline": str(headline),
@@ -204,21 +206,21 @@ class _Trial:
         """Take what a report says of failures with one cause."""
         return {
             "names": [str(name) for name in said["names"]],
-            "message": explained(plain(said["message"]), self.memory),
+            "message": explained(sanitize(said["message"]), self.memory),
         }
 
     def stopped(self, at: int | str | None, reason: str) -> None:
         """Note why the process ended before it was done."""
         if isinstance(at, int):
             self.left_out.append(at)
-            self.remarks[at] = f"Cell {at} was left out. {plain(reason)}"
+            self.remarks[at] = f"Cell {at} was left out. {sanitize(reason)}"
         for name in self.waiting if at is None else [at]:
             if isinstance(name, str) and name in self.exercises:
                 self.fail(name, reason)
 
     def fail(self, name: str, message: str) -> None:
         """Note an exercise of which no contract could be tried."""
-        failed = [{"names": [], "message": plain(message)}]
+        failed = [{"names": [], "message": sanitize(message)}]
         self.results[name] = Result(
             self.exercises[name], failed=failed, code=self.code_of(name)
         )

@@ -9,7 +9,7 @@ from typing import cast
 import nbformat
 from nbformat import NotebookNode
 
-from companion.plain import plain
+from companion.sanitize import sanitize
 
 __all__ = ["Cell", "Submission", "collect", "read"]
 
@@ -77,7 +77,7 @@ def collect(folder: Path) -> tuple[list[Submission], list[str]]:
         raise ValueError(f"{folder}: there is no notebook in it, no *.ipynb")
     found = [read(path, _who(path.relative_to(folder))) for path in notebooks]
     found += [
-        Submission(plain(path.name), path, fault=NONE)
+        Submission(sanitize(path.name), path, fault=NONE)
         for path in folder.iterdir()
         if path.is_dir()
         and not _hidden(path.relative_to(folder))
@@ -135,7 +135,7 @@ def read(path: Path, who: str) -> Submission:
 
 def _who(path: Path) -> str:
     """Name a learner by the outermost folder, or else by the file."""
-    return plain(path.parts[0] if len(path.parts) > 1 else path.stem)
+    return sanitize(path.parts[0] if len(path.parts) > 1 else path.stem)
 
 
 def _hidden(path: Path) -> bool:

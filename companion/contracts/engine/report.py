@@ -10,7 +10,7 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.page import html
 from companion.contracts.engine.runner import contracts_for
-from companion.plain import plain
+from companion.sanitize import sanitize
 
 __all__ = ["Failure", "Report", "failure", "report_on"]
 
@@ -119,7 +119,7 @@ def failure(component: Component, contract: str, broken: Broken) -> Failure:
     axes = broken.axes or component.axes
     return Failure(
         contract,
-        plain(broken.message),
+        sanitize(broken.message),
         got,
         expected,
         axes,

@@ -14,7 +14,7 @@ from support.contents import ROOT
 
 sys.path.append(str(ROOT / "book" / "_ext"))
 
-import home as extension
+import repository_links as extension
 from reference import PAGES
 
 HOME = "owner/name"
@@ -44,7 +44,7 @@ def build(tmp_path, checkout):
         notebook.cells = notebook.cells[:1]
         nbformat.write(notebook, book / path.name)
     options = {
-        "extensions": "myst_nb,sphinx_book_theme,home",
+        "extensions": "myst_nb,sphinx_book_theme,repository_links",
         "html_theme": "sphinx_book_theme",
         "html_context.default_mode": "auto",
         "nb_execution_mode": "off",

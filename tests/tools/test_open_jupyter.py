@@ -7,8 +7,8 @@ import subprocess
 import time
 from types import SimpleNamespace
 
-import desk
 import nbformat
+import open_jupyter
 import pytest
 from nbformat.sign import NotebookNotary
 from support.contents import CHAPTERS, ROOT
@@ -42,18 +42,18 @@ def source(path, cell=-1):
 
 @pytest.mark.once
 def test_what_the_reader_changed_stays_and_the_rest_follows_the_course(course):
-    assert desk.lay_out(course.book, course.folder) == []
+    assert open_jupyter.lay_out(course.book, course.folder) == []
     lesson = course.folder / "03_attention.ipynb"
     lab = course.folder / "labs" / "03_attention.ipynb"
     change(lesson, source="my_own = 7")
     change(course.book / "03_attention.ipynb", source="new = 1")
     change(course.book / "labs" / "03_attention.ipynb", source="new = 2")
-    assert desk.lay_out(course.book, course.folder) == [lesson]
+    assert open_jupyter.lay_out(course.book, course.folder) == [lesson]
     assert source(lesson) == "my_own = 7"
     assert source(lab) == "new = 2"
     # One that is put aside is written again.
     lesson.rename(course.folder / "mine.ipynb")
-    assert desk.lay_out(course.book, course.folder) == [
+    assert open_jupyter.lay_out(course.book, course.folder) == [
         course.folder / "mine.ipynb"
     ]
     assert source(lesson) == "new = 1"
@@ -61,22 +61,22 @@ def test_what_the_reader_changed_stays_and_the_rest_follows_the_course(course):
 
 @pytest.mark.once
 def test_what_the_reader_ran_keeps_its_outputs(course):
-    desk.lay_out(course.book, course.folder)
+    open_jupyter.lay_out(course.book, course.folder)
     lesson = course.folder / "03_attention.ipynb"
     change(lesson, outputs=[], execution_count=99)
     before = lesson.read_bytes()
-    assert desk.lay_out(course.book, course.folder) == []
+    assert open_jupyter.lay_out(course.book, course.folder) == []
     assert lesson.read_bytes() == before
 
 
 @pytest.mark.once
 def test_a_chapter_that_is_gone_goes_unless_it_is_the_reader_s(course):
-    desk.lay_out(course.book, course.folder)
+    open_jupyter.lay_out(course.book, course.folder)
     lab = course.folder / "labs" / "03_attention.ipynb"
     (course.book / "labs" / "03_attention.ipynb").unlink()
     own = course.folder / "broken.ipynb"
     own.write_text("{ not a notebook")
-    assert desk.lay_out(course.book, course.folder) == [own]
+    assert open_jupyter.lay_out(course.book, course.folder) == [own]
     assert not lab.exists()
     assert own.read_text() == "{ not a notebook"
 
@@ -88,8 +88,8 @@ def test_what_cannot_be_translated_is_named_and_nothing_is_written(
     notebook = nbformat.read(course.book / "03_attention.ipynb", as_version=4)
     notebook.cells[0].source = "{ref}`somewhere`"
     nbformat.write(notebook, course.book / "03_attention.ipynb")
-    monkeypatch.setattr(desk, "ROOT", course.book.parent)
-    assert desk.main(course.folder) == 1
+    monkeypatch.setattr(open_jupyter, "ROOT", course.book.parent)
+    assert open_jupyter.main(course.folder) == 1
     assert capsys.readouterr().out == (
         "Nothing was written: 03_attention.ipynb, cell attention-title: "
         "the role ref is not known\n"
@@ -99,8 +99,8 @@ def test_what_cannot_be_translated_is_named_and_nothing_is_written(
 
 @pytest.mark.once
 def test_an_edition_is_trusted_and_another_notebook_is_not(course):
-    desk.lay_out(course.book, course.folder)
-    notary = NotebookNotary(data_dir=str(course.folder / desk.OWN))
+    open_jupyter.lay_out(course.book, course.folder)
+    notary = NotebookNotary(data_dir=str(course.folder / open_jupyter.OWN))
     lesson = course.folder / "03_attention.ipynb"
     assert notary.check_signature(nbformat.read(lesson, as_version=4))
     change(lesson, source="else")
@@ -116,7 +116,7 @@ def test_make_clean_leaves_the_reader_s_notebooks(tmp_path):
         ["make", "clean"], cwd=tmp_path, capture_output=True, text=True
     )
     assert [path.name for path in (tmp_path / "_build").iterdir()] == [
-        desk.FOLDER.name
+        open_jupyter.FOLDER.name
     ]
     assert "Your notebooks stay in _build/notebooks" in done.stdout
 
@@ -132,11 +132,11 @@ def lab(chromium, tmp_path_factory):
     kernel.parent.mkdir(parents=True)
     kernel.write_text('{"argv": ["false"], "display_name": "No"}')
     folder = home / "course" / "_build" / "notebooks"
-    desk.lay_out(ROOT / "book", folder)
+    open_jupyter.lay_out(ROOT / "book", folder)
     log = home / "log"
     with log.open("w") as out:
         server = subprocess.Popen(
-            [*desk.command(folder), "--no-browser"],
+            [*open_jupyter.command(folder), "--no-browser"],
             env=os.environ | {"HOME": str(home)},
             stdout=out,
             stderr=out,

@@ -21,12 +21,12 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
-from companion.plain import plain
+from companion.sanitize import sanitize
 
 __all__ = [
     "MEMORY",
-    "Apart",
     "Ended",
+    "IsolatedProcess",
     "Late",
     "Send",
     "add_memory",
@@ -70,7 +70,7 @@ class Ended(Exception):
     """A process ended before it sent what was expected."""
 
 
-class Apart:
+class IsolatedProcess:
     """A process that runs ``target(send, *args)``, killed when ``with`` ends.
 
     What the code prints is passed on in plain text, from the beginning to some
@@ -89,7 +89,7 @@ class Apart:
 
     Example:
         >>> import time
-        >>> with Apart(time.sleep, (), memory=-1) as child:
+        >>> with IsolatedProcess(time.sleep, (), memory=-1) as child:
         ...     child.receive(3)
         Traceback (most recent call last):
         ValueError: memory: expected more than 0 GiB, got -1
@@ -116,7 +116,7 @@ class Apart:
             daemon=True,
         )
 
-    def __enter__(self) -> "Apart":
+    def __enter__(self) -> "IsolatedProcess":
         """Start the process."""
         self.process.start()
         self.sender.close()
@@ -173,7 +173,7 @@ class Apart:
                 )
             if "printed" not in message:
                 return message
-            self.show(plain(str(message["printed"])))
+            self.show(sanitize(str(message["printed"])))
         raise Late(
             f"It had not come back after {seconds:g} seconds, and its process "
             "was killed. Does it wait for something, or is there a step in C "

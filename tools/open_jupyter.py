@@ -5,8 +5,8 @@
 JupyterLab shows the source's boxes and citations as raw text. The extension
 jupyterlab_myst does not help: its version 2.7, tried in JupyterLab 4.6, shows
 boxes, and of a citation the key with a warning sign. So what is opened is the
-edition that ``plain.py`` translates. It lies in ``_build/notebooks``, where any
-editor finds it, and a notebook that the reader changed stays as it is.
+edition that ``plain_markdown.py`` writes. It lies in ``_build/notebooks``,
+where any editor finds it, and what the reader changed stays as it is.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 import nbformat
-import plain
+import plain_markdown
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelspec import get_kernel_dict
 from nbformat.sign import NotebookNotary
@@ -24,7 +24,7 @@ from notebooks import write_atomically
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "_build" / "notebooks"
-# What JupyterLab keeps of this desk: that it is trusted, and which tabs it had.
+# What JupyterLab keeps of the folder: that it is trusted, which tabs it had.
 OWN = ".jupyter"
 SETTINGS = {
     # Nobody is asked for news, and no reader whether to ask.
@@ -36,7 +36,7 @@ SETTINGS = {
 MARK = "written_by_the_course"
 
 
-def led(link: plain.Link) -> str | None:
+def led(link: plain_markdown.Link) -> str | None:
     """Return where a link leads: to a cell of another notebook, or nowhere.
 
     JupyterLab finds a cell in a notebook that it has just opened, and a section
@@ -79,7 +79,7 @@ def lay_out(book: Path, folder: Path) -> list[Path]:
     Raises:
         ValueError: A notebook has what cannot be translated.
     """
-    editions = dict(plain.course(book, led))
+    editions = dict(plain_markdown.course(book, led))
     for edition in editions.values():
         edition.metadata[MARK] = digest(edition)
         # As JupyterLab would write it, and then ask whether to save.

@@ -3,7 +3,7 @@
 import re
 
 import nbformat
-import plain
+import plain_markdown
 import pytest
 from markdown_it import MarkdownIt
 from support.contents import ROOT
@@ -11,7 +11,7 @@ from support.contents import ROOT
 pytestmark = pytest.mark.once
 
 BOOK = ROOT / "book"
-WORKS = plain.works(BOOK / "references.bib")
+WORKS = plain_markdown.works(BOOK / "references.bib")
 PATHS = sorted(BOOK.rglob("[0-9]*.ipynb"))
 every_notebook = pytest.mark.parametrize(
     "name", [path.relative_to(BOOK).as_posix() for path in PATHS]
@@ -26,13 +26,13 @@ def notebooks():
     """Each notebook as it is stored, and its edition."""
     return {
         name: (nbformat.read(BOOK / name, as_version=4), edition)
-        for name, edition in plain.course(BOOK, lambda link: link.href)
+        for name, edition in plain_markdown.course(BOOK, lambda link: link.href)
     }
 
 
 def translated(source, lead=str, linked=()):
-    known = WORKS | {"anon1900": plain.Work("Anon", "1900", "")}
-    return plain.plain(source, known, lead, linked)
+    known = WORKS | {"anon1900": plain_markdown.Work("Anon", "1900", "")}
+    return plain_markdown.plain(source, known, lead, linked)
 
 
 def text_of(source):
@@ -78,8 +78,8 @@ def test_every_section_that_is_linked_has_an_anchor(notebooks):
     for name, (stored, _) in notebooks.items():
         for cell in stored.cells:
             if cell.cell_type == "markdown":
-                for href in plain.SECTION.findall(cell.source):
-                    there, section = plain.target(name, href)
+                for href in plain_markdown.SECTION.findall(cell.source):
+                    there, section = plain_markdown.target(name, href)
                     if there in notebooks:
                         links += 1
                         anchor = f'<a id="{section}" name="{section}"></a>'
@@ -175,7 +175,7 @@ def test_a_link_is_told_by_file_section_and_cell(tmp_path):
         notebook = nbformat.v4.new_notebook(cells=cells)
         nbformat.write(notebook, tmp_path / f"{name}.ipynb")
     told = []
-    list(plain.course(tmp_path, told.append))
+    list(plain_markdown.course(tmp_path, told.append))
     assert told == [
         ("../2.ipynb#so-it-is", "2.ipynb", "so-it-is", "so"),
         ("../n.md#x", "n.md", "x", ""),

@@ -7,7 +7,7 @@ clipboard, and the marks that let letters appear in another order.
 
 import re
 
-__all__ = ["plain"]
+__all__ = ["sanitize"]
 
 OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
@@ -18,7 +18,7 @@ LONE = re.compile("[\ud800-\udfff]")
 """Half a character, which no terminal can be sent."""
 
 
-def plain(text: str) -> str:
+def sanitize(text: str) -> str:
     r"""Remove what a terminal would obey instead of showing it.
 
     Args:
@@ -29,7 +29,7 @@ def plain(text: str) -> str:
         of direction; half of a character becomes a question mark.
 
     Example:
-        >>> plain("a\x1b[2Jb\u202ec")
+        >>> sanitize("a\x1b[2Jb\u202ec")
         'a[2Jbc'
     """
     return LONE.sub("?", OBEYED.sub("", text))
