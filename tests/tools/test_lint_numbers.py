@@ -179,12 +179,14 @@ def test_an_invented_number_in_a_chapter_comes_out(wrong):
     (cell,) = (
         cell
         for cell in pages["03_attention.ipynb"]
-        if "the weight\n0.64" in "".join(cell["source"])
+        if cell["id"] == "attention-idea"
     )
-    cell["source"] = "".join(cell["source"]).replace("0.64", wrong)
+    text = "".join(cell["source"])
+    assert "** 0.64 · (0, 4)" in text
+    cell["source"] = text.replace("** 0.64 ·", f"** {wrong} ·")
     (untraced,) = Tracer(pages, {}).found.untraced
     assert untraced.startswith(
-        f"03_attention.ipynb: attention-saturation: {wrong} in"
+        f"03_attention.ipynb: attention-idea: {wrong} in"
     )
 
 
