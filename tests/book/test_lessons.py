@@ -146,3 +146,13 @@ def test_an_old_address_opens_where_its_section_went(read, built_book, chapter):
         )
         assert page.url.endswith(f"#{moved[each]}")
         assert ("/labs/" in page.url) == (each in in_lab)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "document", ["book/03_attention", "book/labs/03_attention"], indirect=True
+)
+def test_the_contents_show_the_lab_of_the_chapter_that_is_read(read, document):
+    links = read(document).page.locator("nav.bd-links a:visible")
+    labs = [text for text in links.all_inner_texts() if "the lab" in text]
+    assert [text[:2] for text in labs] == ["03"]
