@@ -5,14 +5,18 @@ Chinese has no spaces, so a run of characters is indexed by its pairs,
 dictionary has to know the word. Particles part the runs: their pairs are no
 words, and would be a third of the index.
 
-Sphinx's index says which pages have a word, not how often, nor in which
-sentence. The sentences of all pages are in a file of their own, which the
-search page reads once somebody searches: book/assets/search.js.
+Sphinx's index is one file that says which pages have a word, not how often, nor
+in which sentence; here it keeps the titles and the names of the API alone. What
+pages say is in many small files, of which a query reads those that it needs:
+book/assets/search.js. So a longer book makes no query heavier.
 """
 
 import json
 import re
+import shutil
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ from typing import Any
 from bs4 import BeautifulSoup, Tag
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.search import js_index
 from sphinx.search.en import SearchEnglish
 
 PARTICLES = "的了是在和与这那你我他她它们吗呢吧也都就把被而么"
@@ -32,15 +37,19 @@ ARTICLE = re.compile(r"<article.*</article>", re.S)
 FORMULA = re.compile(r"<mjx-container.*?</mjx-container>", re.S)
 # What is drawn, run or pressed is no text.
 SILENT = re.compile(r"<(svg|script|style|button)\b.*?</\1>", re.S)
+# Nor is what every page has, or only its authors need.
+FRAME = ["reading-time", "provenance", "proof"]
 BLOCKS = ["p", "li", "dt", "dd", "tr", "figcaption"]
-# A figure is described by its caption. The index has code and questions; here
-# they would be half of the file, and a claim to be refuted no good excerpt.
-APART = (
-    "pre, summary, .reading-time, .provenance, "
-    ".companion :not(figcaption, figcaption *)"
-)
+CELLS = ["td", "th"]
+# Code and questions are found; as excerpts they would be half of the files, and
+# a claim to be refuted no good one.
+APART = ["pre", "summary"]
 SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*")
 WORDS = re.compile(rf"[{HAN}]{{2}}|[^\W\d_]{{2,}}\W+[^\W\d_]{{2,}}")
+# What a slip may have meant.
+SPELLED = re.compile(r"[a-z]{4,}")
+# As many files of words; book/assets/search.js counts them too.
+FILES = 64
 
 
 class EnglishAndChinese(SearchEnglish):
@@ -55,20 +64,28 @@ var splitQuery = (query) =>
 """
 
     def split(self, input: str) -> list[str]:
-        """List what a text is found by."""
-        words = []
-        for piece in PIECES.findall(input):
+        """Give Sphinx nothing to index: see ``words``."""
+        return []
+
+    def words(self, text: str) -> Iterator[str]:
+        """List what a text is found by, cut as a query is."""
+        for piece in PIECES.findall(text.lower()):
             if re.match(f"[{HAN}]", piece):
-                words += [*piece, *map("".join, pairwise(piece))]
-            else:
-                words.append(piece)
-        return words
+                yield from piece
+                yield from map("".join, pairwise(piece))
+            elif self.word_filter(piece) and self.stem(piece):
+                yield self.stem(piece)
+
+    @cache  # noqa: B019 - One object a build.
+    def stem(self, word: str) -> str:
+        """Cut a word to its stem."""
+        return super().stem(word)
 
     def word_filter(self, word: str) -> bool:
         """Leave out what begins with a digit.
 
-        Sphinx runs the numbers of a figure into its words, and nobody searches
-        for a number by itself. In a query such a word is passed over.
+        Nobody searches for a number by itself. In a query such a word is passed
+        over.
         """
         return super().word_filter(word) and not word[:1].isdigit()
 
@@ -81,23 +98,37 @@ def section(block: Tag) -> str:
     return ""
 
 
-def sentences(page: str) -> Iterator[tuple[str, str]]:
-    """List the sentences of a page's HTML, each with its section.
+def article(page: str) -> BeautifulSoup:
+    """Read the article of a page's HTML, if it has one.
 
-    A formula is ``…``: its signs are drawn, and no letters. So is the line
-    between two cells of a table.
+    A formula is ``…``: its signs are drawn, and no letters.
     """
-    article = ARTICLE.search(page)
-    if article is None:
-        return
-    html = SILENT.sub("", FORMULA.sub("…", article[0]))
+    found = ARTICLE.search(page)
+    html = SILENT.sub("", FORMULA.sub("…", found[0])) if found else ""
     text = BeautifulSoup(html, "html.parser")
-    for apart in text.select(APART):
-        apart.decompose()
-    for paragraph in text.select(":is(td, th) p"):
-        paragraph.unwrap()
-    for cell in text.select(":is(td, th) + :is(td, th)"):
-        cell.insert_before(" … ")
+    for frame in text.find_all(class_=FRAME):
+        frame.extract()
+    return text
+
+
+def sentences(text: BeautifulSoup) -> Iterator[tuple[str, str]]:
+    """List the sentences of an article, each with its section.
+
+    A figure is described by its caption. The line between two cells of a table
+    is ``…``. The article is taken apart.
+    """
+    for apart in text.find_all(APART):
+        apart.extract()
+    for figure in text.find_all(class_="companion"):
+        captions = [each.extract() for each in figure("figcaption")]
+        figure.clear()
+        figure.extend(captions)
+    for cell in text.find_all(CELLS):
+        for paragraph in cell("p"):
+            paragraph.unwrap()
+        before = cell.find_previous_sibling()
+        if before and before.name in CELLS:
+            cell.insert_before(" … ")
     for block in text.find_all(BLOCKS):
         if block.find(BLOCKS):
             continue
@@ -108,20 +139,62 @@ def sentences(page: str) -> Iterator[tuple[str, str]]:
                 yield where, sentence
 
 
-def write_sentences(app: Sphinx, exception: Exception | None) -> None:
-    """Put the sentences of all pages into one file."""
+def weigh(pages: list[Counter[str]]) -> dict[str, dict[int, int]]:
+    """Say for each word which pages have it, and how much it counts there.
+
+    BM25, in tenths: how often a page says it, for the page's length.
+    """
+    index: dict[str, dict[int, int]] = defaultdict(dict)
+    mean = max(sum(page.total() for page in pages) / max(len(pages), 1), 1)
+    for number, page in enumerate(pages):
+        length = 1.2 * (0.25 + 0.75 * page.total() / mean)
+        for word, often in page.items():
+            index[word][number] = round(22 * often / (often + length))
+    return index
+
+
+def write_index(app: Sphinx, exception: Exception | None) -> None:
+    """Write what a query reads: files of words, and each page's sentences.
+
+    A word's file is told by its first character, so that its longer forms and
+    the pairs of a character are in the same file.
+    """
     if exception or app.builder.format != "html":
         return
-    pages: dict[str, list[list[str]]] = {}
-    for name in sorted(app.env.found_docs):
-        page = Path(app.outdir) / f"{name}.html"
+    out = Path(app.outdir)
+    folder = out / "_static" / "search"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+
+    def write(name: str, content: Any) -> None:
+        code = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        file = folder / f"{name}.js"
+        file.write_text(f'Search.parts["{name}"] = {code};\n', encoding="utf-8")
+
+    index = js_index.loads((out / "searchindex.js").read_text(encoding="utf-8"))
+    language = EnglishAndChinese({})
+    pages: list[Counter[str]] = []
+    spelled: Counter[str] = Counter()
+    for name in index["docnames"]:
+        text = article((out / f"{name}.html").read_text(encoding="utf-8"))
+        # What is no sentence is found, and counts nothing.
+        page = Counter(dict.fromkeys(language.words(text.get_text(" ")), 0))
         parts: dict[str, list[str]] = {}
-        for where, sentence in sentences(page.read_text(encoding="utf-8")):
+        for where, sentence in sentences(text):
             parts.setdefault(where, []).append(sentence)
-        pages[name] = [[where, *said] for where, said in parts.items()]
-    code = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
-    file = Path(app.outdir) / "_static" / "sentences.js"
-    file.write_text(f"var sentences = {code};\n", encoding="utf-8")
+            page.update(language.words(sentence))
+            spelled.update(SPELLED.findall(sentence.lower()))
+        pages.append(page)
+        write(
+            f"page-{name.replace('/', '-')}",
+            [[where, *said] for where, said in parts.items()],
+        )
+    files: list[dict[str, dict[int, int]]] = [{} for _ in range(FILES)]
+    for word, found in sorted(weigh(pages).items()):
+        files[ord(word[0]) % FILES][word] = found
+    for number, words in enumerate(files):
+        write(f"words-{number}", words)
+    write("spelled", [word for word, _ in spelled.most_common()])
 
 
 def add_search(
@@ -140,5 +213,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register this extension with Sphinx."""
     app.add_search_language(EnglishAndChinese)
     app.connect("html-page-context", add_search)
-    app.connect("build-finished", write_sentences)
+    app.connect("build-finished", write_index)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

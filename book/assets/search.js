@@ -1,9 +1,9 @@
 /* What is found, in the order a reader expects, each with the sentence it was
  * found in, and a link to that sentence.
  *
- * Sphinx's searchtools.js finds the pages. Its own list counts a title only if
- * the query is half of it, knows no other rank than "has the word", and asks
- * for every page to print the first words of its contents.
+ * Sphinx's searchtools.js finds titles and names. Its own list counts a title
+ * only if the query is half of it, knows no other rank than "has the word", and
+ * asks for every page to print the first words of its contents.
  */
 "use strict";
 {
@@ -12,6 +12,24 @@
   // A chapter explains; what one looks things up in only names them.
   const PRIOR = [[/^book\/\d/, 1], [/^book\/labs\//, 0.8], [/^/, 0.4]];
   const MOST = 240;
+  // Results that come with their sentences; a further one's when it is seen.
+  const FIRST = 8;
+  // As many files of words; book/_ext/search.py writes them.
+  const FILES = 64;
+
+  /* What a file has that comes when it is asked for. Each is a script, which a
+   * page may read from disk too. */
+  Search.parts = {};
+  const asked = {};
+  const part = (name) => asked[name] ??= new Promise((done) => {
+    const file = document.createElement("script");
+    file.src = `${document.documentElement.dataset.content_root}`
+      + `_static/search/${name}.js`;
+    file.onload = file.onerror = () => done(Search.parts[name]);
+    document.head.append(file);
+  });
+  const said = async (name) =>
+    await part(`page-${name.replaceAll("/", "-")}`) || [];
 
   const flat = (text) => text.toLowerCase().replace(/\s+/g, " ")
     .replace(RegExp(` ?([${HAN}]) ?`, "g"), "$1").trim();
@@ -48,23 +66,21 @@
 
   const count = (text, pattern) => (text.match(pattern) || []).length;
 
-  /* BM25: what a page says often for its length, of what few pages say. */
-  const weigh = (pages, wanted) => {
-    const texts = Object.entries(pages).map(([name, parts]) =>
-      [name, parts.flatMap((part) => part.slice(1)).join("\n")]);
-    const mean = texts.reduce((sum, [, text]) => sum + text.length, 1)
-      / Math.max(texts.length, 1);
-    const weights = Object.fromEntries(texts.map(([name]) => [name, 0]));
-    for (const pattern of wanted) {
-      const counts = texts.map(([, text]) => count(text, pattern));
-      const having = counts.filter((each) => each).length;
-      const rare = Math.log(1 + (texts.length - having + 0.5) / (having + 0.5));
-      texts.forEach(([name, text], i) => {
-        const length = 0.25 + 0.75 * text.length / mean;
-        weights[name] += rare * counts[i] * 2.2 / (counts[i] + 1.2 * length);
-      });
-    }
-    return weights;
+  /* For each word, what it counts on which pages, by their numbers. A word that
+   * no page has stands for the longer ones it is part of. */
+  const look = (words) => Promise.all(words.map(async (word) => {
+    const all = await part(`words-${word.codePointAt(0) % FILES}`) || {};
+    if (Object.hasOwn(all, word)) return all[word];
+    const longer = word.length < 3 ? []
+      : Object.keys(all).filter((each) => each.includes(word));
+    return Object.assign({}, ...longer.map((each) => all[each]));
+  }));
+
+  /* BM25: what few pages say tells more. */
+  const rarity = (counts) => {
+    const all = Search._index.docnames.length;
+    const having = Object.values(counts).filter((each) => each).length;
+    return Math.log(1 + (all - having + 0.5) / (having + 0.5));
   };
 
   /* The sentence of a page, or of a section, that has most of the query. */
@@ -134,59 +150,102 @@
   };
 
   /* The query with each word that nobody wrote replaced by the nearest. */
-  const suggestion = (pages, query) => {
-    const often = {};
-    for (const part of Object.values(pages).flat())
-      for (const text of part.slice(1))
-        for (const word of text.toLowerCase().match(/[a-z]{4,}/g) || [])
-          often[word] = (often[word] || 0) + 1;
+  const suggestion = async (query) => {
+    // What is written more often is nearer to the front.
+    const known = await part("spelled") || [];
     const mended = query.replace(/[a-z]{4,}/gi, (typed) => {
       const word = typed.toLowerCase();
-      if (often[word]) return typed;
+      if (known.includes(word)) return typed;
       const most = word.length < 6 ? 1 : 2;
-      const near = Object.keys(often)
+      const near = known
         .filter((each) => Math.abs(each.length - word.length) <= most)
-        .map((each) => [distance(word, each), -often[each], each])
+        .map((each) => [distance(word, each), each])
         .filter(([far]) => far <= most)
-        .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-      return near.length ? near[0][2] : typed;
+        .sort((a, b) => a[0] - b[0]);
+      return near.length ? near[0][1] : typed;
     });
     return mended === query ? null : mended;
   };
 
-  const show = (query, pages) => {
-    const wanted = patterns(query);
-    const [typed, ...terms] = Search._parseQuery(query);
-    const root = document.documentElement.dataset.content_root;
-    const weights = weigh(pages, wanted);
+  /* What is found for a query, best first. */
+  const find = async (query, row) => {
+    const { docnames, titles, filenames } = Search._index;
+    const [typed, stems, ...terms] = Search._parseQuery(query);
+    const words = [...stems].filter((word) => word); // An "s" has no stem.
+    const counts = await look(words);
+    const rare = counts.map(rarity);
+    const weights = Object.fromEntries(docnames.map((name, page) =>
+      [name, counts.reduce((sum, each, i) =>
+        sum + rare[i] * (each[page] || 0), 0) / 10]));
+    // A page may lack a word of one or two letters, if there are others.
+    const long = counts.filter((_, i) =>
+      RegExp(`...|[${HAN}]`).test(words[i]));
+    const needed = long.length ? long : counts;
+    Search.performTermsSearch = () => [...docnames.keys()]
+      .filter((page) => needed.length && needed.every((each) => page in each))
+      .map((page) =>
+        [docnames[page], titles[page], "", null, 0, filenames[page]]);
+
     const prior = (name) => PRIOR.find(([kind]) => kind.test(name))[1];
     const rank = ([name, title, anchor, about]) => {
       const own = title.split(" > ").at(-1);
       if (about) return fit(own.split(".").at(-1), flat(query)) === 2 ? 40 : 0;
       const titled = fit(own, flat(query)) * (anchor ? 20 : 40);
-      return titled + (weights[name] || 0) * prior(name) / (anchor ? 2 : 1);
+      return titled + weights[name] * prior(name) / (anchor ? 2 : 1);
     };
+    const sorted = (items) => items.map((item) => [rank(item), item])
+      .sort((a, b) => b[0] - a[0]).map(([, item]) => item);
     // A module is its page, which is found as such.
-    const found = Search._performSearch(typed, ...terms)
-      .filter(([, , anchor]) => !anchor.startsWith("#module-"))
-      .map((item) => [rank(item), item]).sort((a, b) => b[0] - a[0]);
-    for (const [, [name, title, anchor, about]] of found) {
-      const item = Search.output.appendChild(document.createElement("li"));
+    const found = sorted(Search._performSearch(typed, stems, ...terms)
+      .filter(([, , anchor]) => !anchor.startsWith("#module-")));
+    if (words.length < 2) return found;
+    // The first ones are ordered again: they may have the words in a row.
+    const first = found.slice(0, FIRST).filter(([, , , about]) => !about);
+    await Promise.all([...new Set(first.map(([name]) => name))]
+      .map(async (name) => {
+        const text = (await said(name)).flatMap((each) => each.slice(1));
+        const often = count(text.join("\n"), row);
+        weights[name] += rare.reduce((sum, each) => sum + each, 0)
+          * 2.2 * often / (often + 1.2);
+      }));
+    return sorted(found);
+  };
+
+  const show = async (query) => {
+    const wanted = patterns(query);
+    const found = await find(query, wanted[0]);
+    const root = document.documentElement.dataset.content_root;
+    const results = found.map(([name, title, anchor, about]) => {
+      const item = document.createElement("li");
       const link = item.appendChild(document.createElement("a"));
       const page = root + name + DOCUMENTATION_OPTIONS.LINK_SUFFIX;
-      const hit = about ? null
-        : sentence(pages[name] || [], anchor.slice(1), wanted);
       link.innerHTML = title.replace(" > ", " › ");
-      link.href = page + (hit
-        ? address(hit, wanted.find((each) => hit.text.search(each) >= 0))
-        : anchor);
+      link.href = page + anchor;
       if (about) item.append(` (${about})`);
-      if (hit) item.append(excerpt(hit.text, wanted));
-    }
+      const quote = async () => {
+        const hit = about ? null
+          : sentence(await said(name), anchor.slice(1), wanted);
+        if (!hit) return;
+        link.href = page
+          + address(hit, wanted.find((each) => hit.text.search(each) >= 0));
+        item.append(excerpt(hit.text, wanted));
+      };
+      return { item, quote };
+    });
+    await Promise.all(results.slice(0, FIRST).map(({ quote }) => quote()));
+    Search.output.append(...results.map(({ item }) => item));
+    const seen = new IntersectionObserver((changes) => {
+      for (const { target, isIntersecting } of changes) {
+        if (!isIntersecting) continue;
+        seen.unobserve(target);
+        results.find(({ item }) => item === target).quote();
+      }
+    }, { rootMargin: "200px" });
+    results.slice(FIRST).forEach(({ item }) => seen.observe(item));
     // The link's own sentence is marked, not every word of the page.
     localStorage.removeItem("sphinx_highlight_terms");
     _finishSearch(found.length);
-    const meant = found.length ? null : suggestion(pages, query);
+    const meant = found.length ? null : await suggestion(query);
     if (meant) {
       const offer = document.createElement("p");
       const link = document.createElement("a");
@@ -199,12 +258,5 @@
 
   // Once the page is loaded: the theme follows the links that it has till then,
   // and knows no link to a sentence.
-  Search.query = (query) => addEventListener("load", () => {
-    const file = document.createElement("script");
-    file.src = `${document.documentElement.dataset.content_root}`
-      + "_static/sentences.js";
-    file.onload = () => show(query, sentences);
-    file.onerror = () => show(query, {});
-    document.head.append(file);
-  });
+  Search.query = (query) => addEventListener("load", () => show(query));
 }

@@ -2,13 +2,14 @@
 
 import re
 import sys
+from collections import Counter
 
 import pytest
 from support.contents import ROOT
 from support.harness import PHONE
 
 sys.path.append(str(ROOT / "book" / "_ext"))
-from search import sentences
+from search import EnglishAndChinese, article, sentences, weigh
 
 everywhere = pytest.mark.parametrize("where", ["disk", "server"])
 browser = pytest.mark.browser
@@ -80,12 +81,49 @@ def test_a_hit_shows_its_sentence_and_leads_to_it(read, where):
 
 @browser
 def test_the_search_asks_for_no_page(read):
-    """Its sentences are one file, which comes with the first query."""
+    """What it reads is in files that come when a query needs them."""
     visit = read("search", alone=True)
-    assert not [url for url in visit.requests if "sentences.js" in url]
+    assert not [url for url in visit.requests if "/search/" in url]
     search(visit.page, "attention")
-    assert [url for url in visit.requests if "sentences.js" in url]
+    assert len([url for url in visit.requests if "/words-" in url]) == 1
     assert not [url for url in visit.requests if "/book/" in url]
+
+
+@browser
+@everywhere
+def test_a_result_further_down_gets_its_sentence_when_it_is_seen(read, where):
+    page = read("search", where=where, alone=True).page
+    search(page, "mask")
+    quoted = page.locator("ul.search li:has(mark)")
+    before = quoted.count()
+    for result in page.locator("ul.search li").all()[before : before + 20]:
+        result.scroll_into_view_if_needed()
+    quoted.nth(before + 5).wait_for()
+    for quote in quoted.all():
+        address = quote.locator("a").get_attribute("href")
+        assert ":~:text=" in address
+
+
+@browser
+def test_words_in_a_row_count_more_than_words_apart(read):
+    page = read("search", alone=True).page
+    for words in ["teacher forcing", "causal mask", "注意力"]:
+        search(page, words)
+        marks = page.locator("ul.search li").nth(1).locator("mark")
+        assert words in marks.first.inner_text().lower()
+
+
+@browser
+def test_what_nobody_wrote_stands_for_the_longer_words(read):
+    page = read("search", alone=True).page
+    assert "08_transformer" in search(page, "transf")[0]
+
+
+@browser
+def test_a_word_that_every_object_of_a_script_has_is_a_word(read):
+    page = read("search", alone=True).page
+    assert search(page, "__proto__") == []
+    assert search(page, "constructor") != []
 
 
 @browser
@@ -146,7 +184,7 @@ Then <em>more</em> words,
 
 
 def test_sentences_are_what_one_reads_each_with_its_section():
-    assert list(sentences(PAGE)) == [
+    assert list(sentences(article(PAGE))) == [
         ("", "Two words."),
         ("", "三个字。"),
         ("", "Then more words, … of them."),
@@ -156,4 +194,25 @@ def test_sentences_are_what_one_reads_each_with_its_section():
 
 
 def test_a_page_without_an_article_has_no_sentences():
-    assert list(sentences("<html><p>Not an article.</p></html>")) == []
+    assert list(sentences(article("<html><p>Not an article.</p></html>"))) == []
+
+
+def test_a_word_counts_more_the_more_a_page_says_it_for_its_length():
+    pages = [
+        Counter({"mask": 2, "code": 0}),
+        Counter({"mask": 1, "attent": 1}),
+        Counter({"mask": 2, "attent": 6}),
+    ]
+    mask = weigh(pages)["mask"]
+    assert mask[0] > mask[2] > 0
+    assert mask[0] > mask[1] > 0
+    assert weigh(pages)["code"] == {0: 0}
+    assert weigh([Counter()]) == {}
+
+
+def test_a_piece_of_code_or_of_a_figure_is_found_word_by_word():
+    text = article(PAGE).get_text(" ")
+    words = set(EnglishAndChinese({}).words(text))
+    assert {"some", "code", "drawn", "label", "三个", "个", "缩放"} <= words
+    # No formula, no number, no word that English cannot do without.
+    assert not {"k", "0", "of", "titletwo"} & words

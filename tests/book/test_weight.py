@@ -54,10 +54,11 @@ def test_a_first_visit_is_light_and_a_further_page_lighter(
     assert further <= FURTHER
 
 
-def test_a_query_is_as_light_as_a_further_page(pages, homes, read, weigh):
-    visit = pages.open(
-        f"{homes['server']}/search.html?q=attention", settle=True
-    )
+@pytest.mark.parametrize("words", ["attention", "padding mask", "注意力"])
+def test_a_query_is_as_light_as_a_further_page(
+    pages, homes, read, weigh, words
+):
+    visit = pages.open(f"{homes['server']}/search.html?q={words}", settle=True)
     visit.context.close()
     assert weigh(visit.needed - read("search").needed) <= FURTHER
 
