@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from companion.figures.gallery.head_maps import head_maps
     from companion.figures.gallery.head_ties import head_ties
     from companion.figures.gallery.lstm_cell import lstm_cell
+    from companion.figures.gallery.machine import machine
     from companion.figures.gallery.mask_builder import mask_builder
     from companion.figures.gallery.matrices import matrices
     from companion.figures.gallery.noam_curve import noam_curve
@@ -64,6 +65,7 @@ __all__ = [
     "head_ties",
     "heatmap",
     "lstm_cell",
+    "machine",
     "mask_builder",
     "matrices",
     "noam_curve",

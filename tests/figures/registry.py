@@ -35,6 +35,7 @@ from companion.figures import (
     head_ties,
     live,
     lstm_cell,
+    machine,
     mask_builder,
     matrices,
     noam_curve,
@@ -61,6 +62,17 @@ from companion.training import fit
 from companion.transformer import Transformer, TransformerConfig
 
 DRAW = torch.Generator().manual_seed(3)
+
+
+# Two vectors on their way through the machine.
+JOURNEYS = {
+    name: [
+        ((), {"it was": [n, 0, -n]}, f"{name} comes in."),
+        (("self_attention", "norm_1"), {"+": [0, n, n]}, f"{name} looks back."),
+        (("bridge", "memory"), {"it is": [n / 3, 1, 0]}, f"{name} & the rest."),
+    ]
+    for name, n in (("first", 2), ("second", 5))
+}
 
 
 class Example(NamedTuple):
@@ -301,6 +313,13 @@ MOVING = {
         ("button:nth-child(3)", "Enter"),
         (*["Tab"] * 3, *["Enter"] * 9),
         drawn=".says, td, th, caption, svg *",
+    ),
+    "machine": Example(
+        lambda: machine(
+            SOURCE[:3], ["<bos>", *TARGET[:2]], JOURNEYS, axes="xyz"
+        ),
+        ("INPUT", *["BUTTON"] * 3, "SUMMARY"),
+        ("button:nth-child(3)", "Enter"),
     ),
     "alignment_grid": Example(
         lambda: alignment_grid(SOURCE, TARGET, WEIGHTS, STATES),
