@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from companion.figures.gallery.attention_pull import attention_pull
     from companion.figures.gallery.beam_tree import beam_tree
     from companion.figures.gallery.clinic import clinic
+    from companion.figures.gallery.clock_rows import clock_rows
     from companion.figures.gallery.data_flow import data_flow
     from companion.figures.gallery.depth_curves import depth_curves
     from companion.figures.gallery.head_cut import head_cut
@@ -33,12 +34,14 @@ if TYPE_CHECKING:
     from companion.figures.gallery.objectives import objectives
     from companion.figures.gallery.paths import paths
     from companion.figures.gallery.position_clocks import position_clocks
+    from companion.figures.gallery.position_doors import position_doors
     from companion.figures.gallery.recurrence import recurrence
     from companion.figures.gallery.rotary_pair import rotary_pair
     from companion.figures.gallery.run_doctor import run_doctor
     from companion.figures.gallery.sampling_bars import sampling_bars
     from companion.figures.gallery.saturation import saturation
     from companion.figures.gallery.score_matrix import score_matrix
+    from companion.figures.gallery.swapped_words import swapped_words
     from companion.figures.gallery.teacher_forcing import teacher_forcing
     from companion.figures.gallery.unrolled_rnn import small_rnn, unrolled_rnn
     from companion.figures.gallery.warmup_curves import warmup_curves
@@ -57,6 +60,7 @@ __all__ = [
     "attention_pull",
     "beam_tree",
     "clinic",
+    "clock_rows",
     "data_flow",
     "depth_curves",
     "head_cut",
@@ -73,6 +77,7 @@ __all__ = [
     "paths",
     "plot",
     "position_clocks",
+    "position_doors",
     "recurrence",
     "rotary_pair",
     "run_doctor",
@@ -82,6 +87,7 @@ __all__ = [
     "small_rnn",
     "source",
     "style",
+    "swapped_words",
     "teacher_forcing",
     "unrolled_rnn",
     "warmup_curves",
