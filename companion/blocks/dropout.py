@@ -1,4 +1,4 @@
-"""Dropout, whose mask is drawn faster."""
+"""Dropout, whose mask takes fewer draws."""
 
 import torch
 from jaxtyping import Float
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class Dropout(nn.Dropout):
-    """``nn.Dropout``, whose mask costs a CPU half as much.
+    """``nn.Dropout``, for whose mask a CPU draws four features at once.
 
     ``p`` is rounded to a whole number of 1/65536, and what is kept is scaled by
     the rounded one, so that the mean stays what it was.

@@ -63,8 +63,8 @@ class LayerNorm(nn.Module):
         """Each vector of ``x``, normalised."""
         if checking():
             check_states("x", x, self.gain, len(self.gain))
-        # ``layer_norm`` in one pass over x where that takes eight, in a third
-        # of the time; equal but for rounding.
+        # ``layer_norm`` in one pass over x where that takes eight; equal but
+        # for rounding.
         gain, bias = self.gain, self.bias
         return F.layer_norm(x, gain.shape, gain, bias, self.eps).to(x.dtype)
 

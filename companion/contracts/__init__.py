@@ -17,6 +17,7 @@ from companion.contracts.attention.masked_softmax import MASKED_SOFTMAX
 from companion.contracts.attention.softmax import SOFTMAX
 from companion.contracts.blocks.feed_forward import FEED_FORWARD
 from companion.contracts.blocks.layer_norm import LAYER_NORM
+from companion.contracts.blocks.norm_gradient import NORM_GRADIENT
 from companion.contracts.decoding.beam_search import BEAM_SEARCH
 from companion.contracts.decoding.bleu import BLEU
 from companion.contracts.decoding.cached_decode import CACHED_DECODE
@@ -68,6 +69,7 @@ COMPONENTS = {
         ADD_POSITIONS,
         ROPE,
         LAYER_NORM,
+        NORM_GRADIENT,
         FEED_FORWARD,
         CAUSAL_MASK,
         PADDING_MASK,

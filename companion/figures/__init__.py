@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from companion.figures.gallery.mask_builder import mask_builder
     from companion.figures.gallery.matrices import matrices
     from companion.figures.gallery.noam_curve import noam_curve
+    from companion.figures.gallery.norm_grid import norm_grid
+    from companion.figures.gallery.norm_places import norm_places
     from companion.figures.gallery.objectives import objectives
     from companion.figures.gallery.paths import paths
     from companion.figures.gallery.position_clocks import position_clocks
@@ -73,6 +75,8 @@ __all__ = [
     "mask_builder",
     "matrices",
     "noam_curve",
+    "norm_grid",
+    "norm_places",
     "objectives",
     "paths",
     "plot",

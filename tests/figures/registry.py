@@ -40,6 +40,8 @@ from companion.figures import (
     mask_builder,
     matrices,
     noam_curve,
+    norm_grid,
+    norm_places,
     objectives,
     paths,
     plot,
@@ -121,6 +123,25 @@ PROJECTIONS = [torch.randn(5, d, generator=DRAW) for d in (2, 2, 4)]
 OWN = torch.Generator().manual_seed(4)
 HEAD_WORDS = torch.randn(3, 4, generator=OWN)
 HEAD_MATRICES = [torch.randn(4, 4, generator=OWN) for _ in range(4)]
+
+# A layer with its norms in two places: three words of width 5.
+PLACES = torch.Generator().manual_seed(5)
+PLACED = torch.randn(3, 5, generator=PLACES)
+MIXES = torch.randn(5, 5, generator=PLACES)
+
+
+def place(x):
+    """What stands for an attention: each word gets of the others."""
+    return x.roll(1, 0) @ MIXES
+
+
+def ponder(x):
+    """What stands for a feed-forward network."""
+    return (x @ MIXES).relu()
+
+
+# Norms of two sentences, with three features.
+GRID = torch.randint(-5, 6, (5, 3), generator=PLACES).float()
 
 # The heads.
 WORDS = ["我", "爱", "小", "猫", "<eos>", "a", "b"]
@@ -391,6 +412,22 @@ MOVING = {
         ("INPUT",) * 5,
         ("input[type=checkbox]", " "),
         drawn=".says, pre, td[style], .mask td, caption, th",
+    ),
+    "norm_places": Example(
+        lambda: norm_places(
+            PLACED, place, ponder, words=SOURCE[:3], features=list("abcde")
+        ),
+        ("INPUT", *["BUTTON"] * 3, "SUMMARY"),
+        ("button:nth-child(3)", "Enter"),
+        (*["Tab"] * 3, *["Enter"] * 4),
+        ".says, td, th, caption, svg *",
+    ),
+    "norm_grid": Example(
+        lambda: norm_grid(GRID, SOURCE, sentences=(3, 2), start=(2, 1)),
+        ("INPUT",) * 4,
+        ("input[type=range]", "Home"),
+        ("ArrowRight",),
+        ".says, td, th, caption",
     ),
     "depth_curves": Example(
         lambda: depth_curves(CURVES),

@@ -98,6 +98,18 @@ def test_the_deepest_stack_is_told_first():
     )
 
 
+def test_another_depth_may_be_shown_first():
+    figure = depth_curves(some_curves(), 2)
+    assert figure.text.startswith("Depth curves. 2 layers, bare:")
+    assert parts_at(figure, 1, 0)["says"][0] in figure.html.split("<script")[0]
+
+
+@pytest.mark.bad_input
+def test_a_depth_that_was_not_run_is_refused():
+    with pytest.raises(ValueError, match=r"one of \[1, 2, 5\], got 3"):
+        depth_curves(some_curves(), 3)
+
+
 def test_one_layer_is_first_and_last():
     figure = depth_curves(one_curve([0.0, 0.5], [2.0]))
     assert "1 layer, a: tokens" in figure.text

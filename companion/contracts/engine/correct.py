@@ -19,6 +19,7 @@ from companion.attention import (
 )
 from companion.blocks import FeedForward, layer_norm
 from companion.contracts import COMPONENTS
+from companion.contracts.blocks.norm_gradient import by_hand
 from companion.contracts.engine.compare import is_float, tensors_in
 from companion.contracts.engine.component import Component, built
 from companion.decoding import (
@@ -71,6 +72,7 @@ FUNCTIONS = {
     "sinusoidal": sinusoidal,
     "rope": rotate,
     "layer_norm": layer_norm,
+    "norm_gradient": by_hand,
     "causal_mask": causal_mask,
     "padding_mask": padding_mask,
     "combine_masks": combine_masks,

@@ -38,6 +38,34 @@ def norm_by_groups(x, gain, bias, eps):
     return F.group_norm(rows, 1, gain, bias, eps).reshape(x.shape)
 
 
+@right("norm_gradient")
+def gradient_by_autograd(x, grad, eps):
+    with torch.enable_grad():
+        leaf = x.detach().clone().requires_grad_()
+        F.layer_norm(leaf, leaf.shape[-1:], eps=eps).backward(grad)
+    return leaf.grad
+
+
+@right("norm_gradient")
+def gradient_by_projection(x, grad, eps):
+    centred = x - x.mean(-1, keepdim=True)
+    rest = grad - grad.mean(-1, keepdim=True)
+    size = centred.square().mean(-1, keepdim=True) + eps
+    part = (rest * centred).mean(-1, keepdim=True) / size
+    return (rest - part * centred) * size.rsqrt()
+
+
+@right("norm_gradient")
+def gradient_by_jacobian(x, grad, eps):
+    d = x.shape[-1]
+    centred = x - x.mean(-1, keepdim=True)
+    size = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+    normal = (centred / size)[..., None]
+    ones = torch.full((d, d), 1 / d)
+    jacobian = torch.eye(d) - ones - normal @ normal.mT / d
+    return (jacobian @ grad[..., None])[..., 0] / size
+
+
 @right("feed_forward")
 def feed_by_functions(x):
     W1 = torch.arange(12 * 31.0).view(31, 12).sin() / 2

@@ -26,7 +26,7 @@ GRADIENT = "Size of the gradient, layer by layer"
 Curves = dict[str, dict[int, dict[str, list[float]]]]
 
 
-def depth_curves(curves: Mapping) -> Figure:
+def depth_curves(curves: Mapping, depth: int | None = None) -> Figure:
     """How alike tokens get, and how much gradient arrives, layer by layer.
 
     A slider moves the depth, and a press on a name brings its lines to the
@@ -37,15 +37,20 @@ def depth_curves(curves: Mapping) -> Figure:
             names at most. ``similarity`` is the mean cosine between tokens at
             the entrance and after each layer, so depth + 1 numbers.
             ``gradient`` is the size of the gradient in each layer.
+        depth: The depth that is shown first; without it the largest.
 
     Raises:
         ValueError: there are no curves or more than four, two of them have not
-            the same depths, or a list is too short, too long or out of range.
+            the same depths, ``depth`` is none of these, or a list is too short,
+            too long or out of range.
     """
     checked = _checked(curves)
     names, depths = list(checked), list(next(iter(checked.values())))
     axes = _alike_axis(checked), _gradient_axis(checked)
-    depth, chosen = len(depths) - 1, 0
+    if depth not in (None, *depths):
+        raise ValueError(f"depth: expected one of {depths}, got {depth}")
+    first = len(depths) - 1 if depth is None else depths.index(depth)
+    chosen = 0
     runs = [
         {name: curves[at] for name, curves in checked.items()} for at in depths
     ]
@@ -62,12 +67,12 @@ def depth_curves(curves: Mapping) -> Figure:
         }
 
     def body(parts: Parts) -> str:
-        plots = _plots(runs[depth], depths[depth], axes)
+        plots = _plots(runs[first], depths[first], axes)
         drawn = [assembled(plot, chosen) for plot in plots]
         return _body(names, parts | {"plot": drawn}, chosen)
 
     controls = [
-        slider("Layers", [str(at) for at in depths], depth),
+        slider("Layers", [str(at) for at in depths], first),
         rows(".legend tbody th", len(names), chosen, front=".plot svg"),
     ]
     html = played(
@@ -80,7 +85,7 @@ def depth_curves(curves: Mapping) -> Figure:
         caption=_caption(axes[1]),
         sheets=["plot"],
     )
-    said = _sentence(names[chosen], depths[-1], runs[-1][names[chosen]])
+    said = _sentence(names[chosen], depths[first], runs[first][names[chosen]])
     return Figure(html, f"Depth curves. {said}")
 
 
@@ -164,7 +169,11 @@ def _plots(runs: dict, depth: int, axes: tuple[Axis, Axis]) -> list[Drawn]:
 
 
 def _heads(depth: int) -> list[str]:
-    return ["cosine at the end", "gradient, layer 1", f"layer {depth}"]
+    return [
+        "cosine at the end",
+        "gradient, layer\N{NO-BREAK SPACE}1",
+        f"layer {depth}",
+    ]
 
 
 def _cells(run: dict[str, list[float]]) -> list[str]:
