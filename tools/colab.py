@@ -117,10 +117,20 @@ def course_version(root: Path) -> str:
     return VERSION.findall(init.read_text(encoding="utf-8"))[0]
 
 
+def published(page: str) -> bool:
+    """Tell whether a page of the book has an edition: chapters have one.
+
+    Example:
+        >>> published("labs/03_attention"), published("mask_conventions")
+        (True, False)
+    """
+    return posixpath.basename(page)[:1].isdigit()
+
+
 def led(home: str, link: plain_markdown.Link) -> str:
     """Return where a link leads: a notebook in Colab, or a published page."""
     page, kind = posixpath.splitext(link.file)
-    if kind == ".ipynb":
+    if kind == ".ipynb" and published(page):
         place = f"#scrollTo={link.cell}" if link.cell else ""
         return address(home, page) + place
     owner, name = home.split("/")

@@ -108,7 +108,7 @@ def note(path: Path) -> None:
 def main(names: list[str]) -> int:
     """Run the named notebooks, or all; return how many failed."""
     failures = 0
-    for path in [Path(n) for n in names] or sorted(BOOK.rglob("[0-9]*.ipynb")):
+    for path in [Path(n) for n in names] or sorted(BOOK.rglob("[!.]*.ipynb")):
         start = time.perf_counter()
         try:
             executed = normalise(run(path))

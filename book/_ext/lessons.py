@@ -33,8 +33,9 @@ LEAD = """<script>
 const moved = {moved};
 const led = () => {{ const id = decodeURIComponent(location.hash.slice(1));
   if (id in moved && !document.getElementById(id))
-    location.replace((document.getElementById(moved[id]) ? "" : "{lab}")
-      + "#" + moved[id]); }};
+    location.replace(moved[id].includes("#") ? moved[id]
+      : (document.getElementById(moved[id]) ? "" : "{lab}") + "#" + moved[id]);
+}};
 addEventListener("DOMContentLoaded", led);
 addEventListener("hashchange", led);
 </script>
@@ -195,7 +196,7 @@ def anchors(env: BuildEnvironment, document: str) -> set[str]:
 def lead_on(
     app: Sphinx, pagename: str, templatename: str, context: dict, doctree
 ) -> None:
-    """Let addresses of sections that moved to the lab lead there."""
+    """Let addresses of sections that moved to another page lead there."""
     lab = pagename.replace("book/", "book/labs/")
     if doctree is None or lab == pagename or lab not in app.env.found_docs:
         return

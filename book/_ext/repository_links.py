@@ -90,7 +90,7 @@ def links(
             f"{GITHUB}{home}/issues/new?{urlencode(report, quote_via=quote)}",
         ),
     ]
-    if path.suffix == ".ipynb":
+    if path.suffix == ".ipynb" and colab.published(page):
         notebook = page.removeprefix("book/")
         found.append(
             (
@@ -122,7 +122,7 @@ def add_links(
     branch = app.config.html_theme_options.get("repository_branch") or "main"
     found = links(home, branch, pagename, title, path)
     buttons = context["header_buttons"]
-    if path.suffix == ".ipynb":
+    if path.suffix == ".ipynb" and colab.published(pagename):
         buttons.append(
             {
                 "type": "link",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from companion.figures.gallery.lstm_cell import lstm_cell
     from companion.figures.gallery.machine import machine
     from companion.figures.gallery.mask_builder import mask_builder
+    from companion.figures.gallery.mask_grids import mask_grids
     from companion.figures.gallery.matrices import matrices
     from companion.figures.gallery.noam_curve import noam_curve
     from companion.figures.gallery.norm_grid import norm_grid
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from companion.figures.gallery.swapped_words import swapped_words
     from companion.figures.gallery.teacher_forcing import teacher_forcing
     from companion.figures.gallery.unrolled_rnn import small_rnn, unrolled_rnn
+    from companion.figures.gallery.verdicts import verdicts
     from companion.figures.gallery.warmup_curves import warmup_curves
     from companion.figures.gallery.wirings import wirings
     from companion.figures.gallery.word_order import word_order
@@ -73,6 +75,7 @@ __all__ = [
     "lstm_cell",
     "machine",
     "mask_builder",
+    "mask_grids",
     "matrices",
     "noam_curve",
     "norm_grid",
@@ -94,6 +97,7 @@ __all__ = [
     "swapped_words",
     "teacher_forcing",
     "unrolled_rnn",
+    "verdicts",
     "warmup_curves",
     "wirings",
     "word_order",

@@ -108,8 +108,10 @@ def to_additive(
     mask: Bool[Tensor, "batch heads query key"],
     dtype: torch.dtype = torch.float32,
 ) -> Float[Tensor, "batch heads query key"]:
-    """What Hugging Face adds to the scores: 0 for seen, the lowest for hidden.
+    """What is added to the scores: 0 for seen, the lowest for hidden.
 
+    Hugging Face makes such a mask where attention is "eager"; where it is
+    "sdpa", as by default, it makes a boolean one that means what ours does.
     ``dtype`` is that of the model. A query that may attend to nothing sees all
     keys alike there.
 

@@ -15,6 +15,8 @@ from companion import CHAPTERS
 
 BOOK = Path(__file__).parents[2] / "book"
 PATHS = sorted(BOOK.rglob("[0-9]*.ipynb"))
+REFERENCE = sorted(BOOK.glob("[!0-9]*.ipynb"))
+"""Pages to look something up; they teach nothing and ask for nothing."""
 LABS = [path for path in PATHS if path.parent.name == "labs"]
 REMOTE = re.compile(r"""(src|href)=["']https?:|url\(["']?https?:|@import""")
 CHECK = re.compile(r"\bcheck(_test)?\(")
@@ -34,12 +36,18 @@ TAGS = {
 
 def pytest_generate_tests(metafunc):
     if "notebook" in metafunc.fixturenames:
-        books = [nbformat.read(p, as_version=4) for p in PATHS]
-        names = [str(p.relative_to(BOOK).with_suffix("")) for p in PATHS]
-        metafunc.parametrize("notebook", books, ids=names)
+        _give(metafunc, "notebook", PATHS + REFERENCE)
+    if "taught" in metafunc.fixturenames:
+        _give(metafunc, "taught", PATHS)
     if "chapter" in metafunc.fixturenames:
         lessons = [path for path in PATHS if path not in LABS]
         metafunc.parametrize("chapter", lessons, ids=[p.stem for p in lessons])
+
+
+def _give(metafunc, name, paths):
+    books = [nbformat.read(path, as_version=4) for path in paths]
+    names = [str(path.relative_to(BOOK).with_suffix("")) for path in paths]
+    metafunc.parametrize(name, books, ids=names)
 
 
 def code(notebook):
@@ -125,10 +133,10 @@ def test_one_import_cell_and_no_install_cell(notebook):
     assert not any(INSTALL.search(c.source) for c in cells)
 
 
-def test_a_chapter_imports_only_modules_up_to_its_own(notebook):
-    word = notebook.cells[0].id.removesuffix("-title")
+def test_a_chapter_imports_only_modules_up_to_its_own(taught):
+    word = taught.cells[0].id.removesuffix("-title")
     later = CHAPTERS[CHAPTERS.index(word) + 1 :]
-    names = set(re.findall(r"\w+", code(notebook)[0].source))
+    names = set(re.findall(r"\w+", code(taught)[0].source))
     assert names.isdisjoint(later)
 
 
@@ -152,9 +160,9 @@ def signature(cell):
     return ast.unparse(function.args)
 
 
-def test_a_solution_has_the_signature_of_its_stub(notebook):
-    stubs = [c for c in code(notebook) if tagged(c, "exercise")]
-    solutions = [c for c in code(notebook) if tagged(c, "solution")]
+def test_a_solution_has_the_signature_of_its_stub(taught):
+    stubs = [c for c in code(taught) if tagged(c, "exercise")]
+    solutions = [c for c in code(taught) if tagged(c, "solution")]
     assert len(stubs) == len(solutions) >= 1
     for stub, solution in zip(stubs, solutions, strict=True):
         assert signature(stub) == signature(solution)

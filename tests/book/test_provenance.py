@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from notebooks import digest
-from support.contents import CHAPTERS, ROOT
+from support.contents import NOTEBOOKS, ROOT
 
 PROVED = tomllib.loads((ROOT / "book" / "proved.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("chapter", NOTEBOOKS)
 def test_the_code_of_a_notebook_is_the_code_that_was_run(chapter):
     path = ROOT / f"{chapter}.ipynb"
     assert PROVED[chapter.removeprefix("book/")]["code"] == digest(path), (

@@ -18,6 +18,7 @@ def _files(entries):
 
 
 FILES = [f for part in TOC["parts"] for f in _files(part["chapters"])]
+NOTEBOOKS = [file for file in FILES if (ROOT / f"{file}.ipynb").exists()]
 CHAPTERS = [file for file in FILES if Path(file).name[0].isdigit()]
 """The lessons, and the labs below them."""
 # Chapters first: a number then means one page in both lists, and pytest groups

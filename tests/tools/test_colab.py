@@ -143,6 +143,12 @@ def test_an_origin_on_github_is_the_public_home_and_none_elsewhere(checkout):
             ),
             "https://owner.github.io/name/book/notation.html#masks",
         ),
+        (  # A page to look something up has no edition of its own.
+            plain_markdown.Link(
+                "../page.ipynb#so", "page.ipynb", "so", "a-cell"
+            ),
+            "https://owner.github.io/name/book/page.html#so",
+        ),
     ],
 )
 def test_a_link_leads_to_a_published_notebook_or_page(link, to):

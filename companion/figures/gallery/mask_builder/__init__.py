@@ -55,8 +55,8 @@ CONVENTIONS = {
     "Hugging Face": (
         "0",
         "min",
-        "Added to the scores: 0, or min = −3.4×10³⁸, the lowest float32. "
-        "Others add −∞. to_additive translates.",
+        "On its path “eager”, added to the scores: 0, or min = −3.4×10³⁸, the "
+        "lowest float32. On “sdpa” it is as ours. to_additive translates.",
     ),
     "Lengths": (
         "<",
