@@ -158,11 +158,25 @@ def through(grad, normal, size, dim=-1):
     return (grad - grad.mean(dim, keepdim=True) - normal * along) / size
 
 
-NORM_GRADIENT.mistake(
-    "the-statistics-are-constants",
+@NORM_GRADIENT.mistake(
     hint="Mean and variance are taken for constants: each of them depends on "
     "`x` as well, which makes a term each.",
-)(lambda x, grad, eps: grad / parts(x, eps)[1])
+    symptom="it learns, but each step also moves what the next norm takes back",
+)
+def the_statistics_are_constants(x, grad, eps):
+    """Divides by the size, as if the mean and it did not depend on x."""
+    return grad / parts(x, eps)[1]
+
+
+@NORM_GRADIENT.mistake(
+    hint="The gradient that arrives is itself divided by its standard "
+    "deviation: it keeps its size here."
+)
+def the_gradient_is_normalised(x, grad, eps):
+    """Treats the gradient like a vector on its way forwards."""
+    return through(parts(grad, eps)[0], *parts(x, eps))
+
+
 NORM_GRADIENT.mistake(
     "the-variance-is-a-constant",
     hint="The variance is taken for a constant: what is along the normalised "
