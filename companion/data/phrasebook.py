@@ -68,9 +68,9 @@ def split(
 ) -> tuple[list[Pair], list[Pair]]:
     """Split the corpus into a part to train on, and a tenth to test on.
 
-    Each test sentence is a combination that training does not have, in either
-    language, of words that training has. 我爱小猫 is one of them. What is held
-    out but has a word that training lacks is in neither part.
+    Each test sentence is new as a whole, in either language; 我爱小猫 is one of
+    them. Its words are known, and nearly always its pairs of neighbours are.
+    What is held out but has a word that training lacks is in neither part.
     """
     train, held = [], []
     for pair in pairs() if corpus is None else corpus:
