@@ -1,21 +1,22 @@
-"""Pack the built book: a zip of its pages, and the same book as a PDF.
+"""Pack the built book: a zip of its pages, and two PDFs.
 
     make bundle
 
-The pages in the zip work from disk. The PDF is those pages, one after the
-other, as Chromium prints them without their scripts; hints, solutions and
-answers stand at its end. Both lie in ``_build/bundle``.
+The pages in the zip work from disk. The PDFs are the course and its question
+bank, as Chromium prints them without their scripts. All lie in
+``_build/bundle``.
 """
 
 import re
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from unicodedata import normalize
 
 import paper
 from playwright.sync_api import Browser, Error, sync_playwright
-from pypdf import PdfWriter
+from pypdf import PageObject, PdfReader, PdfWriter
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "_build" / "html"
@@ -36,11 +37,20 @@ WORDS = str.maketrans(
     "见角贝车长门青韦页风飞食马骨鬼鱼鸟卤麦黄齐齿龙",
 )
 LIMIT_MS = 600_000
+# What moves the pen of a PDF, each on a line: a b c d e f, and which.
+MOVES = re.compile(
+    rb"^(?:[qQ]|(?:\S+ ){3}(\S+) \S+ (\S+) (cm|Tm))$", re.MULTILINE
+)
+# The files of a bundle, and what the PDFs are made of.
+ZIP = ".zip"
+PDFS = {".pdf": paper.course, "-questions.pdf": paper.bank}
+# Where the text of a page begins and ends, in points from its lower edge.
+BOTTOM, TOP = 19 / 25.4 * 72, 842 - 17 / 25.4 * 72
 
 
 def named(version: str, suffix: str) -> str:
     """Name a file of the bundle."""
-    return f"companion-{version}.{suffix}"
+    return f"companion-{version}{suffix}"
 
 
 def pack(pages: Path, target: Path) -> None:
@@ -111,41 +121,86 @@ def mend_words(pdf: Path) -> None:
     writer.write(pdf)
 
 
-def print_book(pages: Path, documents: list[str], version: str) -> Path:
-    """Print the ``documents`` in ``pages`` as one PDF; return where it lies.
+def half_empty(pdf: PdfReader) -> list[int]:
+    """Number the pages, from 1, that end before their middle.
+
+    The last of a chapter may.
+    """
+    starts = {
+        pdf.get_destination_page_number(entry)
+        for entry in pdf.outline
+        if not isinstance(entry, list)
+    }
+    return [
+        number
+        for number, page in enumerate(pdf.pages, 1)
+        if number not in starts | {len(pdf.pages)}
+        and lowest(page) > (BOTTOM + TOP) / 2
+    ]
+
+
+def lowest(page: PageObject) -> float:
+    """Where the last line stands, without the number below it.
+
+    Of what Chromium draws only the text is looked at: a figure has a caption.
+    """
+    scale, y, kept, lines = 1.0, 0.0, [], [TOP]
+    for operator in MOVES.finditer(page.get_contents().get_data()):
+        if operator[0] == b"q":
+            kept.append((scale, y))
+        elif operator[0] == b"Q":
+            scale, y = kept.pop()
+        else:
+            down, up = map(float, operator.groups()[:2])
+            if operator[3] == b"cm":
+                scale, y = scale * down, y + scale * up
+            else:
+                lines.append(y + scale * up)
+    return min(each for each in lines if each > BOTTOM)
+
+
+def print_books(
+    pages: Path, documents: list[str], version: str
+) -> Iterator[Path]:
+    """Print the ``documents`` in ``pages``; give each PDF as it is done.
 
     Raises:
         Error: Chromium is not there, or does not answer.
     """
     sheet = FOLDER / "paper.html"
-    text = paper.paper(pages, documents, version)
-    sheet.write_text(text, encoding="utf-8")
-    target = FOLDER / named(version, "pdf")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
-        print_pdf(browser, sheet, target)
+        for suffix, make in PDFS.items():
+            text = make(pages, documents, version)
+            sheet.write_text(text, encoding="utf-8")
+            target = FOLDER / named(version, suffix)
+            print_pdf(browser, sheet, target)
+            mend_words(target)
+            yield target
         browser.close()
-    mend_words(target)
     sheet.unlink()
-    return target
 
 
 def main() -> int:
-    """Pack the built pages, both ways, or say what is missing."""
+    """Pack the built pages, each way, or say what is missing."""
     sys.path.append(str(ROOT))
     from companion import __version__ as version
 
     FOLDER.mkdir(parents=True, exist_ok=True)
-    pack(PAGES, FOLDER / named(version, "zip"))
-    print(f"Written: {FOLDER / named(version, 'zip')}")
+    pack(PAGES, FOLDER / named(version, ZIP))
+    print(f"Written: {FOLDER / named(version, ZIP)}")
+    documents = paper.order(ROOT / "_toc.yml")
     try:
-        pdf = print_book(PAGES, paper.order(ROOT / "_toc.yml"), version)
+        for path in print_books(PAGES, documents, version):
+            pdf = PdfReader(path)
+            empty = ", ".join(map(str, half_empty(pdf))) or "none"
+            print(f"Written: {path}")
+            print(f"  {len(pdf.pages)} pages; half empty: {empty}")
     except (Error, ValueError) as error:
         print(f"No PDF: {error}")
         return 1
-    print(f"Written: {pdf}")
     return 0
 
 

@@ -1,11 +1,10 @@
-"""The whole book as one page, to be printed.
+"""The course as one page to be printed, and its question bank as another.
 
-What folds on a screen stands open on paper, and figures show what they show
-without scripts. Hints, solutions and answers move to an appendix, so that
-nobody reads them by accident.
+A figure shows what it shows without scripts. What only proves or lists stays
+folded: its line is printed, its inside is in the pages. Hints and solutions
+move to an appendix, so that nobody reads them by accident.
 """
 
-import copy
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
@@ -14,9 +13,23 @@ from urllib.parse import urlsplit
 import yaml
 from bs4 import BeautifulSoup, Tag
 
-HINT = "details:has(> summary:-soup-contains('Hint'))"
-SPOILER = f"{HINT}, .tag_solution"
-ANSWER = ".work > :is(details, .end)"
+# For the screen: commands, the bank, the study notes, a section for each file.
+ON_SCREEN = ("book/interview", "book/check", "book/notes", "book/api")
+SPOILER = (
+    ".tag_hide-cell",
+    *(
+        f"details:has(> summary:-soup-contains('{word}'))"
+        for word in ("Hint", "Answer", "When you have tried")
+    ),
+)
+FOLDED = (
+    "details:is(.checks, .listing)",
+    ".tag_hide-input > details",
+    ".companion-check details",
+    "figure:not(.companion-quiz)"
+    " details:has(> summary:-soup-contains('number'))",
+)
+QUIZ = "figure.companion-quiz:has(.work)"
 HEADING = ["h1", "h2", "h3", "h4", "h5", "h6"]
 # Attributes that name an id of the same page.
 NAMING = ("id", "for", "aria-labelledby", "aria-describedby", "aria-controls")
@@ -26,21 +39,50 @@ STYLE = """
 .bd-main .bd-content, .bd-article-container { display: block !important;
   max-width: none !important; padding: 0 !important; margin: 0; }
 .bd-main .bd-content .bd-article { padding: 0 !important; }
-.bd-main .bd-content .bd-article h1 { display: block !important; margin: 0; }
+.bd-main .bd-content .bd-article h1 { display: block !important;
+  margin: 0 0 1rem; }
 .bd-article > * + * { break-before: page; }
 .chapter::before { content: "\\200b"; display: block; }
-/* What is longer than a page may begin on this one. */
-.bd-article :is(pre, details, details *, .companion-source, .companion-quiz) {
-  break-inside: auto !important; orphans: 4; widows: 4; }
-.headerlink, .copybtn { display: none !important; }
+/* What may be longer than the rest of a page goes on over its end: code, a
+   figure between its parts, a table between its rows. What scrolls on a screen
+   would not. */
+.bd-article :is(div, figure) { overflow: visible !important; }
+.bd-article :is(.cell_input, [class*="highlight"]) {
+  display: block !important; }
+.bd-article :is(pre, details, details *, figure, table, .admonition,
+  [class*="highlight"]) { break-inside: auto !important; orphans: 4;
+  widows: 4; }
+.bd-article :is(tr, svg, mjx-container, .companion .cells, .plot, .lane, .term,
+  figure:not(.companion-quiz) :is(li, p)) { break-inside: avoid !important; }
+.bd-article :is(figcaption, .says) { break-before: avoid; }
+.bd-article :is(summary, .title, figure:not(.companion-quiz) p):has(+ *) {
+  break-after: avoid; }
+.bd-article .companion-quiz { font-size: 10.5pt; line-height: 1.35; }
+.bd-article .companion-quiz .work > * + * { margin-top: 0.3rem; }
+.bd-article .companion-quiz .work details > div { padding-top: 0.2rem; }
+.bd-article .companion-quiz p { margin-bottom: 0.3rem; }
+/* A picture leaves room for text, and is printed in its colours. */
+.bd-article .companion svg { max-height: 110mm; }
+.bd-article figure * { print-color-adjust: exact; }
+.headerlink, .copybtn, .provenance details { display: none !important; }
 .bd-article details > summary { list-style: none !important; }
-.bd-article details > summary::before { content: none !important; }
+.bd-article details:not(#_) > summary::before { content: none !important; }
 """
 EDITION = (
     "Version {version}, as a PDF. Figures stand still here; in the pages they "
-    "move. Hints, solutions and answers are in the appendix."
+    "move. What only proves or lists is folded into one line. Hints and "
+    "solutions are in the appendix."
 )
-APPENDIX = "Appendix: hints, solutions and answers"
+BANK = "Interview questions 面试题库"
+COUNT = (
+    "Version {version}: {count} questions, and below each its answer. Where it "
+    "names a cell or a test, this one proves it; the pages have both."
+)
+ASKED = (
+    "The questions of this chapter are in the question bank, a PDF of its own, "
+    "and in the pages."
+)
+APPENDIX = "Appendix: hints and solutions"
 EMPTY = (
     '<!DOCTYPE html><html lang="en" data-theme="light"><head>'
     '<meta charset="utf-8"><title></title></head><body>'
@@ -51,10 +93,7 @@ EMPTY = (
 
 
 def order(toc: Path) -> list[str]:
-    """The documents of the book, the first page first.
-
-    The reference, a section for each of many files, is for the screen.
-    """
+    """The documents that are printed, the first page first."""
     contents = yaml.safe_load(toc.read_text(encoding="utf-8"))
     parts = (part["chapters"] for part in contents["parts"])
     return [
@@ -63,33 +102,91 @@ def order(toc: Path) -> list[str]:
             page["file"]
             for part in parts
             for entry in part
-            if "glob" not in str(entry)
+            if entry["file"] not in ON_SCREEN
             for page in (entry, *entry.get("sections", ()))
         ),
     ]
 
 
-def paper(pages: Path, documents: list[str], version: str) -> str:
+def course(pages: Path, documents: list[str], version: str) -> str:
     """Make one page of all ``documents`` below ``pages``, and an appendix."""
     sheet = _soup(EMPTY)
     appendix = sheet.new_tag("section")
     appendix.append(_tag(sheet, "h1", APPENDIX))
     for name in documents:
-        page = _soup((pages / f"{name}.html").read_text(encoding="utf-8"))
+        page = _read(pages, name)
         _add_head(sheet, page, pages / name)
         chapter = _chapter(page, pages / name, name, documents)
         sheet.article.append(chapter)
-        moved = list(_answers(sheet, chapter)) + list(_spoilers(sheet, chapter))
+        for quiz in chapter.select(QUIZ):
+            section = quiz.find_parent("section")
+            for tag in section.select(":scope > :not(h1, h2)"):
+                tag.extract()
+            section.append(_tag(sheet, "p", ASKED))
+        moved = list(_spoilers(sheet, chapter))
         if moved:
-            title = chapter.h1.get_text().rstrip("#")
-            appendix.extend([_tag(sheet, "h2", title), *moved])
-    sheet.head.append(_tag(sheet, "style", STYLE))
+            appendix.extend([_tag(sheet, "h2", _title(chapter)), *moved])
     sheet.article.append(appendix)
-    sheet.title.string = sheet.h1.get_text().rstrip("#")
-    note = _tag(sheet, "p", EDITION.format(version=version))
-    sheet.h1.insert_after(note)
-    _unfold(sheet)
+    _finish(sheet, EDITION.format(version=version))
     return str(sheet)
+
+
+def bank(pages: Path, documents: list[str], version: str) -> str:
+    """Make one page of the questions in ``documents``, each with its answer.
+
+    A chapter's last page has all of its questions.
+    """
+    sheet = _soup(EMPTY)
+    front = sheet.new_tag("div")
+    front.append(_tag(sheet, "h1", BANK))
+    sheet.article.append(front)
+    chapters = {}
+    for name in documents:
+        page = _read(pages, name)
+        _add_head(sheet, page, pages / name)
+        if quiz := page.select_one(QUIZ):
+            chapter, _ = chapters.get(Path(name).name, (_title(page), None))
+            chapters[Path(name).name] = chapter, quiz
+    for name, (title, quiz) in chapters.items():
+        # Whom a question's link led to is the question itself.
+        for tag in quiz.select("script, .end p:has(a)"):
+            tag.decompose()
+        chapter = sheet.new_tag("div", attrs={"class": "chapter", "id": name})
+        chapter.extend([_tag(sheet, "h1", title), quiz])
+        sheet.article.append(chapter)
+    count = len(sheet.select(".question"))
+    _finish(sheet, COUNT.format(version=version, count=count))
+    return str(sheet)
+
+
+def _finish(sheet: BeautifulSoup, note: str) -> None:
+    """Say what this is; leave of what is folded the line, and open the rest."""
+    sheet.head.append(_tag(sheet, "style", STYLE))
+    sheet.title.string = _title(sheet)
+    sheet.h1.insert_after(_tag(sheet, "p", note))
+    for tag in sheet.select(".tag_hide-input > details .collapsed"):
+        tag.string = "The source: in the pages"
+    for tag in sheet.select(", ".join(FOLDED)):
+        for inside in tag.select(":scope > :not(summary)"):
+            inside.decompose()
+    for tag in sheet.select("details"):
+        tag["open"] = ""
+    for title in sheet.select("summary .collapsed"):
+        words = title.get_text().removeprefix("Show ").capitalize()
+        title.parent.string = words
+    known = set()
+    for style in sheet.select("style"):
+        if style.string in known:
+            style.decompose()
+        known.add(style.string)
+
+
+def _read(pages: Path, name: str) -> BeautifulSoup:
+    return _soup((pages / f"{name}.html").read_text(encoding="utf-8"))
+
+
+def _title(page: Tag) -> str:
+    return page.h1.get_text().rstrip("#")
 
 
 def _soup(text: str) -> BeautifulSoup:
@@ -162,7 +259,9 @@ def _spoilers(sheet: BeautifulSoup, chapter: Tag) -> Iterator[Tag]:
     """Take hints and solutions out; leave a link where the first stood."""
     for section in chapter.select("section"):
         spoilers = [
-            tag for tag in section.select(SPOILER) if tag.parent is section
+            tag
+            for tag in section.select(", ".join(SPOILER))
+            if tag.find_parent("section") is section
         ]
         if not spoilers:
             continue
@@ -172,39 +271,8 @@ def _spoilers(sheet: BeautifulSoup, chapter: Tag) -> Iterator[Tag]:
         title = sheet.new_tag("h3")
         title.append(back)
         link = sheet.new_tag("a", href=f"#{place}")
-        link.string = "Hints and a solution: in the appendix"
-        spoilers[0].insert_before(link)
+        link.string = "After you have tried: the appendix"
+        spoilers[0].insert_before(sheet.new_tag("p"))
+        spoilers[0].previous_sibling.append(link)
         yield title
         yield from (tag.extract() for tag in spoilers)
-
-
-def _answers(sheet: BeautifulSoup, chapter: Tag) -> Iterator[Tag]:
-    """Take what follows each question out; repeat the question with it."""
-    for quiz in chapter.select("figure.companion-quiz:has(.work)"):
-        answered = copy.copy(quiz)
-        for style in answered.select("style"):
-            style.decompose()
-        for kept in answered.select(".work > :not(details, .end)"):
-            kept.decompose()
-        for tag in answered.select("[id]"):
-            tag["id"] += "--answered"
-        for tag in quiz.select(ANSWER):
-            tag.decompose()
-        title = sheet.new_tag("h3")
-        title.string = "Interview"
-        yield title
-        yield answered
-
-
-def _unfold(sheet: BeautifulSoup) -> None:
-    """Open what is folded, and drop a style sheet said before."""
-    for tag in sheet.select("details"):
-        tag["open"] = ""
-    for title in sheet.select("summary .collapsed"):
-        words = title.get_text().removeprefix("Show ").capitalize()
-        title.parent.string = words
-    known = set()
-    for style in sheet.select("style"):
-        if style.string in known:
-            style.decompose()
-        known.add(style.string)

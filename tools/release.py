@@ -142,7 +142,7 @@ def make(root: Path, version: str) -> None:
         faults = trial.try_out(interpreter, desk, version)
         if faults:
             raise ValueError("\n".join(faults))
-        shutil.copy(desk / "deck.apkg", FOLDER / bundle.named(version, "apkg"))
+        shutil.copy(desk / "deck.apkg", FOLDER / bundle.named(version, ".apkg"))
     (FOLDER / "NOTES.md").write_text(text, encoding="utf-8")
 
 
@@ -157,7 +157,7 @@ def main(root: Path = ROOT) -> int:
     except (ValueError, subprocess.CalledProcessError) as error:
         print(f"No release: {error}")
         return 1
-    for suffix in ("zip", "pdf"):
+    for suffix in (bundle.ZIP, *bundle.PDFS):
         shutil.copy(bundle.FOLDER / bundle.named(version, suffix), FOLDER)
     add_sums(FOLDER)
     print(f"Version {version}: {FOLDER}")

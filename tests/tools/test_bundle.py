@@ -1,4 +1,4 @@
-"""The bundle: the book on paper, and its pages in a zip.
+"""The bundle: the course and its bank on paper, and the pages in a zip.
 
 What `make bundle` left is opened at the end; `make test` does not make it.
 """
@@ -15,8 +15,13 @@ from bs4 import BeautifulSoup
 from pypdf import PdfReader
 
 import companion
+from companion.interview.model.bank import course
+from companion.interview.model.markup import to_plain
 
-DOCUMENTS = ["book/index", "book/03_attention", "book/05_positions"]
+DOCUMENTS = [
+    *("book/index", "book/03_attention"),
+    *("book/labs/03_attention", "book/05_positions"),
+]
 HEAD = (
     '<html><head><link rel="stylesheet" href="../_static/book.css?v=1"/>'
     "<script>alert(1)</script></head><body><nav>elsewhere</nav>"
@@ -35,15 +40,33 @@ CHAPTER = (
     '<img src="../_images/a.png"/>'
     "<details><summary>Show</summary>open me</details>"
     "<details><summary>Hint 1</summary>think</details>"
-    '<div class="cell tag_solution"><details><summary>'
+    '<div class="cell tag_hide-cell"><details><summary>'
     '<p class="collapsed">Show a solution</p><p class="expanded">Hide it</p>'
-    "</summary>return 7</details></div></section>"
+    "</summary><p>return 7</p></details></div>"
+    '<details class="checks"><summary>✓ 1 check</summary><p>assert</p>'
+    "</details>"
+    '<div class="cell tag_hide-input"><details><summary><p class="collapsed">'
+    "Show the source</p></summary><p>draw()</p></details></div>"
+    "<figure><table><tr><td>drawn</td></tr></table><details><summary>"
+    "The numbers</summary><p>0.25</p></details></figure></section>"
+)
+QUIZ = (
+    '<section id="interview"><h2>Interview</h2><p>Answer aloud.</p>'
     '<figure class="companion companion-quiz"><style>.a {}</style>'
-    '<ol><li class="question" id="attention-why"><details><summary>Why?'
+    '<ol><li class="question" id="%s"><details><summary>%s'
     '</summary><div class="work"><ol class="options"><li>so</li></ol>'
     '<details class="answer"><summary>Answer</summary>because</details>'
-    '<div class="end">proof</div></div></details></li></ol>'
-    '<script type="module">mount()</script></figure></section></article></body>'
+    '<div class="end"><p>proof</p><p><a href="#b">this one</a></p></div></div>'
+    "</details></li></ol>"
+    '<script type="module">mount()</script></figure></section>'
+)
+END = "</section></article></body>"
+LESSON = CHAPTER + QUIZ % ("attention-why", "Why the root?") + END
+LAB = (
+    (HEAD % "the-lab").replace("../_static", "../../_static")
+    + "<h1>03 · The lab</h1>"
+    + QUIZ % ("attention-why", "Why the root? And what number?")
+    + END
 )
 OTHER = (
     HEAD % "positions" + "<h1>05 · Positions 位置编码</h1>"
@@ -55,11 +78,12 @@ OTHER = (
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Three pages, with all that is moved, renamed or dropped."""
+    """Four pages, with all that is moved, renamed, folded or dropped."""
     folder = tmp_path_factory.mktemp("site")
-    for name, text in zip(DOCUMENTS, (INDEX, CHAPTER, OTHER), strict=True):
+    texts = (INDEX, LESSON, LAB, OTHER)
+    for name, text in zip(DOCUMENTS, texts, strict=True):
         page = folder / f"{name}.html"
-        page.parent.mkdir(exist_ok=True)
+        page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")
     (folder / "_static").mkdir()
     (folder / "_static" / "book.css").write_text("p { color: red }")
@@ -69,7 +93,16 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sheet(site):
-    return BeautifulSoup(paper.paper(site, DOCUMENTS, "7.11.13"), "html.parser")
+    return parsed(paper.course(site, DOCUMENTS, "7.11.13"))
+
+
+@pytest.fixture(scope="module")
+def bank(site):
+    return parsed(paper.bank(site, DOCUMENTS, "7.11.13"))
+
+
+def parsed(text):
+    return BeautifulSoup(text, "html.parser")
 
 
 def test_the_book_is_in_the_order_of_its_contents():
@@ -77,8 +110,7 @@ def test_the_book_is_in_the_order_of_its_contents():
     assert documents[:2] == ["book/index", "book/01_rnn"]
     at = documents.index("book/03_attention")
     assert documents[at + 1] == "book/labs/03_attention"
-    assert "book/api" not in documents
-    assert "book/interview" in documents[len(companion.CHAPTERS) + 1 :]
+    assert documents[-2:] == ["book/notation", "book/references"]
 
 
 def test_every_link_on_paper_leads_to_a_place_in_it(sheet):
@@ -94,34 +126,62 @@ def test_every_link_on_paper_leads_to_a_place_in_it(sheet):
     assert {link[1:] for link in inside - {"#index--x"}} <= set(names)
 
 
-def test_paper_has_no_script_each_style_once_and_nothing_folded(sheet, site):
-    assert not sheet.select("script")
-    assert str(sheet).count(".a {}") == 1
+def test_of_what_proves_or_lists_a_line_is_printed(sheet):
+    text = sheet.get_text()
+    for line in ("✓ 1 check", "The source: in the pages", "The numbers"):
+        assert line in text
+    for inside in ("assert", "draw()", "0.25"):
+        assert inside not in text
+    # The rest is open.
     assert all("open" in tag.attrs for tag in sheet.select("details"))
+    assert "drawn" in text
+
+
+def test_paper_has_no_script_and_each_style_once(sheet, bank, site):
+    assert not sheet.select("script")
+    assert not bank.select("script")
+    for page in (sheet, bank):
+        assert str(page).count(".a {}") == 1
     # Pictures and styles are found from anywhere.
     (style,) = sheet.select("link[rel=stylesheet]")
     assert style["href"] == (site / "_static" / "book.css").as_uri()
     assert sheet.img["src"] == (site / "_images" / "a.png").as_uri()
 
 
-def test_hints_solutions_and_answers_stand_in_the_appendix_only(sheet):
+def test_hints_and_solutions_stand_in_the_appendix_only(sheet):
     appendix = sheet.select_one("article > section").extract()
     rest = sheet.get_text()
-    for spoiler in ("think", "return 7", "because", "proof"):
+    for spoiler in ("think", "return 7"):
         assert spoiler in appendix.get_text()
         assert spoiler not in rest
-    for kept in ("Why?", "so", "open me"):
-        assert kept in rest
-    assert "Why?" in appendix.get_text()
-    assert "so" not in appendix.select_one(".companion-quiz").get_text()
+    assert "open me" in rest
     assert appendix.h2.get_text() == "03 · Attention 注意力"
     assert "A solution" in appendix.get_text()
     sheet.article.append(appendix)
 
 
-def test_paper_says_which_version_it_is(sheet):
+def test_questions_are_in_a_book_of_their_own(sheet, bank):
+    for asked in ("root", "Answer aloud", "because", "proof"):
+        assert asked not in sheet.get_text()
+    # The place that links lead to says where they are.
+    (lesson,) = sheet.select("[id='03_attention--interview']")
+    assert lesson.get_text() == f"Interview{paper.ASKED}"
+    # All of the lab, which has those of the lesson, too.
+    assert [tag.get_text() for tag in bank.select("h1")] == [
+        paper.BANK,
+        "03 · Attention 注意力",
+    ]
+    (question,) = bank.select(".question")
+    for part in ("what number?", "so", "because", "proof"):
+        assert part in question.get_text()
+    assert not bank.select("a")
+
+
+def test_paper_says_which_version_it_is(sheet, bank):
     assert sheet.title.get_text() == "The course"
-    assert "Version 7.11.13" in sheet.h1.find_next_sibling().get_text()
+    assert bank.title.get_text() == paper.BANK
+    for page in (sheet, bank):
+        assert "Version 7.11.13" in page.h1.find_next_sibling().get_text()
 
 
 def test_the_zip_is_the_site_and_the_same_twice(site, tmp_path):
@@ -155,8 +215,9 @@ def test_a_printed_chapter_begins_a_page_and_is_in_the_outline(
     assert chapters(PdfReader(tmp_path / "paper.pdf")) == {
         "The course": 0,
         "03 · Attention 注意力": 1,
-        "05 · Positions 位置编码": 2,
-        "Appendix: hints, solutions and answers": 3,
+        "03 · The lab": 2,
+        "05 · Positions 位置编码": 3,
+        paper.APPENDIX: 4,
     }
 
 
@@ -176,6 +237,39 @@ def test_chinese_words_are_found_in_what_was_printed(chromium, tmp_path):
     assert "注意力" in text
     assert "小猫" in text
     assert "对齐" in text
+
+
+@pytest.mark.browser
+def test_a_page_that_ends_before_its_middle_is_half_empty(chromium, tmp_path):
+    page, pdf = tmp_path / "paper.html", tmp_path / "paper.pdf"
+    next_page = ' style="break-before: page">'
+    page.write_text(
+        f"<h1>One</h1><p>Half empty.</p><p{next_page}"
+        '<span style="display: block; height: 200mm"></span>Full.</p>'
+        f"<p{next_page}The last of a chapter.</p>"
+        f"<h1{next_page}Two</h1><p>Half empty.</p><p{next_page}The last.</p>",
+        encoding="utf-8",
+    )
+    bundle.print_pdf(chromium, page, pdf)
+    assert bundle.half_empty(PdfReader(pdf)) == [1, 4]
+
+
+@pytest.mark.browser
+def test_a_figure_and_code_go_on_over_the_end_of_a_page(chromium, tmp_path):
+    page, pdf = tmp_path / "paper.html", tmp_path / "paper.pdf"
+    book = bundle.ROOT / "book" / "assets" / "book.css"
+    parts = '<svg viewBox="0 0 9 9"><text y="9">0</text></svg><p>Part</p>' * 7
+    code = "<span></span>print(7)\n" * 99
+    page.write_text(
+        f'<link rel="stylesheet" href="{book.as_uri()}"><style>{paper.STYLE}'
+        "</style><div class=bd-article><div><h1>One</h1>"
+        f"<figure class=companion>{parts}</figure>"
+        f"<div class=highlight><pre>{code}</pre></div></div>",
+        encoding="utf-8",
+    )
+    bundle.print_pdf(chromium, page, pdf)
+    assert len(PdfReader(pdf).pages) > 3
+    assert bundle.half_empty(PdfReader(pdf)) == []
 
 
 @pytest.mark.browser
@@ -218,38 +312,35 @@ MOUNTED = """() => [
 
 @pytest.mark.browser
 def test_the_zip_is_read_with_the_network_cable_out(opened, tmp_path):
-    zipfile.ZipFile(bundled("zip")).extractall(tmp_path)
+    zipfile.ZipFile(bundled(bundle.ZIP)).extractall(tmp_path)
     (folder,) = tmp_path.iterdir()
     page = opened(folder / "index.html", settle=True, offline=True).page
     page.wait_for_url("**/book/index.html")
-    documents = paper.order(bundle.ROOT / "_toc.yml")
+    documents = sorted((folder / "book").rglob("*.html"))
     assert len(documents) > len(companion.CHAPTERS)
     for document in documents:
-        page.goto((folder / f"{document}.html").as_uri())
+        page.goto(document.as_uri())
         page.wait_for_function(MOUNTED)
         assert page.locator(".bd-article h1").count() == 1
 
 
-@pytest.mark.browser
-def test_the_pdf_holds_the_whole_book():
-    path = bundled("pdf")
-    assert 1e6 < path.stat().st_size < 60e6
+def printed(suffix):
+    """A PDF that `make bundle` made, without what no PDF of ours may have."""
+    path = bundled(suffix)
+    assert 1e6 < path.stat().st_size < 40e6
     pdf = PdfReader(path)
-    assert 100 < len(pdf.pages) < 1500
     starts = chapters(pdf)
-    numbered = [title for title in starts if re.match(r"\d\d · ", title)]
-    assert [int(title[:2]) for title in numbered] == list(
+    assert list(starts.values()) == sorted(starts.values())
+    numbered = [int(t[:2]) for t in starts if re.match(r"\d\d · ", t)]
+    assert list(dict.fromkeys(numbered)) == list(
         range(1, len(companion.CHAPTERS) + 1)
     )
-    assert list(starts.values()) == sorted(starts.values())
-    assert list(starts)[-1].startswith("Appendix")
     # A blank page has a number and nothing else.
     drawn = [len(page.get_contents().get_data()) for page in pdf.pages]
     assert min(drawn) > 1500
+    assert len(bundle.half_empty(pdf)) <= len(pdf.pages) / 100
     assert not any(map(bundle.RADICAL.search, tables(pdf)))
-    first = pdf.pages[starts["03 · Attention 注意力"]].extract_text()
-    assert "注意力" in first
-    assert "$" not in first
+    return pdf
 
 
 def read(pages):
@@ -259,9 +350,15 @@ def read(pages):
 
 
 @pytest.mark.browser
-def test_the_pdf_has_every_figure_and_every_solution():
-    pdf = PdfReader(bundled("pdf"))
-    appendix = [*chapters(pdf).values()][-1]
+def test_the_course_on_paper_has_every_figure_and_every_solution():
+    pdf = printed(".pdf")
+    assert 100 < len(pdf.pages) < 600
+    starts = chapters(pdf)
+    *_, (last, appendix) = starts.items()
+    assert last == paper.APPENDIX
+    first = pdf.pages[starts["03 · Attention 注意力"]].extract_text()
+    assert "注意力" in first
+    assert "$" not in first
     body, end = read(pdf.pages[:appendix]), read(pdf.pages[appendix:])
     captions, solutions = [], []
     for document in paper.order(bundle.ROOT / "_toc.yml"):
@@ -278,6 +375,17 @@ def test_the_pdf_has_every_figure_and_every_solution():
         assert start_of(solution) not in body
 
 
-def start_of(tag):
-    """The first of its words, without spaces and formulas."""
-    return re.split(r"[$\\]", re.sub(r"\s", "", tag.get_text()))[0][:40]
+@pytest.mark.browser
+def test_the_bank_on_paper_has_every_question_in_both_languages():
+    text = read(printed("-questions.pdf").pages)
+    questions = course()
+    assert len(questions) > 10 * len(companion.CHAPTERS)
+    for question in questions:
+        for prompt in (question.prompt.en, question.prompt.zh):
+            assert start_of(to_plain(prompt)) in text
+
+
+def start_of(text):
+    """The first words of a text or a tag, without spaces and formulas."""
+    text = text if isinstance(text, str) else text.get_text()
+    return re.split(r"[$\\]", re.sub(r"\s", "", text))[0][:40]
