@@ -14,7 +14,7 @@ KINDS = {
     "both": ("p", "hidden: both reasons"),
     "hidden": ("·", "hidden"),
     "leak": ("!", "seen, and must not be"),
-    "lost": ("?", "hidden, and need not be"),
+    "lost": ("?", "hidden, and should be seen"),
 }
 """What a square can be: its sign, and its words in the legend."""
 
