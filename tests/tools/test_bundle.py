@@ -109,7 +109,11 @@ def test_the_book_is_in_the_order_of_its_contents():
     assert documents[:2] == ["book/index", "book/01_rnn"]
     at = documents.index("book/03_attention")
     assert documents[at + 1] == "book/labs/03_attention"
-    assert documents[-2:] == ["book/notation", "book/references"]
+    assert documents[-3:] == [
+        "book/notation",
+        "book/mask_conventions",
+        "book/references",
+    ]
 
 
 def test_every_link_on_paper_leads_to_a_place_in_it(sheet):
