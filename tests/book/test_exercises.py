@@ -56,6 +56,8 @@ TYPICAL = {
     "masks-exercise-combine": "joined-by-or "
     "causal-for-the-source memory-mask-from-the-target",
     "blocks-exercise-norm": "over-the-batch unbiased eps-outside-the-root",
+    "blocks-exercise-gradient": "the-variance-is-a-constant "
+    "over-the-positions divided-by-one-less",
     "blocks-exercise-ff": "nothing-between "
     "ends-with-a-relu adds-and-norms-itself",
     "blocks-exercise-encoder": "mask-in-the-first-layer-only "

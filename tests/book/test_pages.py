@@ -28,6 +28,8 @@ KEYS = {
     "scores": ("input[type=range], button[tabindex='0']", ARROWS),
     "heads": ("button[tabindex='0']", ("ArrowRight", "ArrowLeft")),
     "clocks": ("input[type=range]", ARROWS),
+    "rotary": ("input[type=range]", ARROWS),
+    "normplaces": ("button:has-text('Next')", ("Enter", "Enter")),
     "masks": ("input[type=radio]", ARROWS),
     "depth": ("input[type=range]", ARROWS),
     "flow": ("button:has-text('Next')", ("Enter", "Enter")),
@@ -133,6 +135,11 @@ def test_the_figure_of_a_chapter_is_driven_by_keyboard(read, document):
     page = read(document, alone=True).page
     kinds = ", ".join(f"figure.companion-{kind}" for kind in KEYS)
     figure = page.locator(kinds).first
+    if "/labs/" in document and not figure.count():
+        # A lab may leave the figures to its lesson. It then has none at all.
+        others = "figure.companion:not(.companion-quiz, .companion-check)"
+        assert page.locator(f"{others} :is(button, input)").count() == 0
+        return
     classes = figure.get_attribute("class")
     start, keys = next(v for k, v in KEYS.items() if f"-{k}" in classes)
     shown = "figure => JSON.stringify(figure.computed)"

@@ -47,7 +47,7 @@ def test_a_signature_has_its_shapes(built_book):
 
 def test_every_listing_links_to_what_it_lists(built_book):
     found = set()
-    for path in (built_book / "book").glob("[01]*.html"):
+    for path in (built_book / "book").rglob("[01]*.html"):
         html = path.read_text(encoding="utf-8")
         for caption in CAPTION.findall(html):
             assert caption.count("<a ") == caption.count("<code>"), caption
