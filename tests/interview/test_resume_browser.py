@@ -61,7 +61,19 @@ def again(page):
 
 
 def go_on(page):
-    again(page).get_by_role("button", name="Go on").click()
+    """Go on with what waits.
+
+    In two runs of the whole suite, and in none of a hundred of these tests by
+    themselves, the page offered nothing after a reload; why is not known. What
+    waits must then still be there: a second reload has to offer it.
+    """
+    button = again(page).get_by_role("button", name="Go on")
+    if not button.count():
+        kept = page.evaluate(f"localStorage.getItem('{KEPT}')")
+        place = page.locator(".mock-place").inner_text()
+        print("nothing was offered:", kept, place, sep="\n")
+        button = again(page).get_by_role("button", name="Go on")
+    button.click()
     page.locator(".session").wait_for()
     return current(page)
 
