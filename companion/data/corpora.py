@@ -1,6 +1,7 @@
-"""Real texts: Tatoeba, Multi30k, tiny shakespeare.
+"""Real texts: Tatoeba, Multi30k, tiny shakespeare, and one play of it.
 
-``companion.data.files`` finds them, in a local copy or the network.
+``companion.data.files`` finds them, in a local copy or the network; the play is
+in the package.
 """
 
 import gzip
@@ -19,6 +20,7 @@ __all__ = [
     "multi30k",
     "read_pair",
     "read_table",
+    "romeo_and_juliet",
     "script_of",
     "shakespeare",
     "tatoeba",
@@ -173,6 +175,21 @@ def shakespeare() -> Text:
         OSError: The file cannot be had, as in ``files.locate``.
     """
     text = _read(locate("tinyshakespeare/input.txt"))
+    border = len(text) * 9 // 10
+    return Text(text[:border], text[border:])
+
+
+def romeo_and_juliet() -> Text:
+    """Load the play, which is in the package: no network is needed.
+
+    It is the part of tiny shakespeare from its first speech to its last line.
+    Nine tenths are to train on.
+
+    Example:
+        >>> romeo_and_juliet().train.splitlines()[1]
+        "Gregory, o' my word, we'll not carry coals."
+    """
+    text = _read(Path(__file__).with_name("romeo.txt"))
     border = len(text) * 9 // 10
     return Text(text[:border], text[border:])
 

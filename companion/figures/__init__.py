@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from companion.figures.gallery.attention_flow import attention_flow
     from companion.figures.gallery.attention_pull import attention_pull
     from companion.figures.gallery.beam_tree import beam_tree
+    from companion.figures.gallery.cache_growth import cache_growth
     from companion.figures.gallery.clinic import clinic
     from companion.figures.gallery.clock_rows import clock_rows
     from companion.figures.gallery.data_flow import data_flow
     from companion.figures.gallery.depth_curves import depth_curves
+    from companion.figures.gallery.four_questions import four_questions
     from companion.figures.gallery.head_cut import head_cut
     from companion.figures.gallery.head_flow import head_flow
     from companion.figures.gallery.head_maps import head_maps
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from companion.figures.gallery.paths import paths
     from companion.figures.gallery.position_clocks import position_clocks
     from companion.figures.gallery.position_doors import position_doors
+    from companion.figures.gallery.ravine import ravine
     from companion.figures.gallery.recurrence import recurrence
     from companion.figures.gallery.rotary_pair import rotary_pair
     from companion.figures.gallery.run_doctor import run_doctor
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from companion.figures.gallery.score_matrix import score_matrix
     from companion.figures.gallery.swapped_words import swapped_words
     from companion.figures.gallery.teacher_forcing import teacher_forcing
+    from companion.figures.gallery.todays_block import todays_block
     from companion.figures.gallery.unrolled_rnn import small_rnn, unrolled_rnn
     from companion.figures.gallery.verdicts import verdicts
     from companion.figures.gallery.warmup_curves import warmup_curves
@@ -63,10 +67,12 @@ __all__ = [
     "attention_flow",
     "attention_pull",
     "beam_tree",
+    "cache_growth",
     "clinic",
     "clock_rows",
     "data_flow",
     "depth_curves",
+    "four_questions",
     "head_cut",
     "head_flow",
     "head_maps",
@@ -85,6 +91,7 @@ __all__ = [
     "plot",
     "position_clocks",
     "position_doors",
+    "ravine",
     "recurrence",
     "rotary_pair",
     "run_doctor",
@@ -96,6 +103,7 @@ __all__ = [
     "style",
     "swapped_words",
     "teacher_forcing",
+    "todays_block",
     "unrolled_rnn",
     "verdicts",
     "warmup_curves",

@@ -74,11 +74,27 @@ def diagnose(
         )
     if right is not None and not 0 <= right <= 1:
         raise ValueError(f"right: expected a share from 0 to 1, got {right}")
-    found = [_stuck(history), _overfitting(history, valid)]
+    found = [_left_over(history) or _stuck(history)]
+    found.append(_overfitting(history, valid))
     if right is not None and length is not None:
         loss = valid[-1] if valid else _fifths(history, "loss")[-1]
         found.append(_sees_the_answer(loss, right, length))
     return [finding for finding in found if finding]
+
+
+def _left_over(history: Sequence[Step]) -> Finding | None:
+    """Find gradients that were there before the loss was computed.
+
+    A clipped gradient does not grow, so that no curve of its norm shows what
+    it still holds of the steps before.
+    """
+    left = median(step.left for step in history[1:])
+    if left == 0:
+        return None
+    return _piling_up(
+        f"half of the steps began with a gradient of length {left:.2g} or "
+        "more, where there should be none"
+    )
 
 
 def _stuck(history: Sequence[Step]) -> Finding | None:
@@ -93,7 +109,10 @@ def _stuck(history: Sequence[Step]) -> Finding | None:
         return None
     gradients = _fifths(history, "gradient")
     if gradients == sorted(gradients) and gradients[-1] > 2 * gradients[0]:
-        return _piling_up(gradients, seen)
+        return _piling_up(
+            f"{seen}, while the gradient's norm rose from {gradients[0]:.1f} "
+            f"to {gradients[-1]:.1f}"
+        )
     if end < 0.9 * losses[2]:  # It is still falling.
         return None
     if sum(step.rate for step in history) < REACH:
@@ -124,15 +143,13 @@ def _rate_too_high(seen: str) -> Finding:
     )
 
 
-def _piling_up(gradients: list[float], seen: str) -> Finding:
+def _piling_up(seen: str) -> Finding:
     return Finding(
         "gradients pile up",
-        "The gradient of a step still holds those of the steps before it, so "
-        "that it grows as the run goes on.",
+        "The gradient of a step still holds those of the steps before it.",
         "Call zero_grad before each backward pass, once an update. Clipping "
         "hides this and does not mend it.",
-        f"{seen}, while the gradient's norm rose from {gradients[0]:.1f} to "
-        f"{gradients[-1]:.1f}",
+        seen,
     )
 
 

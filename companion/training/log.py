@@ -9,7 +9,7 @@ from companion.training.steps import Step
 __all__ = ["LOG", "Log", "read_log"]
 
 LOG = "log.csv"
-COLUMNS = (*Step._fields, "speed", "validation")
+COLUMNS = (*Step._fields[:5], "speed", "validation")
 HEAD = ",".join(COLUMNS)
 
 

@@ -32,6 +32,8 @@ class Step(NamedTuple):
         rate: The learning rate.
         gradient: The norm of all gradients together, before clipping.
         tokens: What the loss was a mean over.
+        left: The norm of the gradients that were there before any loss was
+            computed. It is 0 unless somebody forgot to clear them.
     """
 
     step: int
@@ -39,6 +41,7 @@ class Step(NamedTuple):
     rate: float
     gradient: float
     tokens: int
+    left: float = 0.0
 
 
 class Objective(nn.Module):
@@ -145,14 +148,16 @@ def update(
     if not tokens:
         raise ValueError("batches: expected a token that is no padding")
     optimizer.zero_grad()
+    left = _left(optimizer)
     parts = [
         _backward(objective, batch, tokens, scaler, autocast)
         for batch in batches
     ]
     gradient = _clip(optimizer, clip, scaler)
     # One look at the device, which may be a GPU that has to be waited for.
-    loss, gradient = torch.stack([sum(parts[1:], parts[0]), gradient]).tolist()
-    taken = Step(step, loss, rate, gradient, tokens)
+    seen = [sum(parts[1:], parts[0]), gradient, left.to(gradient)]
+    loss, gradient, left = torch.stack(seen).tolist()
+    taken = Step(step, loss, rate, gradient, tokens, left)
     _require_finite(taken, overflows=scaler is not None)
     _move(optimizer, rate, scaler)
     return taken
@@ -225,6 +230,13 @@ def _backward(
     loss = total / tokens
     (loss if scaler is None else scaler.scale(loss)).backward()
     return loss.detach()
+
+
+def _left(optimizer: torch.optim.Optimizer) -> Tensor:
+    """Measure the gradients that nobody cleared; without any it is 0."""
+    groups = optimizer.param_groups
+    old = [p.grad for group in groups for p in group["params"]]
+    return nn.utils.get_total_norm([grad for grad in old if grad is not None])
 
 
 def _clip(

@@ -12,6 +12,7 @@ from companion.data import corpora
 from companion.data.corpora import (
     attribution,
     multi30k,
+    romeo_and_juliet,
     script_of,
     shakespeare,
     tatoeba,
@@ -181,7 +182,20 @@ def test_nine_tenths_of_shakespeare_are_to_train_on(folder):
     assert text.train + text.valid == "To be, or not to be:\n" * 200
 
 
+def test_a_play_is_in_the_package(monkeypatch):
+    monkeypatch.setenv("COMPANION_DATA", "/nowhere")
+    text = romeo_and_juliet()
+    assert text.train.startswith("SAMPSON:\nGregory, o' my word")
+    assert text.valid.endswith("Than this of Juliet and her Romeo.\n")
+    assert (len(text.train), len(text.valid)) == (120118, 13347)
+    assert len(set(text.train)) == 61
+
+
 # The real ones.
+
+
+def test_the_play_is_a_part_of_tiny_shakespeare(corpora_folder):
+    assert "".join(romeo_and_juliet()) in "".join(shakespeare())
 
 
 def test_tatoeba_has_the_lines_and_groups_that_are_known(corpora_folder):

@@ -26,10 +26,12 @@ from companion.figures import (
     attention_flow,
     attention_pull,
     beam_tree,
+    cache_growth,
     clinic,
     clock_rows,
     data_flow,
     depth_curves,
+    four_questions,
     head_cut,
     head_flow,
     head_maps,
@@ -48,6 +50,7 @@ from companion.figures import (
     plot,
     position_clocks,
     position_doors,
+    ravine,
     recurrence,
     rotary_pair,
     run_doctor,
@@ -58,6 +61,7 @@ from companion.figures import (
     style,
     swapped_words,
     teacher_forcing,
+    todays_block,
     unrolled_rnn,
     verdicts,
     warmup_curves,
@@ -120,6 +124,11 @@ NEEDLES = torch.randn(3, 2, generator=DRAW)
 # Attention: three words of width 5, d_k = 2, d_v = 4.
 X_WORDS = torch.randn(3, 5, generator=DRAW)
 PROJECTIONS = [torch.randn(5, d, generator=DRAW) for d in (2, 2, 4)]
+
+# A cache that grows.
+OWN_CACHE = torch.Generator().manual_seed(6)
+CAUSAL_WEIGHTS = torch.rand(5, 5, generator=OWN_CACHE).tril()
+CAUSAL_WEIGHTS /= CAUSAL_WEIGHTS.sum(-1, keepdim=True)
 
 # Multi-head attention: three words of width 4, two heads.
 OWN = torch.Generator().manual_seed(4)
@@ -321,10 +330,24 @@ MOVING = {
         ("button:nth-child(3)", "Enter"),
         drawn=".says, td, th, caption, svg *",
     ),
+    "ravine": Example(
+        ravine,
+        ("INPUT", "INPUT", *["BUTTON"] * 3),
+        ("input", "ArrowRight"),
+        ("ArrowLeft", "Tab", "ArrowRight"),
+        ".says, svg *",
+    ),
     "recurrence": Example(
         lambda: recurrence(["我", "爱", "猫"], ["I", "love", "cat"]),
         ("INPUT", *["BUTTON"] * 3),
         ("input", "ArrowRight"),
+    ),
+    "cache_growth": Example(
+        lambda: cache_growth(SOURCE, CAUSAL_WEIGHTS),
+        ("INPUT", *["BUTTON"] * 3),
+        ("input", "ArrowRight"),
+        ("ArrowRight",),
+        ".says, svg *",
     ),
     "lstm_cell": Example(
         lambda: lstm_cell(["我", "猫", "他"], ["I", "cat", "he"], GATES),
@@ -491,6 +514,13 @@ MOVING = {
         ("[role=tab]", "ArrowRight"),
         drawn=".says, .panel *",
     ),
+    "todays_block": Example(
+        todays_block,
+        ("INPUT", "SUMMARY"),
+        ("input", "ArrowRight"),
+        ("ArrowRight", "ArrowRight"),
+        ".says, td, caption, svg *",
+    ),
     "clinic": Example(
         lambda: clinic(CASES),
         ("INPUT", "INPUT", "BUTTON"),
@@ -501,6 +531,9 @@ MOVING = {
 """Name -> a figure whose script moves it."""
 
 STILL = {
+    "four_questions": lambda: four_questions(
+        ["I", "understandably", "love", "小猫", "cats"], [1, 2, 4]
+    ),
     "attention_pull": lambda: attention_pull(
         SOURCE,
         WEIGHTS[0],

@@ -15,6 +15,7 @@ from companion.figures import data_flow
 from companion.figures.gallery.data_flow import _sizes, shapes
 from companion.figures.gallery.data_flow import model as flow_numbers
 from companion.figures.gallery.data_flow.steps import (
+    AROUND,
     DECODER,
     ENCODER,
     Sizes,
@@ -87,7 +88,7 @@ def test_a_trained_flow_says_its_sizes_in_numbers():
     assert page.count('"times">2 layers<') == 2
     assert page.count("row × √14") == 2
     figure = data_flow(trained=by_heart())
-    numbers = Sizes("14", "7", "2 layers")
+    numbers = Sizes("14", "7", "2 layers", AROUND[False])
     for state, reads in (((0, 0), 5), ((1, 0), 1), ((1, 3), 3)):
         drawn = parts_at(figure, *state)["shape"]
         assert drawn == list(shapes(6, reads, numbers).values())
@@ -103,7 +104,17 @@ def test_a_trained_flow_says_its_sizes_in_numbers():
 def test_one_layer_is_no_plural():
     sizes = {"d_model": 7, "num_heads": 1, "d_ff": 5, "num_layers": 1}
     config = TransformerConfig(src_vocab_size=13, tgt_vocab_size=11, **sizes)
-    assert _sizes(Transformer(config)) == Sizes("7", "11", "1 layer")
+    named = _sizes(Transformer(config))
+    assert named == Sizes("7", "11", "1 layer", AROUND[False])
+
+
+def test_each_part_of_a_layer_says_where_its_norm_stands():
+    sizes = {"d_model": 7, "num_heads": 1, "d_ff": 5, "num_layers": 1}
+    sizes |= {"src_vocab_size": 13, "tgt_vocab_size": 11}
+    before = Transformer(TransformerConfig(norm_first=True, **sizes))
+    assert _sizes(before).around == AROUND[True] != AROUND[False]
+    # Two of an encoder layer, three of a decoder layer.
+    assert shown(data_flow()).count(AROUND[False]) == 5
 
 
 def passes_of(run):
@@ -545,7 +556,7 @@ def test_each_step_shows_the_numbers_of_the_part_at_work(reader, theme):
     tables = flow_numbers.run(by_heart(), ZH, EN).tables
     choice, shown = page.locator("select"), set()
     ends = ["<bos>", *ZH, "<eos>"]
-    sizes = Sizes("14", "7", "2 layers")
+    sizes = Sizes("14", "7", "2 layers", AROUND[False])
     for _ in walk(page, training(ends, EN, 10, sizes)):
         part = computed(page).part
         shown.add(part)

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from companion.training import (
     Objective,
@@ -356,3 +357,30 @@ def test_batches_without_a_real_token_are_refused():
     model = tiny()
     with pytest.raises(ValueError, match=r"batches: .* no padding"):
         update(Objective(model), still(model), nothing, step=1, rate=1.0)
+
+
+def test_gradients_that_nobody_cleared_are_noted():
+    torch.manual_seed(0)
+    weight = nn.Parameter(torch.tensor([3.0, 4.0]))
+
+    class Sum(nn.Module):
+        def forward(self, x):
+            return (weight * x).sum(), len(x)
+
+        def count(self, x):
+            return len(x)
+
+    class Keeps(torch.optim.SGD):
+        def zero_grad(self, set_to_none=True):
+            pass
+
+    batch = (torch.ones(2),)
+    for optimizer, left in ((torch.optim.SGD, 0), (Keeps, 1)):
+        weight.grad = None
+        sgd = optimizer([weight], lr=1.0)
+        first, second = (
+            update(Sum(), sgd, [batch], step=step, rate=1.0, clip=1.0)
+            for step in (1, 2)
+        )
+        assert first.left == 0
+        assert second.left == pytest.approx(left * 0.5**0.5)

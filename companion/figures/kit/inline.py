@@ -33,6 +33,18 @@ PALETTE = dict(
 )
 """Name -> hexadecimal colour of the light theme, for what Python draws."""
 
+
+def system_style() -> str:
+    """Read the style all figures share, dark where the system is dark.
+
+    For a page of its own: in a notebook and in the book a button decides.
+    """
+    theme = r'html\[data-theme="dark"\][^{]*\{([^}]*)\}'
+    [dark] = re.findall(theme, BASE_STYLE)
+    follows = f"@media (prefers-color-scheme: dark) {{ .companion {{{dark}}} }}"
+    return BASE_STYLE + follows
+
+
 MOUNT = """
 const data = %(data)s;
 (function find(tries) {

@@ -14,6 +14,7 @@ from companion.figures.gallery.data_flow.model import (
     run,
 )
 from companion.figures.gallery.data_flow.steps import (
+    AROUND,
     BOS,
     EOS,
     SYMBOLS,
@@ -32,16 +33,12 @@ from companion.transformer import Transformer, shift_right
 LONGEST = 6  # A phone shows seven tokens side by side, one of them <bos>.
 MODES = ("Training", "Generating")
 LABEL = "Data flow of a Transformer, encoder and decoder"
-CAPTION = """Follow a sentence through both modes. The decoder is the same in
-each. In training it is given the right tokens to read (teacher forcing), moved
-by one place, and every position works in the same pass. When it generates, it
-reads its own words, and must wait for each. After each attention and each
-feed-forward comes a residual connection and a LayerNorm, not drawn. Shapes are
-those of one sentence, without the batch."""
-MEASURED = """ The numbers are those of a trained model, and nothing is assumed:
-what it generates, it chose itself. Its loss on this sentence is {loss}. The
-rows of a generating decoder are the first rows of a training one, number for
-number: nobody sees the future."""
+CAPTION = """Follow a sentence through both modes. In training the decoder is
+given the right tokens to read (teacher forcing), moved by one place, and every
+position works in the same pass. When it generates, it reads its own words, and
+must wait for each. Shapes are those of one sentence, without the batch."""
+MEASURED = """ The numbers are those of a trained model, and what it generates
+it chose itself. Its loss on this sentence is {loss}."""
 
 
 def data_flow(
@@ -86,12 +83,12 @@ def data_flow(
         buttons(MODES, 0),
         steps([len(mode) for mode in modes], ("Back", "Next")),
     ]
-    drawing = body(source, tokens[0], show(0, 0), sizes)
+    numbers = ""
     caption = CAPTION
     data = playable(show, controls)
     if seen is not None:
         looks = [[_looks(step) for step in mode] for mode in modes]
-        drawing += panel(seen, looks[0][0])
+        numbers = panel(seen, looks[0][0])
         caption += MEASURED.format(loss=loss(seen))
         data |= {
             "looks": looks,
@@ -101,7 +98,7 @@ def data_flow(
         }
     page = inline(
         "flow",
-        body=drawing,
+        body=body(source, tokens[0], show(0, 0), sizes, numbers),
         label=LABEL,
         caption=caption,
         data=data,
@@ -141,7 +138,10 @@ def _sizes(model: Transformer) -> Sizes:
     """The numbers of a model in place of symbols."""
     config = model.config
     layers = f"{config.num_layers} layer{'s' * (config.num_layers > 1)}"
-    return Sizes(str(config.d_model), str(config.tgt_vocab_size), layers)
+    around = AROUND[config.norm_first]
+    return Sizes(
+        str(config.d_model), str(config.tgt_vocab_size), layers, around
+    )
 
 
 def shapes(src: int, tgt: int, sizes: Sizes = SYMBOLS) -> dict[str, str]:

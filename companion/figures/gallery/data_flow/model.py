@@ -178,7 +178,7 @@ def rounded(values: Tensor) -> list[list[float]]:
 
 def panel(run: Run, part: str) -> str:
     """Draw the table of one part, as the page shows it without scripts."""
-    return f'<div class="numbers">{html(run, part)}</div>'
+    return f'<div><div class="numbers">{html(run, part)}</div></div>'
 
 
 def html(run: Run, part: str) -> str:

@@ -86,14 +86,21 @@ class Sizes(NamedTuple):
         d_model: The width of a vector.
         vocab: The size of the target's vocabulary.
         layers: How many layers encoder and decoder have, in words.
+        around: Residual and norm around each part of a layer, in words.
     """
 
     d_model: str
     vocab: str
     layers: str
+    around: str
 
 
-SYMBOLS = Sizes("d_model", "vocab_size", "N layers")
+AROUND = {
+    False: "Add &amp; Norm: input added, normalised",
+    True: "Norm before, input added after",
+}
+"""What stands around a part of a layer, by ``norm_first``."""
+SYMBOLS = Sizes("d_model", "vocab_size", "N layers", AROUND[False])
 
 
 class Step(NamedTuple):

@@ -20,10 +20,15 @@ BOXES = {
 }
 ENCODER_LAYER = "encoder_attention", "encoder_feed_forward"
 DECODER_LAYER = "self_attention", "cross_attention", "feed_forward"
+SUBLAYERS = {*ENCODER_LAYER, *DECODER_LAYER}
 
 
 def body(
-    source: list[str], reads: list[str], parts: Parts, sizes: Sizes
+    source: list[str],
+    reads: list[str],
+    parts: Parts,
+    sizes: Sizes,
+    numbers: str = "",
 ) -> str:
     """Draw everything the figure shows without scripts.
 
@@ -32,16 +37,19 @@ def body(
         reads: What the decoder reads.
         parts: What the first step shows.
         sizes: What the model's sizes are called.
+        numbers: The table of a trained model, if there is one.
     """
     shapes = iter(parts["shape"])
 
     def box(part: str, extra: str = "") -> str:
         name, does = BOXES[part]
         does = does.format_map(sizes._asdict())
+        around = f'<span class="around">{sizes.around}</span>'
         return (
             f'<div class="{parts[f"{part}@class"]}" data-part="{part}"><div>'
             f'<b>{name}</b><span class="does">{does}</span></div>{extra}'
-            f'<span class="shape" data-part="shape">{next(shapes)}</span></div>'
+            f'<span class="shape" data-part="shape">{next(shapes)}</span>'
+            f"{around * (part in SUBLAYERS)}</div>"
         )
 
     def lane(part: str, label: str, cells: str) -> str:
@@ -77,10 +85,11 @@ def body(
         f"{''.join(encoder)}</div>"
         f'<div class="side decoder" style="{parts["decoder@style"]}" '
         f'data-part="decoder">{"".join(decoder)}</div>'
-        '</div><div class="panel"><div class="controls"></div>'
+        '</div><div class="beside"><div class="panel">'
+        '<div class="controls"></div>'
         f'<p class="passes" data-part="passes">{parts["passes"]}</p>'
         f'<p class="says" aria-live="polite" data-part="says">{parts["says"]}'
-        "</p></div>"
+        f"</p></div>{numbers}</div>"
     )
 
 
