@@ -225,7 +225,8 @@ def stable(questions: list[Question], ids: Path) -> Iterator[str]:
     for name in sorted(set(known) - set(now)):
         yield (
             f"{ids.name}: '{name}' is in no file. Give the question its id "
-            "back; delete the line only if the question is gone for good"
+            "back; if another one stands for it now, delete the line here and "
+            "write both ids into retired.txt"
         )
     for name in sorted(set(now) - set(known)):
         yield f"{ids.name}: '{name}' is new: add a line, and never change it"

@@ -26,11 +26,8 @@ def of(chapter, kind):
 
 def write_site(folder):
     """Store a page for each quiz, the bank page, and a notebook's interview."""
-    (folder / "bank").mkdir()
     bodies = {"mock": interview.mock(minutes=20, seed=3, language="zh").html}
     for word, questions in WHOLE.items():
-        text = overview.chapter_file(word, questions, BOOK[word])
-        (folder / "bank" / f"{word}.js").write_text(text, encoding="utf-8")
         taught = f"<h2>{questions[0].section}#</h2>"
         bodies[word] = (
             f"<section id='there'>{taught}</section>{interview.show(word).html}"
@@ -38,7 +35,7 @@ def write_site(folder):
     bodies["bank"] = (
         "<main class='bd-article'><section><h1>Interview</h1>"
         f"<p>Before</p>{overview.mock_place()}"
-        f"{overview.overview(WHOLE, BOOK, 'bank')}{overview.answered_table()}"
+        f"{overview.overview(WHOLE, BOOK)}{overview.answered_table()}"
         "</section></main>"
     )
     for name, body in bodies.items():

@@ -1,6 +1,7 @@
 """The mock interview: what it picks, and what it says at the end."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from interview.small_bank import large, question
@@ -140,3 +141,9 @@ def test_a_report_on_nothing_says_nothing():
 def test_what_cannot_be_picked_is_refused(wrong, said):
     with pytest.raises(ValueError, match=said):
         pick(large(), **wrong)
+
+
+def test_what_only_the_course_would_ask_is_not_asked():
+    asked = [question("one"), replace(question("two"), course=True)]
+    for seed in SEEDS:
+        assert ids(pick(asked, seed=seed)) == ["attention-one"]

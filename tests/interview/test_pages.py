@@ -1,7 +1,6 @@
 """What is made of the bank: cards, the bank page, and the notebook's part."""
 
 import gzip
-import json
 import re
 import shutil
 import subprocess
@@ -19,7 +18,7 @@ from companion.interview.model.markup import to_html
 from companion.interview.model.mock import pick
 from companion.interview.web import overview
 from companion.interview.web.card import card, work
-from companion.interview.web.page import quiz
+from companion.interview.web.page import quiz, show
 
 pytestmark = pytest.mark.once
 
@@ -30,8 +29,8 @@ BOOK = {
     )
     for number, word in enumerate(CHAPTERS, 1)
 }
-WORST_CASE = 150_000
-"""Bytes of a page, compressed."""
+WORST_CASE = 420_000
+"""Bytes of the bank page, compressed: all the answers in both languages."""
 
 
 def of(kind):
@@ -52,12 +51,10 @@ def test_a_changed_answer_is_changed_everywhere(tmp_path, monkeypatch):
     monkeypatch.setattr(bank, "BANK", folder)
 
     page = quiz(bank.read(folder)["attention"], "Questions").html
-    inside = overview.chapter_file(
-        "attention", bank.read(folder)["attention"], BOOK["attention"]
-    )
+    listed = overview.overview(bank.read(folder), BOOK)
     in_notebook = interview.show("attention")._repr_mimebundle_()["text/html"]
     asked = interview.mock(chapters=["attention"], minutes=10_000).html
-    for told in (page, inside, in_notebook, asked):
+    for told in (page, listed, in_notebook, asked):
         assert changed in told
         assert to_html(question.answer.en) not in told
     bank.read.cache_clear()
@@ -90,31 +87,19 @@ def whole():
     return {word: interview.load(word) for word in CHAPTERS}
 
 
-def test_the_bank_page_lists_and_links_every_question(whole):
-    html = overview.overview(whole, BOOK, "bank")
+def test_the_bank_page_holds_every_answer_and_links_its_section(whole):
+    html = overview.overview(whole, BOOK)
     for question in bank.course():
         prompt = to_html(question.prompt.zh)[len("<p>") : -len("</p>")]
         assert prompt in html
-        assert f'href="{question.chapter}.html#{question.id}"' in html
-    assert html == overview.overview(whole, BOOK, "bank")
+        assert work(question, f"{question.chapter}.html") in html
+    assert html == overview.overview(whole, BOOK)
     assert not re.search(r"https?:|//[a-z]|@import|url\(", html)
 
 
-def test_the_bank_page_is_light(whole):
-    html = overview.overview(whole, BOOK, "bank") + overview.answered_table()
-    assert len(gzip.compress(html.encode())) < WORST_CASE
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_chapters_file_has_the_inside_of_its_cards(chapter, whole):
-    script = overview.chapter_file(chapter, whole[chapter], BOOK[chapter])
-    start, _, rest = script.partition(" = ")
-    assert start == f'(window.companionBank ??= {{}})["{chapter}"]'
-    cards = json.loads(rest.rstrip(";\n"))
-    assert list(cards) == [question.id for question in whole[chapter]]
-    for question in whole[chapter]:
-        assert cards[question.id]["html"] == work(question)
-        assert cards[question.id]["link"].startswith(f"{chapter}.html")
+def test_the_bank_page_is_as_heavy_as_its_answers_and_no_more(whole):
+    html = overview.overview(whole, BOOK) + overview.answered_table()
+    assert len(gzip.compress(html.encode(), 9)) < WORST_CASE
 
 
 def test_a_section_is_linked_where_the_chapter_has_its_heading():
@@ -123,18 +108,28 @@ def test_a_section_is_linked_where_the_chapter_has_its_heading():
     chapter = overview.Chapter("RNN", "1.html", {"What's read": "1.html#read"})
     for section, link in (("What’s read", "1.html#read"), ("Gone", "1.html")):
         question.section = section
-        assert f'"link":"{link}"' in overview.chapter_file(
-            "rnn", [bank.Question(**vars(question))], chapter
+        listed = overview.overview(
+            {"rnn": [bank.Question(**vars(question))]}, {"rnn": chapter}
         )
+        assert f'<a href="{link}">{section}</a>' in listed
 
 
-def test_the_version_changes_with_a_question_and_only_then(whole):
-    def version(questions):
-        html = overview.overview(questions, BOOK, "bank")
-        return re.search(r'"version":"(\w{8})"', html)[1]
+def test_only_the_bank_page_says_which_questions_the_course_alone_asks(whole):
+    mark = '<span class="course">'
+    own = [question for question in bank.course() if question.course]
+    html = overview.overview(whole, BOOK)
+    assert html.count(mark) == len(own) > 5
+    assert mark not in "".join(show(word).html for word in CHAPTERS)
+    for question in own:
+        assert mark in card(1, question, marked=True)
 
-    assert version(whole) == version(dict(whole))
-    assert version(whole) != version({**whole, "rnn": whole["rnn"][1:]})
+
+def test_a_question_that_is_gone_leads_to_one_that_is_there():
+    known = {question.id for question in bank.course()}
+    assert bank.retired()
+    for old, new in bank.retired().items():
+        assert old not in known
+        assert new in known
 
 
 BOOK_OF_TWO = {
@@ -183,15 +178,11 @@ def test_the_book_has_the_bank_and_leads_to_its_sections(tmp_path):
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert built(tmp_path).stderr == ""
     page = (tmp_path / "built/book/interview.html").read_text("utf-8")
-    for question in interview.load("attention"):
-        assert f'href="03_attention.html#{question.id}"' in page
     assert 'id="rnn-' not in page
     assert page.count("<figure") == 3
-    inside = (tmp_path / "built/_static/bank/attention.js").read_text("utf-8")
-    cards = json.loads(inside.partition(" = ")[2].rstrip(";\n"))
     for question in interview.load("attention"):
         here = "#why-dk" if question.section == "Why √dₖ" else ""
-        assert cards[question.id]["link"] == f"03_attention.html{here}"
+        assert work(question, f"03_attention.html{here}") in page
 
     wrong = BOOK_OF_TWO["book/interview.rst"].replace("notes", "nots")
     (tmp_path / "book/interview.rst").write_text(wrong, encoding="utf-8")

@@ -288,6 +288,25 @@ def test_what_is_no_interview_is_not_offered(talk, change):
     assert page.locator(".offer").count() == 0
 
 
+@pytest.mark.parametrize("at", [0, 1])
+def test_an_interview_goes_on_without_a_question_that_is_gone(talk, at):
+    page = talk()
+    page.evaluate(
+        """([key, at]) => {
+      const kept = JSON.parse(localStorage.getItem(key));
+      kept.asked.splice(0, 0, "rnn-gone");
+      kept.at = at;
+      const set = localStorage.setItem.bind(localStorage);
+      addEventListener("pagehide", () => set(key, JSON.stringify(kept))); }""",
+        [KEPT, at],
+    )
+    first = current(page).get_attribute("data-chapter")
+    told = again(page)
+    assert "at question 1 of" in told.locator(".offer").inner_text()
+    told.get_by_role("button", name="Go on").click()
+    assert current(told).get_attribute("data-chapter") == first
+
+
 def test_where_nothing_can_be_kept_an_interview_runs_and_leaving_asks(talk):
     page = talk(before=FULL)
     answer(current(page), right=True)

@@ -21,9 +21,9 @@ from rich.cells import cell_len
 
 from companion import CHAPTERS, shell
 from companion.commands import main
-from companion.commands.check_file import parts_in, read
+from companion.commands.check.file import parts_in, read
 from companion.contracts import COMPONENTS
-from companion.interview.model.bank import course
+from companion.interview.model.bank import course, retired
 from companion.interview.model.mock import pick
 from companion.interview.model.progress import Answer, Progress, place
 from companion.interview.model.words import CHAPTER
@@ -553,6 +553,16 @@ def test_review_asks_what_is_due_and_says_when_nothing_is(say, monkeypatch):
     assert re.findall(r"What is (\w)\?", out) == ["b"]
     assert answers()[-1].source == "review"
     assert re.search(r"due today\. Next: 20\d\d-", say("review --lang en")[1])
+
+
+def test_an_answer_to_a_question_that_is_gone_counts_for_its_heir(say):
+    old, new = next(iter(retired().items()))
+    with closing(Progress(place())) as file:
+        file.add(Answer(old, time.time(), 1.0, "en", "quiz"))
+    code, out, _ = say("stats --lang en")
+    assert code == 0
+    (line,) = re.findall(rf"(?m)^ *{new.partition('-')[0]} .*$", out)
+    assert re.search(r" 1/\d+ +100 %", line)
 
 
 def test_stats_count_a_question_once_by_its_last_mark(say, monkeypatch):

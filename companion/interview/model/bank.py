@@ -7,10 +7,11 @@ from companion import CHAPTERS
 from companion.interview.model.question import Question, read_question, require
 from companion.interview.model.toml import entries
 
-__all__ = ["BANK", "NOTES", "course", "load", "read"]
+__all__ = ["BANK", "NOTES", "course", "load", "read", "retired"]
 
 BANK = Path(__file__).parents[1] / "bank"
 NOTES = BANK / "notes.toml"
+RETIRED = BANK / "retired.txt"
 
 
 def load(chapter: str) -> list[Question]:
@@ -36,6 +37,21 @@ def course() -> list[Question]:
         ValueError: The bank has a fault.
     """
     return [q for chapter in CHAPTERS for q in read(BANK).get(chapter, [])]
+
+
+@cache
+def retired(path: Path = RETIRED) -> dict[str, str]:
+    """Read which question asks what one asked that the bank no longer has.
+
+    A line of the file has the old id and, behind a blank, the one that stands
+    for it. What a learner answered under the old one then counts for the new.
+
+    Example:
+        >>> retired()["blocks-rms-norm"]
+        'variants-rms-norm'
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return dict(line.split() for line in lines)
 
 
 @cache

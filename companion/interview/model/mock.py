@@ -69,7 +69,8 @@ def pick(
 
     Args:
         questions: Chapter by chapter in the order of the course, for what is
-            drawn depends on their order.
+            drawn depends on their order. Those that only this course would
+            ask are passed over.
         level: The highest.
         minutes: How long it may take, by the questions' own ``minutes``.
         chapters: From these; empty means from all.
@@ -89,6 +90,7 @@ def pick(
         question
         for question in questions
         if question.level in levels
+        and not question.course
         and (not chapters or question.chapter in chapters)
     ]
     _check_minutes(minutes, pool)

@@ -157,6 +157,9 @@ class Question:
         follow: What an interviewer asks next, one question or more.
         task: What its kind adds.
         topics: What it asks about, in a few words.
+        course: Whether only this course would ask it, because what it asks of
+            is an experiment, a drawing or an exercise of the course. No mock
+            interview asks it.
     """
 
     id: toml.Line
@@ -174,6 +177,7 @@ class Question:
     follow: Annotated[tuple[Text, ...], 1]
     task: Open | Choice | Numeric | Code
     topics: toml.Lines = ()
+    course: toml.Flag = False
 
     def fault(self) -> Fault | None:
         """Check that the id belongs to the chapter."""

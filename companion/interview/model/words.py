@@ -67,6 +67,7 @@ WORDS = {
     "section": Text("Taught in", "出处"),
     "self": Text("Link to this question", "本题链接"),
     "run": Text("Run it", "运行检查"),
+    "course": Text("course only", "仅限本课"),
     "practise": Text("In a notebook", "在 notebook 中"),
     "correct": Text("correct", "正确"),
     "incomplete": Text("incomplete", "不完整"),

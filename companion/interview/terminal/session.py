@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.text import Text as Styled
 
+from companion.interview.model.bank import retired
 from companion.interview.model.progress import (
     Answer,
     Interview,
@@ -54,7 +56,7 @@ class Session:
     def answers(self) -> list[Answer]:
         """Read what was ever answered, in order; none if it is lost."""
         try:
-            return [] if self.progress is None else self.progress.answers()
+            return [] if self.progress is None else _answers(self.progress)
         except OSError as error:
             self._forget(error)
             return []
@@ -230,9 +232,18 @@ def answers_of(screen: Screen) -> list[Answer]:
     """
     progress = opened(screen)
     try:
-        return progress.answers()
+        return _answers(progress)
     finally:
         progress.close()
+
+
+def _answers(progress: Progress) -> list[Answer]:
+    """Read the answers; one to a question that is gone counts for its heir."""
+    heirs = retired()
+    return [
+        replace(answer, question=heirs.get(answer.question, answer.question))
+        for answer in progress.answers()
+    ]
 
 
 def opened(screen: Screen) -> Progress:

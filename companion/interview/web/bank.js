@@ -1,37 +1,5 @@
-// The bank page: filters, cards whose inside comes when it is wanted, and the
-// mock interview.
-
-// A script, and not a file to fetch: pages opened from disk may fetch nothing.
-function loader({ folder, version }) {
-  const loads = {};
-  return (chapter) => loads[chapter] ??= new Promise((done, failed) => {
-    const script = make("script",
-      { src: `${folder}/${chapter}.js?${version}` });
-    script.addEventListener("load", () => done(companionBank[chapter]));
-    script.addEventListener("error", () => {
-      delete loads[chapter];
-      script.remove();
-      failed(new Error(script.src));
-    });
-    document.head.append(script);
-  });
-}
-
-// A line of the list becomes a card, empty as yet.
-function opening(item) {
-  const prompt = item.querySelector(".prompt");
-  const details = make("details", {},
-    make("summary", {}, item.querySelector(".number"),
-      make("span", { class: "prompt" }, ...prompt.childNodes),
-      item.querySelector(".tags")),
-    make("div", { class: "work" }));
-  item.replaceChildren(details);
-  return details;
-}
-
-const missing = (href) => make("p", { class: "bad" }, ...words(
-  "This part did not load. ", "这一部分没有加载成功。"),
-make("a", { href }, ...words("The chapter has it.", "请看该章。")));
+// The bank page: filters, cards that answer once they are opened, and the mock
+// interview.
 
 function select(options, chosen) {
   const field = make("select");
@@ -65,31 +33,46 @@ const plain = (text) => text.normalize("NFKC").toLowerCase();
 const unmarked = (html) =>
   new DOMParser().parseFromString(html, "text/html").body.textContent;
 
-function listed(root, data, load, store) {
-  const items = [...root.querySelectorAll(".question")];
-  const texts = {}, whole = new Set();
-  data.facts.forEach(({ id, topics }, number) => {
-    texts[id] = plain([id, ...topics, items[number].textContent].join(" "));
-  });
+// What a card holds as it came. Once it can be answered, it holds more.
+function insides() {
+  const kept = {};
+  return (item) =>
+    kept[item.id] ??= item.querySelector(".work").innerHTML;
+}
 
-  const insides = {};
-  const fill = (item) => insides[item.id] ??= load(item.dataset.chapter)
-    .then((cards) => {
-      const { html, key, link } = cards[item.id];
-      item.querySelector(".work").innerHTML = html;
-      ready(item, key, store, { link });
-    }).catch(() => {
-      delete insides[item.id];
-      item.querySelector(".work").replaceChildren(
-        missing(`${data.chapters[item.dataset.chapter].page}#${item.id}`));
-    });
+const taughtAt = (item) =>
+  item.querySelector(".end .section a").getAttribute("href");
+
+// What was answered under the id of a question that is gone counts for the one
+// that asks the same now.
+function carryOver(store, retired) {
+  const known = store.all(), carried = {};
+  for (const [old, now] of Object.entries(retired))
+    if (old in known
+      && !(Date.parse(carried[now]?.when) > Date.parse(known[old].when)))
+      carried[now] = known[old];
+  const younger = Object.entries(carried).filter(([name, { when }]) =>
+    !(Date.parse(known[name]?.when) >= Date.parse(when)));
+  if (younger.length) store.merge(written(Object.fromEntries(younger)));
+}
+
+function listed(root, data, inside, store) {
+  const items = [...root.querySelectorAll(".question")];
+  const texts = {}, filled = new Set();
+
+  const fill = (item) => {
+    if (filled.has(item.id)) return;
+    filled.add(item.id);
+    inside(item);
+    ready(item, data.keys[item.id], store, { link: taughtAt(item) });
+  };
 
   // Who comes from the table wants to see at once what the notes answered.
   function noted(link) {
     const item = document.getElementById(link.hash.slice(1));
     if (!item) return;
-    link.addEventListener("click", async () => {
-      await fill(item);
+    link.addEventListener("click", () => {
+      fill(item);
       const notes = item.querySelector("details.notes");
       if (!notes) return;
       notes.hidden = false;
@@ -97,22 +80,18 @@ function listed(root, data, load, store) {
     });
   }
 
-  // Answers are searched too, chapter by chapter as they arrive.
-  function deepen() {
-    for (const chapter of Object.keys(data.chapters)) {
-      if (whole.has(chapter)) continue;
-      whole.add(chapter);
-      load(chapter).then((cards) => {
-        for (const [id, { html }] of Object.entries(cards))
-          if (id in texts) texts[id] += ` ${plain(unmarked(html))}`;
-        show();
-      }).catch(() => whole.delete(chapter));
-    }
+  // Answers are searched too; their text is gathered when it is first wanted.
+  function gather() {
+    data.facts.forEach(({ id, topics }, number) => {
+      const summary = items[number].querySelector("summary").textContent;
+      texts[id] ??= plain([id, ...topics, summary,
+        unmarked(inside(items[number]))].join(" "));
+    });
   }
 
   function show() {
     const wanted = plain(bar.text.value).split(/\s+/).filter(Boolean);
-    if (wanted.length) deepen();
+    if (wanted.length) gather();
     const chosen = bar.chosen();
     for (const item of items) {
       const { chapter, level, asks } = item.dataset;
@@ -133,7 +112,7 @@ function listed(root, data, load, store) {
   root.querySelector(".bank").before(bar.form,
     keeper(store, items.map((item) => item.id)));
   for (const item of items)
-    opening(item).addEventListener("toggle", () => fill(item));
+    item.querySelector("details").addEventListener("toggle", () => fill(item));
   for (const link of document.querySelectorAll(".noted a")) noted(link);
   showSeals(items, store);
   show();
@@ -169,7 +148,7 @@ function tooShort(shortest) {
       `这里最短的题需要 ${shortest} 分钟。`];
 }
 
-function rehearsal(place, data, load, store) {
+function rehearsal(place, data, inside, store) {
   const level = select(LEVELS, "senior");
   const minutes = number(30, 1, 240), seed = number(anySeed(), 0, 4294967295);
   const chapters = topics(data.chapters), status = live("verdict");
@@ -184,7 +163,7 @@ function rehearsal(place, data, load, store) {
     section(word, text) {
       const { id } = data.facts.find((each) =>
         each.chapter === word && each.section === text);
-      return make("a", { href: companionBank[word][id].link }, text);
+      return make("a", { href: taughtAt(listedAs(id)) }, text);
     },
     question: (id, prompt) => make("a", { href: `#${id}` }, ...prompt),
   };
@@ -196,17 +175,11 @@ function rehearsal(place, data, load, store) {
     level.focus();
   }
 
-  async function run({ minutes, seed }, facts, kept) {
-    try {
-      await Promise.all(facts.map(({ chapter }) => load(chapter)));
-    } catch {
-      const [first] = Object.values(data.chapters);
-      return status.replaceChildren(missing(first.page));
-    }
+  function run({ minutes, seed }, facts, kept) {
     interview(place, { minutes, seed, facts, store, linked,
-      card: ({ id, chapter }) => built(id, companionBank[chapter][id]),
-      key: ({ id, chapter }) => companionBank[chapter][id].key,
-      link: ({ id, chapter }) => companionBank[chapter][id].link,
+      card: ({ id }) => built(listedAs(id), inside),
+      key: ({ id }) => data.keys[id],
+      link: ({ id }) => taughtAt(listedAs(id)),
     }, again, { kept, keep: keeping() });
   }
 
@@ -229,18 +202,32 @@ function rehearsal(place, data, load, store) {
 }
 
 // A second card of a question in the list: it has the same parts, and no seal.
-function built(id, { html }) {
-  const item = document.getElementById(id).cloneNode(true);
+function built(listed, inside) {
+  const item = listed.cloneNode(true);
   item.hidden = false;
   item.querySelector(".seal").remove();
-  item.querySelector(".work").innerHTML = html;
+  item.querySelector(".work").innerHTML = inside(listed);
   return item;
 }
 
+const listedAs = (id) => document.getElementById(id);
+
+// An address with an id that is gone leads to the question that asks the same.
+function leadOn(retired) {
+  const go = () => {
+    const now = retired[location.hash.slice(1)];
+    if (now) location.replace(`#${now}`);
+  };
+  addEventListener("hashchange", go);
+  go();
+}
+
 function mount(root, data) {
-  const store = progress(), load = loader(data);
-  listed(root, data, load, store);
+  const store = progress(), inside = insides();
+  leadOn(data.retired);
+  carryOver(store, data.retired);
+  listed(root, data, inside, store);
   keepKeys(root);
   const place = document.querySelector(".mock-place");
-  if (place) rehearsal(place, data, load, store);
+  if (place) rehearsal(place, data, inside, store);
 }

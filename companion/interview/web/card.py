@@ -27,29 +27,29 @@ from companion.interview.model.words import (
     written,
 )
 
-__all__ = ["card", "entry", "facts", "front", "key", "parts", "work"]
+__all__ = ["card", "facts", "front", "key", "parts", "work"]
 
 
-def card(number: int, question: Question) -> str:
-    """Make the whole card: a line of a list that opens."""
+def card(
+    number: int, question: Question, *, link: str = "", marked: bool = False
+) -> str:
+    """Make the whole card: a line of a list that opens.
+
+    Args:
+        number: Its place in the list.
+        question: What it asks.
+        link: The address of the section that teaches the answer, if known.
+        marked: Whether it says that only this course would ask it, if so.
+    """
     return (
         f"{_item(question)}<details><summary>{_number_of(number)}"
-        f'<span class="prompt">{line(question.prompt)}</span>{_tags(question)}'
-        f'</summary><div class="work">{work(question)}</div>'
-        "</details></li>\n"
+        f'<span class="prompt">{line(question.prompt)}</span>'
+        f"{_tags(question, marked=marked)}</summary>"
+        f'<div class="work">{work(question, link)}</div></details></li>\n'
     )
 
 
-def entry(number: int, question: Question, page: str) -> str:
-    """Make the card's first line, with a link to a page that has the rest."""
-    return (
-        f"{_item(question)}{_number_of(number)}"
-        f'<a class="prompt" href="{escape(page)}#{question.id}">'
-        f"{line(question.prompt)}</a>{_tags(question)}</li>\n"
-    )
-
-
-def work(question: Question) -> str:
+def work(question: Question, link: str = "") -> str:
     """Make what a card holds: what there is to answer with, and the steps."""
     task, before = question.task, front(question)
     if isinstance(task, Numeric):
@@ -59,7 +59,9 @@ def work(question: Question) -> str:
         before += _call("run", f'check("{task.component}", {name})')
         before += _call("practise", f'interview.practise("{question.id}")')
     *steps, follow = (folded(name, html) for name, html in parts(question))
-    section = f'<span class="section">{escape(question.section)}</span>'
+    place = escape(question.section)
+    place = f'<a href="{escape(link)}">{place}</a>' if link else place
+    section = f'<span class="section">{place}</span>'
     end = (
         f'<div class="end step">{_proof(question.proof)}'
         f"<p>{line(WORDS['section'])} {section}</p>"
@@ -122,7 +124,7 @@ def key(question: Question) -> dict | None:
 
 def facts(question: Question) -> dict:
     """Make what the script must know to pick questions and report on them."""
-    names = "id chapter level kind asks minutes section topics"
+    names = "id chapter level kind asks minutes section topics course"
     return {name: getattr(question, name) for name in names.split()}
 
 
@@ -138,13 +140,15 @@ def _number_of(number: int) -> str:
     return f'<span class="number">{number}</span>'
 
 
-def _tags(question: Question) -> str:
+def _tags(question: Question, *, marked: bool = False) -> str:
     minutes = Text(f"{question.minutes} min", f"{question.minutes} 分钟")
+    own = f'<span class="course">{line(WORDS["course"])}</span>'
     return (
         f'<span class="tags"><span class="{question.level}">'
         f"{line(WORDS[question.level])}</span>"
         f"<span>{line(WORDS[question.asks])}</span>"
-        f"<span>{line(minutes)}</span></span>"
+        f"<span>{line(minutes)}</span>"
+        f"{own if marked and question.course else ''}</span>"
     )
 
 

@@ -1,28 +1,27 @@
-"""The bank page: every question in a list, and what the notes answered.
+"""The bank page: every question with its answers, and what the notes answered.
 
-The page holds the questions. What is inside their cards lies in one file a
-chapter, so that a reader gets what they open, and a page stays light.
+The page holds all of it, folded, so that it can be read, searched and printed
+without scripts, and from a disk. That is the one page of the book which weighs
+more than another: some 0.4 MB on the way.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from companion.figures.kit.inline import inline
 from companion.interview.model import notes
+from companion.interview.model.bank import retired
 from companion.interview.model.notes import Note
 from companion.interview.model.question import Question
 from companion.interview.model.toml import Text
 from companion.interview.model.words import VERDICTS, WORDS, line
-from companion.interview.web.card import entry, facts, key, work
+from companion.interview.web.card import card, facts, key
 from companion.interview.web.page import script, style
 
 __all__ = [
     "Chapter",
     "answered_table",
-    "chapter_file",
     "mock_place",
     "overview",
     "plain",
@@ -45,16 +44,16 @@ class Chapter:
     headings: Mapping[str, str]
 
 
-def overview(bank: Bank, book: Mapping[str, Chapter], folder: str) -> str:
-    """List all questions, with filters; without scripts, with links.
+def overview(bank: Bank, book: Mapping[str, Chapter]) -> str:
+    """List all questions, folded, with filters where there are scripts.
 
     Args:
         bank: The questions by chapter.
         book: The chapters that have a page, by their word.
-        folder: Where ``chapter_file`` is stored, as seen from the page.
     """
     chapters = [word for word in book if word in bank]
     listed = "".join(_part(book[word], bank[word], word) for word in chapters)
+    asked = [question for word in chapters for question in bank[word]]
     return inline(
         "quiz",
         body=f'<div class="bank">{listed}</div>',
@@ -62,31 +61,15 @@ def overview(bank: Bank, book: Mapping[str, Chapter], folder: str) -> str:
         style=style("quiz", "bank"),
         script=script("cards", "progress", "session", "resume", "bank"),
         data={
-            "facts": [facts(q) for word in chapters for q in bank[word]],
+            "facts": [facts(question) for question in asked],
+            "keys": {q.id: found for q in asked if (found := key(q))},
             "chapters": {
                 word: {"title": book[word].title, "page": book[word].page}
                 for word in chapters
             },
-            "folder": folder,
-            "version": _version(bank),
+            "retired": retired(),
         },
     )
-
-
-def chapter_file(
-    word: str, questions: Sequence[Question], chapter: Chapter
-) -> str:
-    """Write the inside of a chapter's cards as a script for a page to load."""
-    cards = {
-        question.id: {
-            "html": work(question),
-            "key": key(question),
-            "link": chapter.headings.get(plain(question.section), chapter.page),
-        }
-        for question in questions
-    }
-    held = json.dumps(cards, ensure_ascii=False, separators=(",", ":"))
-    return f'(window.companionBank ??= {{}})["{word}"] = {held};\n'
 
 
 def plain(heading: str) -> str:
@@ -120,7 +103,12 @@ def answered_table() -> str:
 
 def _part(chapter: Chapter, questions: Sequence[Question], word: str) -> str:
     items = "".join(
-        entry(number, question, chapter.page)
+        card(
+            number,
+            question,
+            link=chapter.headings.get(plain(question.section), chapter.page),
+            marked=True,
+        )
         for number, question in enumerate(questions, 1)
     )
     return (
@@ -137,9 +125,3 @@ def _row(note: Note) -> str:
         f'<td><a href="#{note.master}">{line(note.asked)}</a></td>'
         f'<td class="{note.verdict.replace(" ", "-")}">{verdict}</td></tr>'
     )
-
-
-def _version(bank: Bank) -> str:
-    """Return a digest of the questions: no browser shows an old one."""
-    content = repr([*bank.values(), notes.read()])
-    return hashlib.sha256(content.encode()).hexdigest()[:8]

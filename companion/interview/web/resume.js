@@ -40,10 +40,22 @@ function whole(found, facts) {
     && Array.isArray(card.fields) && Array.isArray(card.open);
 }
 
+// A question that the bank no longer has is not asked. If the interview stood
+// at it, it goes on with the next one.
+function stillAsked(found, facts) {
+  const names = new Set(facts.map(({ id }) => id));
+  const asked = found.asked.filter((id) => names.has(id));
+  if (asked.length === found.asked.length) return found;
+  const before = found.asked.slice(0, found.at).filter((id) => names.has(id));
+  return { ...found, asked, at: Math.min(before.length, asked.length - 1),
+    card: names.has(found.asked[found.at]) ? found.card
+      : { fields: [], judged: false, open: [] } };
+}
+
 // The interview that waits, or null; what is no interview is none.
 function waiting(facts) {
   try {
-    const found = JSON.parse(localStorage.getItem(WAITS));
+    const found = stillAsked(JSON.parse(localStorage.getItem(WAITS)), facts);
     return whole(found, facts) ? found : null;
   } catch { return null; }
 }

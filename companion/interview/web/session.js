@@ -25,7 +25,8 @@ function shuffled(things, below) {
 
 function eligible(questions, { level, chapters }) {
   return questions.filter((question) =>
-    RANKS.indexOf(question.level) <= RANKS.indexOf(level)
+    !question.course
+    && RANKS.indexOf(question.level) <= RANKS.indexOf(level)
     && (!chapters.length || chapters.includes(question.chapter)));
 }
 

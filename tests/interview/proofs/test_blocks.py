@@ -37,12 +37,6 @@ def test_the_feed_forward_network_of_the_paper():
     answers("blocks-weights-of-the-ffn", parameters(network), *wrong)
 
 
-def test_a_gate_of_two_thirds_of_the_width_keeps_the_weights():
-    d, wide = 768, 3072
-    budget = 2 * d * wide
-    answers("blocks-width-of-a-gate", budget / (3 * d), wide, budget / (4 * d))
-
-
 def test_four_times_the_layers_halve_the_last_gradient_of_pre_ln():
     answers("blocks-gradient-and-depth", (24 / 6) ** 0.5, 24 / 6, 1)
 

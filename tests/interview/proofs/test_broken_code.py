@@ -20,7 +20,6 @@ HINTS = {
     "attention-right-weights-wrong-slopes": "gradient of `scores` is wrong",
     "transformer-a-gpt-too-good-to-be-true": "Every row sees all tokens",
     "transformer-2048-too-many": "A norm at the end of encoder and decoder",
-    "training-the-more-padding-the-better": "It divides by all positions",
     "training-a-rate-that-jumps": "The ramp is step · warmup^-1.5, not",
     "decoding-a-beam-that-says-little": "the first finished hypothesis",
     "decoding-noise-from-the-nucleus": "come back in sorted order",

@@ -31,12 +31,6 @@ def test_a_head_divides_by_the_root_of_its_own_width():
     answers("multihead-head-dim", head_dim**0.5, 768**0.5, head_dim)
 
 
-def test_a_cache_keeps_the_key_and_value_heads_only():
-    width, query_heads, kv_heads = 128, 32, 8
-    keys = kv_heads * width
-    answers("multihead-kv-cache", 2 * keys, 2 * query_heads * width, keys)
-
-
 # Sizes are prime and all differ, so no axis can stand in for another.
 BATCH, SEQ = 2, 5
 

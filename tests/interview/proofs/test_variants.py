@@ -164,6 +164,8 @@ def test_the_numbers_of_the_variants_questions():
     plain = 2 * d * (4 * d)
     width = plain / (3 * d)
     answers("variants-swiglu-width", round(width), 4 * d, 2 * d)
+    assert -(-width // 256) * 256 == 11_008
+    assert 2 * 768 * 3072 == 3 * 768 * 2048
     gated = sum(p.numel() for p in variants.SwiGLU(6, 16).parameters())
     assert gated == 3 * 6 * 16 == 2 * 6 * (4 * 6)
 
