@@ -23,6 +23,7 @@ What stands beside them:
     checks       what every public function checks of its arguments
     costs        operations, steps and paths of a layer
     commands     ``python -m companion``
+    pytest_plugin  what pytest shows of a contract that does not hold
     extras       packages that only some of this needs
     sanitize     text that a terminal shows and never obeys
     shell        commands as the user can type them

@@ -2,8 +2,7 @@
 
 train      reads the options of a run, trains, and draws its curve
 translate  asks a trained model, and shows where it attended
-check      tries the contracts on functions of a file; ``check_file`` finds
-           them, ``check_process`` imports the file and runs each of them
+check      tries the contracts on a file, a folder, a notebook or a module
 isolated   the process for code of others, with limits of time and memory
 curve      the picture of a run
 alignment  attention as text, as SVG and as a page
@@ -30,7 +29,7 @@ __all__ = ["COMMANDS", "STOPPED", "WRONG", "main", "rank"]
 COMMANDS = {
     "train": "train a model, or go on with a run that was stopped",
     "translate": "translate a sentence with a trained model",
-    "check": "say what is wrong with the Transformer parts in a file",
+    "check": "say what is wrong with a Transformer, in a file or a folder",
     "handout": "write the exercises of a chapter for a class",
     "grade": "grade what a class has handed in",
     "quiz": "answer interview questions",

@@ -12,6 +12,8 @@ import difflib
 from collections.abc import Callable
 from typing import Any
 
+from torch import nn
+
 from companion.contracts.attention.attention import ATTENTION
 from companion.contracts.attention.masked_softmax import MASKED_SOFTMAX
 from companion.contracts.attention.softmax import SOFTMAX
@@ -24,12 +26,15 @@ from companion.contracts.decoding.cached_decode import CACHED_DECODE
 from companion.contracts.decoding.greedy_decode import GREEDY_DECODE
 from companion.contracts.decoding.greedy_decode_batch import GREEDY_DECODE_BATCH
 from companion.contracts.decoding.sampling_filter import SAMPLING_FILTER
+from companion.contracts.discovery.models import ModelReport, judge_model
+from companion.contracts.engine.forms import takes_mask
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.report import Failure, Report, report_on
-from companion.contracts.engine.runner import outcomes, undisturbed
+from companion.contracts.engine.runner import assumed, outcomes, undisturbed
 from companion.contracts.masks.causal_mask import CAUSAL_MASK
 from companion.contracts.masks.combine_masks import COMBINE_MASKS
 from companion.contracts.masks.padding_mask import PADDING_MASK
+from companion.contracts.multihead.causal_attention import CAUSAL_ATTENTION
 from companion.contracts.multihead.multihead import MULTIHEAD
 from companion.contracts.multihead.split_heads import SPLIT_HEADS
 from companion.contracts.positions.add_positions import ADD_POSITIONS
@@ -65,6 +70,7 @@ COMPONENTS = {
         ALIGNMENT,
         SPLIT_HEADS,
         MULTIHEAD,
+        CAUSAL_ATTENTION,
         SINUSOIDAL,
         ADD_POSITIONS,
         ROPE,
@@ -99,26 +105,53 @@ COMPONENTS = {
 }
 """Name -> what can be checked."""
 
-__all__ = ["COMPONENTS", "Failure", "Report", "check", "checks"]
+__all__ = [
+    "COMPONENTS",
+    "Failure",
+    "ModelReport",
+    "Report",
+    "check",
+    "check_model",
+    "checks",
+    "each_contract",
+]
 
 
-def check(component: str, fn: object) -> Report:
+def check(
+    component: str,
+    fn: object,
+    *,
+    mask: str | None = None,
+    strict: bool = False,
+) -> Report:
     """Try every contract of ``component`` on the function ``fn``.
+
+    What does not hold is a fault, a risk or a note: wrong for inputs that it
+    will meet, wrong only where a rare input comes, or another convention.
 
     Torch's and Python's random numbers, grad mode and default number type are
     afterwards what they were. A function that does not come back is stopped,
     unless it sits in C code that lets no other thread run.
 
+    Code that wants to be called in another way than the contracts call, or
+    gives back more than they ask for, is called in its own way where that can
+    be found out: ``assumed`` of the report says how.
+
     Args:
         component: The name of what ``fn`` claims to be, a key of COMPONENTS.
         fn: The function, or a module that is one.
+        mask: What True means in its masks, ``"shown"`` or ``"hidden"``. By
+            default it shows, and the report says if only the other would do.
+        strict: Whether risks and notes count as faults, as where an exercise
+            asks for exactly what the contracts say.
 
     Returns:
         Which contracts hold, which do not, and the likely mistake.
 
     Raises:
         TypeError: ``component`` is not a string.
-        ValueError: no component has this name.
+        ValueError: no component has this name, ``mask`` is another word, or
+            the component has no mask.
 
     Example:
         >>> check("softmax", torch.softmax).passed
@@ -137,9 +170,72 @@ def check(component: str, fn: object) -> Report:
             f"got {component!r}.{ask}"
         )
     found = COMPONENTS[component]
+    if mask not in (None, "hidden", "shown"):
+        raise ValueError(
+            f'mask: expected "hidden" or "shown", what True does, got {mask!r}'
+        )
+    if mask and not takes_mask(found):
+        raise ValueError(f"mask: {component!r} has no mask, got {mask!r}")
     guarded = Guarded(found, fn)
     with undisturbed(guarded):
-        return report_on(guarded, outcomes(guarded))
+        tried = outcomes(guarded, mask)
+        said = assumed(guarded, tried, mask)
+        return report_on(guarded, tried, said, strict=strict)
+
+
+def check_model(model: nn.Module) -> ModelReport:
+    """Find out what a model is, and judge it and its parts.
+
+    It is tried on small ids or vectors: what it takes and returns, and who
+    moves with whom, tells a translator from a language model, and attention
+    from a norm. One of each class and size is judged. What there are no
+    contracts for is listed, with the reason.
+
+    Args:
+        model: A module. Its vocabulary needs 10 ids, and 0 is padding; a small
+            one is judged more quickly, and as well.
+
+    Returns:
+        A report on each part, and what could not be judged.
+
+    Raises:
+        TypeError: ``model`` is no module.
+
+    Example:
+        >>> import companion
+        >>> check_model(companion.MultiHeadAttention(24, 3)).headline
+        'MultiHeadAttention: multihead; 1 part judged, no fault'
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            "model: expected a module, torch.nn.Module, got a "
+            f"{'class' if isinstance(model, type) else type(model).__name__}"
+        )
+    return judge_model(model, check)
+
+
+def each_contract(component: str, **options: Any) -> Callable:
+    """Make of a function that builds your code one pytest test a contract.
+
+    Args:
+        component: What the function returns claims to be.
+        options: What else ``check`` takes.
+
+    Returns:
+        A decorator for a test: its body returns what is to be checked, and its
+        fixtures are those of the test.
+
+    Raises:
+        ValueError: no component has this name.
+
+    Example:
+        >>> @each_contract("multihead")
+        ... def test_multihead():
+        ...     return MultiHead(d_model=12, num_heads=3)
+    """
+    from companion.contracts.pytest_tests import parametrized
+
+    return parametrized(component, options, check, COMPONENTS)
 
 
 def checks(component: str, *args: Any, **named: Any) -> Callable:

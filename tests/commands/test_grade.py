@@ -26,7 +26,7 @@ from companion.commands.grade.exercises import (
 )
 from companion.commands.grade.pages import Graded, write
 from companion.commands.grade.process import Result, judge
-from companion.commands.grade.submission import Submission, collect, read
+from companion.commands.grade.submission import Cell, Submission, collect, read
 from companion.commands.handout import handout
 
 pytestmark = pytest.mark.once
@@ -270,7 +270,7 @@ def test_a_class_is_graded_by_the_command(folder, tmp_path):
     assert note in (tmp_path / "grades" / "index.html").read_text("utf-8")
     out = done.stdout
     assert "  ✗ my_attention: 17 of 23. Row 0 sees key 1, which" in out
-    assert "Bob: mine.ipynb, clinic\n  ✓ my_mask_test: " in out
+    assert "Bob: mine.ipynb, clinic\n  ✓ my_loss_test: " in out
     assert out.endswith("index.html, grades/table.csv: 3 learners\n")
     text = (tmp_path / "grades" / "table.csv").read_text("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -355,6 +355,30 @@ def test_a_spreadsheet_computes_nothing(tmp_path):
     _, *rows = csv.reader(io.StringIO(data.decode("utf-8-sig")))
     assert [row[0] for row in rows] == [f"'{n}" for n in names[:4]] + ["Ada"]
     assert {row[-1] for row in rows} == {"'=1"}
+
+
+def test_a_risk_passes_unless_the_exercise_is_strict(tmp_path):
+    head, body = (
+        "def my_padding_mask(tokens, pad):",
+        "(tokens != 0)[:, None, None]",
+    )
+    code = f"{head}\n    return {body}"
+    one = Submission("Ada", Path("x"), cells=(Cell(1, code),))
+    for strict, sign in ((False, "!"), (True, "✗")):
+        exercise = Exercise(
+            "my_padding_mask", "Pads", "padding_mask", strict=strict
+        )
+        [result] = judge(one, [exercise], 4).results
+        assert result.passed == (not strict)
+        assert result.level == ("fault" if strict else "risk")
+        shown, _, _ = command._line(result)
+        assert shown.startswith(f"{sign} my_padding_mask: ")
+        folder = tmp_path / result.level
+        folder.mkdir()
+        write(folder, [Graded(one, "masks", [result])])
+        for page in ("index.html", "learners/Ada.html"):
+            assert f"{sign} " in (folder / page).read_text("utf-8")
+        assert f",{result.level}," in (folder / "table.csv").read_text("utf-8")
 
 
 @pytest.mark.browser

@@ -24,6 +24,64 @@ pytestmark = pytest.mark.once
 
 KNOWN = json.loads(RECORD.read_text(encoding="utf-8"))
 EVERY_RIGHT = [(c, fn) for c, functions in RIGHT.items() for fn in functions]
+MILD = {
+    "add_positions/scaled-again",
+    "alignment/odd/padded",
+    "attention/minus-a-billion",
+    "attention/odd/nan_in_empty_rows",
+    "attention/odd/nan_in_the_gradient",
+    "attention/uniform-in-empty-rows",
+    "attention_maps/odd/nan_for_nobody",
+    "beam_search/unpenalised",
+    "combine_masks/odd/pad_is_zero",
+    "encoder/infinity-for-what-is-hidden",
+    "encoder/odd/NaNInTheGradient",
+    "grouped_query_attention/odd/an_average_for_nobody",
+    "grouped_query_attention/odd/heads_left_wide",
+    "grouped_query_attention/odd/hidden_by_a_thousand",
+    "grouped_query_attention/odd/mended_afterwards",
+    "grouped_query_attention/odd/nan_for_nobody",
+    "label_smoothing/knows-padding-zero-only",
+    "layer_norm/always-the-same-eps",
+    "layer_norm/eps-outside-the-root",
+    "layer_norm/odd/norm_left_wide",
+    "layer_norm/odd/norm_without_eps",
+    "masked_softmax/mask-times-a-billion",
+    "masked_softmax/nan-in-empty-rows",
+    "masked_softmax/nan-in-the-gradient",
+    "masked_softmax/odd/minus_a_billion",
+    "masked_softmax/uniform-in-empty-rows",
+    "multihead/nan-in-empty-rows",
+    "multihead/odd/nan_in_the_gradient",
+    "multihead/odd/uniform_in_empty_rows",
+    "padding_mask/padding-is-always-zero",
+    "rms_norm/eps-fixed",
+    "rms_norm/eps-outside",
+    "rms_norm/odd/eps_left_out",
+    "rms_norm/odd/nan_for_zeros",
+    "rms_norm/odd/norm_kept_wide",
+    "rms_norm/odd/steep_at_zero",
+    "rms_norm/squares-in-half-precision",
+    "rope/other-base",
+    "sinusoidal/as-in-tensor2tensor",
+    "sinusoidal/cosines-then-sines",
+    "sinusoidal/even-widths-only",
+    "sinusoidal/exponent-ends-at-one",
+    "sinusoidal/sines-then-cosines",
+    "softmax/odd/padded",
+}
+"""Which have no fault: only a risk, or a note."""
+
+PAIRS = "Neighbours make a pair, 2i and 2i+1"
+SPREAD = "The mass is spread as PyTorch does it, or as a well-known port does"
+CONVENTIONS = {
+    "rotate_halves": [PAIRS],
+    "rotate_the_other_way": [PAIRS],
+    "as_kl_divergence": [SPREAD],
+    "over_all_but_two": [SPREAD],
+}
+"""Which of the right ones have another convention, and what the note names."""
+
 SERIES = (1, 2)
 """Besides the usual numbers, 0."""
 
@@ -47,10 +105,11 @@ def test_every_mistake_is_recorded_and_nothing_else():
 def test_a_mistake_is_caught_and_named_as_recorded(key):
     report = report_on(key)
     contract, message = KNOWN[key]
-    assert not report.passed, f"{key} got away"
+    assert report.failures, f"{key} got away"
     assert report.failures[0].contract == contract, str(report)
     got = without_digits(report.failures[0].message)
     assert got == without_digits(message)
+    assert report.passed == (key in MILD), str(report)
     # A cause is named once, however many contracts it breaks.
     text = " ".join(str(report).split())
     for failures in report.grouped():
@@ -69,7 +128,8 @@ def test_an_animal_of_the_zoo_looks_right_and_is_caught_with_any_numbers(key):
             report = check(mistake.component, mistake.seeded(series))
         # Shape, number type and device are what they should be.
         assert COMPONENTS[mistake.component].shape_contract in report.held
-        assert not report.passed, f"{key} got away in series {series}"
+        assert report.failures, f"{key} got away in series {series}"
+        assert report.passed == (key in MILD), str(report)
         assert report.failures[0].contract == contract, str(report)
         got = without_digits(report.failures[0].message)
         assert got.partition(" At ")[0] == hint
@@ -104,8 +164,12 @@ def test_what_is_right_holds_every_contract_whatever_the_numbers(component, fn):
         with other_inputs(series):
             report = check(component, fn)
         assert report.passed, str(report)
+        assert not report.risks, str(report)
         guarded = Guarded(COMPONENTS[component], fn)
-        assert report.held == list(contracts_for(guarded))
+        noted = [note.contract for note in report.notes]
+        assert noted == CONVENTIONS.get(getattr(fn, "__name__", ""), [])
+        every = list(contracts_for(guarded))
+        assert report.held == [name for name in every if name not in noted]
 
 
 @pytest.mark.parametrize("component", [c for c in COMPONENTS if healthy(c)])

@@ -1,6 +1,7 @@
 """What a report says of a mistake, and what it keeps to itself."""
 
 import math
+import sys
 
 import pytest
 import torch
@@ -60,7 +61,8 @@ def test_a_wrong_number_of_parameters_is_told_with_the_name_of_the_function():
 
     message = gate_message("attention", my_attention)
     assert "It cannot be called as `my_attention(q, k, v, mask)`" in message
-    assert message.endswith("Write `def my_attention(q, k, v, mask=None)`.")
+    assert "The contracts call `my_attention(q, k, v, mask=None)`" in message
+    assert "check.md#adapters" in message
 
 
 # NaN in a row that hides everything
@@ -310,3 +312,29 @@ def test_a_transposed_matrix_is_right_where_there_are_two_axes():
         return masked_by_lowest(scores, mask) @ v
 
     assert check("attention", attention).passed
+
+
+def test_a_message_names_the_deepest_line_of_ones_own_code(tmp_path):
+    (tmp_path / "inner_of_mine.py").write_text(
+        "import torch\n\n\ndef deep(q):\n    q = q + 1\n    return q @ q\n"
+    )
+    sys.path.append(str(tmp_path))
+    try:
+        from inner_of_mine import deep  # pyrefly: ignore
+    finally:
+        sys.path.remove(str(tmp_path))
+    report = check("attention", lambda q, k, v, mask=None: deep(q))
+    says = "in line 3 of `deep` in inner_of_mine.py, `return q @ q`"
+    assert says in report.failures[0].message
+
+
+def test_a_mask_by_rows_is_found_where_padding_stands_in_front():
+    def by_rows(src_tokens, tgt_tokens, pad):
+        source = (src_tokens != pad)[:, None, None, :]
+        rows = (tgt_tokens != pad)[:, None, :, None]
+        length = tgt_tokens.shape[1]
+        return source, rows & torch.ones(length, length).tril().bool(), source
+
+    report = check("combine_masks", by_rows)
+    failed = [f.contract for f in report.failures]
+    assert "No target token sees padding" in failed

@@ -199,9 +199,10 @@ def test_a_class_is_told_to_be_made_a_module_first():
 
 
 def test_a_module_with_other_arguments_is_told_how_it_is_called():
-    message = gate_message("multihead", nn.MultiheadAttention(12, 3))
+    message = gate_message("multihead", nn.Bilinear(12, 12, 12))
     assert "It cannot be called as `multihead(x)`" in message
-    assert message.endswith("Write `def multihead(x, mask=None)`.")
+    assert "The contracts call `multihead(x, mask=None)`" in message
+    assert "check.md#adapters" in message
 
 
 class Dropping(nn.Module):

@@ -166,7 +166,7 @@ def test_the_function_is_called_by_place_and_may_have_options():
         return tokens, tokens
 
     message = gate_message("mask_tokens", unable)
-    assert message.endswith("Write `def unable(tokens, generator)`.")
+    assert "The contracts call `unable(tokens, generator)`" in message
 
 
 # Spans

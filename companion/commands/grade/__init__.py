@@ -13,7 +13,7 @@ from pathlib import Path
 
 from companion import CHAPTERS
 from companion.commands import STOPPED
-from companion.commands.check import BAD, GOOD, folded
+from companion.commands.check import BAD, SHOWN, folded
 from companion.commands.grade.exercises import exercises_of
 from companion.commands.grade.pages import Graded, new_folder, write
 from companion.commands.grade.process import Result, judge
@@ -125,6 +125,7 @@ def _report(one: Graded) -> list[str]:
 
 def _line(result: Result) -> tuple[str, int, str]:
     name = result.exercise.name
-    if result.passed:
-        return f"✓ {name}: {result.score}", 80, GOOD
-    return f"✗ {name}: {result.score}. {result.message}", 80, BAD
+    sign, colour = SHOWN[result.level]
+    if not result.failed:
+        return f"{sign} {name}: {result.score}", 80, colour
+    return f"{sign} {name}: {result.score}. {result.message}", 80, colour

@@ -39,12 +39,14 @@ class Exercise:
         title: The heading above it, without the time it takes.
         component: What it claims to be; or what it tests.
         sick: The known mistake that it has to find, if it is a test.
+        strict: Whether risks and notes count as faults.
     """
 
     name: str
     title: str
     component: str
     sick: str = ""
+    strict: bool = False
 
 
 def notebooks_of(chapter: str) -> list[Path]:
@@ -112,18 +114,18 @@ def _exercises_in(cells: list[NotebookNode]) -> list[Exercise]:
         elif tagged(cell, "exercise"):
             stub = ast.parse(cell.source).body[0]
             assert isinstance(stub, ast.FunctionDef)
-            component, sick = next(
+            component, sick, strict = next(
                 asked
                 for below in cells[i + 1 :]
                 if below.cell_type == "code"
                 and (asked := _asked(below.source, stub.name))
             )
             short = TIME.sub("", title)
-            found.append(Exercise(stub.name, short, component, sick))
+            found.append(Exercise(stub.name, short, component, sick, strict))
     return found
 
 
-def _asked(source: str, name: str) -> tuple[str, str] | None:
+def _asked(source: str, name: str) -> tuple[str, str, bool] | None:
     """Read what ``check`` or ``check_test`` asks of the function ``name``."""
     match ast.parse(source).body:
         case [
@@ -131,9 +133,11 @@ def _asked(source: str, name: str) -> tuple[str, str] | None:
                 ast.Call(
                     ast.Name("check" | "check_test"),
                     [ast.Constant(component), *sick, ast.Name(given)],
+                    named,
                 )
             )
         ] if given == name:
             words = [c.value for c in sick if isinstance(c, ast.Constant)]
-            return str(component), "".join(map(str, words))
+            strict = any(keyword.arg == "strict" for keyword in named)
+            return str(component), "".join(map(str, words)), strict
     return None

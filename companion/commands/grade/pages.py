@@ -16,10 +16,12 @@ from typing import NamedTuple
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from companion.commands.check import SHOWN
 from companion.commands.grade.process import Result
 from companion.commands.grade.submission import Submission
+from companion.contracts.engine.levels import FAULT
 from companion.contracts.engine.page import prose
-from companion.figures.kit.inline import BASE_STYLE, read_style
+from companion.figures.kit.inline import read_style, system_style
 from companion.sanitize import sanitize
 
 __all__ = ["Graded", "Row", "new_folder", "write"]
@@ -62,6 +64,8 @@ class Row(NamedTuple):
         function: What it asks for.
         held: How many contracts hold.
         contracts: How many there are; nothing if none could be tried.
+        level: "fault", "risk" or "note", the worst that does not hold; nothing
+            if all holds.
         message: The first thing to mend.
     """
 
@@ -72,7 +76,18 @@ class Row(NamedTuple):
     function: str
     held: int | str
     contracts: int | str
+    level: str
     message: str
+
+    @property
+    def sign(self) -> str:
+        """The level as a sign."""
+        return SHOWN[self.level][0]
+
+    @property
+    def kind(self) -> str:
+        """The class that colours the line: passed, or not."""
+        return "fails" if self.level == FAULT else "holds"
 
 
 @contextmanager
@@ -136,7 +151,7 @@ def write(
         loader=FileSystemLoader(HERE), autoescape=True, finalize=_finalize
     )
     pages.filters["prose"] = _prose
-    shared = {"style": Markup(_style()), "folder": LEARNERS}
+    shared = {"style": Markup(_style()), "folder": LEARNERS, "signs": SHOWN}
     (folder / LEARNERS).mkdir()
     for who, theirs in learners.items():
         page = pages.get_template("learner.html")
@@ -153,7 +168,8 @@ def write(
 def _rows(one: Graded) -> list[Row]:
     who, notebook = one.submission.who, sanitize(one.submission.path.name)
     if one.fault:
-        return [Row(who, notebook, "", "", "", "", "", sanitize(one.fault))]
+        fault = sanitize(one.fault)
+        return [Row(who, notebook, "", "", "", "", "", FAULT, fault)]
     return [
         Row(
             who,
@@ -163,6 +179,7 @@ def _rows(one: Graded) -> list[Row]:
             result.exercise.name,
             len(result.held) if result.contracts else "",
             result.contracts or "",
+            result.level,
             result.message,
         )
         for result in one.results
@@ -198,7 +215,4 @@ def _file_names(learners: Sequence[str]) -> dict[str, str]:
 
 def _style() -> str:
     """Read the style, in which the course's palette follows the system."""
-    theme = r'html\[data-theme="dark"\][^{]*\{([^}]*)\}'
-    [dark] = re.findall(theme, BASE_STYLE)
-    follows = f"@media (prefers-color-scheme: dark) {{ .companion {{{dark}}} }}"
-    return BASE_STYLE + follows + read_style(HERE / "grades.css")
+    return system_style() + read_style(HERE / "grades.css")

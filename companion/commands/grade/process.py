@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 
-from companion.commands.check_process import report_of, told
+from companion.commands.check import worst
+from companion.commands.check.find import report_of, told
 from companion.commands.grade.exercises import Exercise
 from companion.commands.grade.submission import Cell, Submission
 from companion.commands.isolated import (
@@ -23,6 +24,7 @@ from companion.commands.isolated import (
     Send,
     explained,
 )
+from companion.contracts.engine.levels import FAULT, LEVELS
 from companion.sanitize import sanitize
 
 __all__ = ["Result", "Verdict", "judge"]
@@ -45,7 +47,7 @@ class Result:
         exercise: The exercise.
         headline: The result in a line.
         held: The names of the contracts that hold.
-        failed: The others by cause: their names, and a message.
+        failed: The others by cause: their names, a message, and a level.
         untried: How many wait until the first one holds.
         code: The cell that the function stands in.
     """
@@ -58,9 +60,14 @@ class Result:
     code: str = ""
 
     @property
+    def level(self) -> str:
+        """What the worst is that does not hold; nothing if all does."""
+        return worst({"failed": self.failed})
+
+    @property
     def passed(self) -> bool:
-        """Whether every contract holds."""
-        return not self.failed
+        """Whether there is no fault; with a risk or a note it has passed."""
+        return self.level != FAULT
 
     @property
     def contracts(self) -> int | None:
@@ -207,6 +214,9 @@ class _Trial:
         return {
             "names": [str(name) for name in said["names"]],
             "message": explained(sanitize(said["message"]), self.memory),
+            # What it sends is the learner's: any other word is a fault.
+            "level": FAULT if said["level"] not in LEVELS else said["level"],
+            "excuse": sanitize(said["excuse"]),
         }
 
     def stopped(self, at: int | str | None, reason: str) -> None:
@@ -220,7 +230,8 @@ class _Trial:
 
     def fail(self, name: str, message: str) -> None:
         """Note an exercise of which no contract could be tried."""
-        failed = [{"names": [], "message": sanitize(message)}]
+        said = {"message": sanitize(message), "level": FAULT, "excuse": ""}
+        failed = [{"names": [], **said}]
         self.results[name] = Result(
             self.exercises[name], failed=failed, code=self.code_of(name)
         )
@@ -279,7 +290,8 @@ def _run(
             report = check_test(about, exercise.sick, space[name])
             send({"at": name, "found": told(report)})
         else:
-            send({"at": name, "found": report_of(about, space[name])})
+            found = report_of(about, space[name], strict=exercise.strict)
+            send({"at": name, "found": found})
     send({"done": True})
 
 

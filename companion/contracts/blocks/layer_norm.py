@@ -16,6 +16,7 @@ from companion.contracts.engine.families import (
     positions_apart,
 )
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import NOTE, risk
 
 __all__ = ["LAYER_NORM"]
 
@@ -109,6 +110,10 @@ LAYER_NORM.contract(
 
 
 @LAYER_NORM.contract
+@risk(
+    "A vector of equal numbers comes only where padding is embedded as zeros, "
+    "and nothing is added to it."
+)
 def constant(fn: Guarded) -> None:
     """A vector of equal numbers becomes the bias."""
     x, *rest = arguments(19)
@@ -218,9 +223,17 @@ def unbiased(x, gain, bias, eps):
     return normed(x, gain, bias, eps, correction=1)
 
 
+SMALL = (
+    "Published code has it so, and it shows only for vectors whose numbers "
+    "differ about as little as eps."
+)
+
+
 @LAYER_NORM.mistake(
     hint="eps stands outside the root: √(variance + eps).",
     symptom="a vector of equal numbers has an infinite gradient",
+    level=NOTE,
+    why=SMALL,
 )
 def eps_outside_the_root(x, gain, bias, eps):
     """The root is taken first, and eps added to it."""
@@ -238,7 +251,10 @@ def by_the_default_deviation(x, gain, bias, eps):
 
 
 LAYER_NORM.mistake(
-    "always-the-same-eps", hint="`eps` is not used, or always the same."
+    "always-the-same-eps",
+    hint="`eps` is not used, or always the same.",
+    level=NOTE,
+    why=SMALL,
 )(lambda x, gain, bias, eps: oracle(x, gain, bias, 1e-5))
 LAYER_NORM.mistake("without-gain", hint="The gain is not used.")(
     lambda x, gain, bias, eps: unit(x, eps) + bias

@@ -26,6 +26,7 @@ from companion.contracts.decoding.step_functions import (
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import NOTE
 
 __all__ = ["BEAM_SEARCH"]
 
@@ -130,6 +131,11 @@ def pair(ratio: float) -> Scores:
     })  # fmt: skip
 
 
+NO_ALPHA = "`alpha` changes nothing: divide the sum of log p by the penalty."
+NO_PENALTY = (
+    "A search that takes no `alpha` is right so; one that takes it should use "
+    "it."
+)
 RATIOS = {0.6: (0.95, 1.1, 1.4, 1.62, 2.0, 2.6), 1.2: (1.3, 1.8, 2.6)}
 """alpha -> how much less likely the long sentence is; none is a close call."""
 
@@ -386,6 +392,7 @@ def penalty(fn: Guarded) -> None:
     if got in ways:
         return
     hint = mistake(fn)
+    level, why = (NOTE, NO_PENALTY) if hint == NO_ALPHA else ("", "")
     near = min(ways, key=lambda way: sum(map(list.__ne__, way, got)))
     at = next(i for i, ids in enumerate(near) if ids != got[i])
     case = PAIRS[at]
@@ -395,7 +402,8 @@ def penalty(fn: Guarded) -> None:
         f"{log_p(case, near[at]):.3g}. The penalty is ((5 + n) / 6)^alpha, for "
         "n ids, or n^alpha."
     )
-    raise Broken(f"{hint} {says}" if hint else says, cause=hint)
+    says = f"{hint} {says}" if hint else says
+    raise Broken(says, cause=hint, level=level, why=why)
 
 
 # Known mistakes
@@ -481,7 +489,7 @@ def appends_to_the_first(*args, search=RIGHT_SEARCH):
 
 
 @BEAM_SEARCH.mistake(
-    hint="`alpha` changes nothing: divide the sum of log p by the penalty.",
+    hint=NO_ALPHA,
     symptom="alpha can be tuned for days: nothing changes",
 )
 def unpenalised(*args, search=RIGHT_SEARCH):

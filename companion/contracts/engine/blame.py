@@ -1,8 +1,10 @@
 """What an exception, or a function that never ends, is put down to."""
 
 import linecache
+import os
 import re
 import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Iterable
@@ -11,10 +13,27 @@ from types import CodeType
 
 from torch import Tensor
 
-__all__ = ["hint", "now_at", "raised_at", "text_of"]
+__all__ = ["SIZES", "hint", "now_at", "raised_at", "text_of"]
 
 GUARD = str(Path(__file__).with_name("guard.py"))
 """The learner's frames are those after the last one in this file."""
+BETWEEN = {
+    str(Path(__file__).with_name("forms.py")),
+    str(Path(__file__).with_name("norms.py")),
+    str(Path(__file__).parents[1] / "adapters.py"),
+}
+"""They call the learner's code in another way, and are not the learner's."""
+
+PACKAGE = str(Path(__file__).parents[2]) + os.sep
+INSTALLED = re.compile(
+    r"(site|dist)-packages|^<frozen |^"
+    + re.escape(sysconfig.get_path("stdlib") + os.sep)
+)
+"""Files of others: what was installed, and Python itself."""
+
+SIZES = (
+    "Print the shapes on both sides: is an axis missing, or are two swapped?"
+)
 
 # What PyTorch says -> what the learner probably did.
 EXPLAINED = {
@@ -24,8 +43,7 @@ EXPLAINED = {
     "round with `~mask`.",
     r"Expected target size": "`cross_entropy` wants the classes second: give "
     "it `logits.transpose(1, 2)`.",
-    r"must match the size|cannot be multiplied|Expected size for": "Print "
-    "the shapes on both sides: is an axis missing, or are two swapped?",
+    r"must match the size|cannot be multiplied|Expected size for": SIZES,
     r"expected scalar type|same dtype": "Two number types meet: make new "
     "tensors with `dtype=` that of the input.",
     r"view size is not compatible": "`.reshape` copies where `.view` cannot.",
@@ -95,10 +113,10 @@ def now_at(thread: threading.Thread) -> str:
 
 
 def learner_line(steps: Iterable) -> str:
-    """Name the line of the learner's own file that a call stack has reached.
+    """Name the deepest line of the learner's own code in a call stack.
 
     ``steps`` are (frame, line number), outermost first. Nothing if the stack
-    is elsewhere.
+    is elsewhere. A line of another file than the first has its name with it.
     """
     steps = [(f.f_code, line) for f, line in steps]
     files = [code.co_filename for code, _ in steps]
@@ -108,13 +126,18 @@ def learner_line(steps: Iterable) -> str:
     inside = [
         (code, line)
         for code, line in steps[after:]
-        if not re.search("(site|dist)-packages", code.co_filename)
+        if not INSTALLED.search(code.co_filename)
+        and code.co_filename not in BETWEEN
         and code.co_name not in COMPREHENSIONS
     ]
     if not inside:
         return ""
-    home = inside[0][0].co_filename
-    code, line = [s for s in inside if s[0].co_filename == home][-1]
-    text = linecache.getline(home, line).strip()[:70]
+    # A mistake of the zoo stands in this package itself.
+    own = [s for s in inside if not s[0].co_filename.startswith(PACKAGE)]
+    home = (own or inside)[0][0].co_filename
+    code, line = (own or [s for s in inside if s[0].co_filename == home])[-1]
+    text = linecache.getline(code.co_filename, line).strip()[:70]
     where = f"in line {line - code.co_firstlineno + 1} of `{code.co_name}`"
+    if code.co_filename != home:
+        where += f" in {Path(code.co_filename).name}"
     return f"{where}, `{text}`" if text else where

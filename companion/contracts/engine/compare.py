@@ -41,6 +41,8 @@ class Broken(Exception):
         cause: What other contracts may break of too; said only once.
         at: The index that the message names, if it is not where the two
             differ most.
+        level: "fault", "risk" or "note"; by default what the contract declares.
+        why: Why it is no fault, if it is none.
     """
 
     def __init__(
@@ -51,11 +53,13 @@ class Broken(Exception):
         axes: tuple[str, ...] = (),
         cause: str = "",
         at: tuple[int, ...] = (),
+        level: str = "",
+        why: str = "",
     ):
         super().__init__(message)
         self.message, self.cause = message, cause or message
         self.got, self.expected, self.axes = got, expected, axes
-        self.at = at
+        self.at, self.level, self.why = at, level, why
 
 
 def after(*earlier: Callable) -> Callable:

@@ -41,6 +41,9 @@ class Mistake:
         hint: What ``check`` says to whoever returns the same numbers.
         symptom: What one notices who trains with it or uses it. A mistake with
             a symptom returns the right shape for every case, and is in the zoo.
+        level: "risk" if it is wrong only where a rare input comes, and "note"
+            if it is another convention; a fault otherwise.
+        why: Why it is no fault, in one sentence, if it is none.
     """
 
     component: str
@@ -49,6 +52,8 @@ class Mistake:
     story: str = ""
     hint: str = ""
     symptom: str = ""
+    level: str = ""
+    why: str = ""
 
     @property
     def name(self) -> str:
@@ -141,7 +146,13 @@ class Component:
         return function
 
     def mistake(
-        self, id: str = "", *, hint: str = "", symptom: str = ""
+        self,
+        id: str = "",
+        *,
+        hint: str = "",
+        symptom: str = "",
+        level: str = "",
+        why: str = "",
     ) -> Callable[[Callable], Callable]:
         """Register a function, or the class of a module, as a known mistake.
 
@@ -152,6 +163,8 @@ class Component:
                 words of its own name.
             hint: The message to a learner whose function returns the same.
             symptom: What one notices who trains with it; puts it into the zoo.
+            level: "risk" or "note", if it is no fault.
+            why: Why it is none, in one sentence.
 
         Returns:
             A decorator that leaves what it decorates as it was.
@@ -176,6 +189,8 @@ class Component:
                     story=" ".join((make.__doc__ or "").split()),
                     hint=hint,
                     symptom=symptom,
+                    level=level,
+                    why=why,
                 )
             )
             return make

@@ -2,6 +2,7 @@
 
 import copy
 import difflib
+import inspect
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -98,6 +99,8 @@ class LearnersTest(Guarded):
         error: What it raised last.
     """
 
+    moves_zeros = False
+
     def __init__(self, component: str, test: object):
         super().__init__(
             Component(
@@ -127,6 +130,10 @@ class LearnersTest(Guarded):
                 "pass the test itself, and do not call it."
             )
         super().require_call()
+
+    def way_out(self, signature: inspect.Signature) -> str:
+        """Tell how a test is written."""
+        return f"Write `def {self.signature}`."
 
     def run(self, fn: Callable, who: str) -> Run:
         """Run the test on ``fn``, which is called ``who``."""

@@ -3,12 +3,13 @@
 import inspect
 import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from companion.contracts.engine.blame import hint, raised_at, text_of
+from companion.contracts.engine.blame import SIZES, hint, raised_at, text_of
 from companion.contracts.engine.compare import (
     Broken,
     finite,
@@ -31,11 +32,16 @@ __all__ = [
 # What a learner returned -> what the likely mistake is.
 STRAY = {
     "NoneType": "Did you forget `return`?",
-    "tuple": "Return one tensor only.",
+    "tuple": "If the first is meant, `adapters.first_of` takes it. "
+    "See check.md#adapters.",
     "list": "Join its entries with `torch.stack`.",
     "ndarray": "Stay in torch: NumPy cuts the gradient.",
     "generator": "Use `return`, not `yield`.",
 }
+
+
+ADAPTERS = "See check.md#adapters."
+"""Where a learner reads of all adapters."""
 
 
 class Stop(SystemExit):
@@ -55,13 +61,21 @@ class Guarded:
     Whatever it does, a contract gets a tensor of the right type and shape, or
     what the component's own ``read`` makes of the result, or ``Broken`` is
     raised. It works on copies, so it cannot change what the contract compares
-    with. ``given`` is what ``check`` was given.
+    with. ``given`` is what ``check`` was given, and ``form`` how it is called,
+    if not as the contracts call; ``unwritten`` tells that it raised
+    NotImplementedError.
+
+    Attributes:
+        moves_zeros: Whether tables that are all 0 are drawn anew meanwhile.
     """
+
+    moves_zeros = True
 
     def __init__(self, component: Component, given: object):
         self.component, self.given = component, given
         self.fn = component.adapt(given) if component.adapt else given
-        self.calls = 0
+        self.form: Callable | None = None
+        self.calls, self.unwritten = 0, False
         self.stopped = threading.Event()
 
     @property
@@ -94,7 +108,9 @@ class Guarded:
     def call(self, *args) -> object:
         """Return whatever comes back for these very arguments."""
         try:
-            return self.fn(*args)
+            if self.form is None:
+                return self.fn(*args)
+            return self.form(self.fn, args)
         except (Stop, Broken):
             raise  # Broken: what a contract handed over finds itself misused.
         except BaseException as error:
@@ -114,15 +130,18 @@ class Guarded:
         # PyTorch has a NotImplementedError of its own, about operations.
         operation = re.search("aten::|not implemented for", said)
         if name == "NotImplementedError" and not operation:
+            self.unwritten = True
             return (
                 f"Nothing is written here yet. Write `def {self.signature}`, "
                 f"which returns {self.component.returns}."
             )
         raised = f"It raised {name} {raised_at(error)}".rstrip()
+        likely = hint(error)
         parts = (
             f"{raised}: {said}" if said else f"{raised}.",
-            hint(error),
+            likely,
             f"The arguments were {self.describe(args)}.",
+            f"Does it want others? {ADAPTERS}" if likely == SIZES else "",
         )
         return " ".join(filter(None, parts))
 
@@ -178,6 +197,7 @@ class Guarded:
                 f"{self.component.returns}.",
                 self.shape_hint(got, args) or misshapen(got, shape),
                 f"The arguments were {self.describe(args)}.",
+                f"Meant so? {adapter(got, shape)}{ADAPTERS}",
             )
             raise Broken(" ".join(filter(None, parts)))
 
@@ -201,6 +221,8 @@ class Guarded:
                 f"It is the class {fn.__name__}: make a module of it first, "
                 f'`check("{name}", {fn.__name__}(...))`.'
             )
+        if self.form is not None:
+            return  # It was tried.
         try:
             # A module's own call takes anything: what counts is its forward.
             module = isinstance(fn, nn.Module)
@@ -210,6 +232,28 @@ class Guarded:
         for args in self.component.cases().values():
             self.require_bound(signature, args)
 
+    def way_out(self, signature: inspect.Signature) -> str:
+        """Tell what to do about a function that is so signed."""
+        name = self.component.name
+        masked = any("mask" in name for name in signature.parameters)
+        parts = [
+            f"The contracts call `{self.signature}`; an adapter between the "
+            f"two lets yours stay as it is. {ADAPTERS}"
+        ]
+        if name in ("attention", "multihead") and not masked:
+            parts.append(
+                "If it takes no mask because a causal one is built in, try "
+                '`check("causal_attention", …)`.'
+            )
+        if name in ("layer_norm", "rms_norm") and isinstance(
+            self.fn, nn.Module
+        ):
+            parts.append(
+                "Of a module the gain is set, and the bias of a layer norm, "
+                "where it has just these."
+            )
+        return " ".join(parts)
+
     def require_bound(self, signature: inspect.Signature, args: tuple) -> None:
         """Raise Broken if a function so signed does not take ``args``."""
         try:
@@ -218,7 +262,7 @@ class Guarded:
             called = ", ".join(self.component.parameters[: len(args)])
             raise Broken(
                 f"It cannot be called as `{self.name}({called})`: "
-                f"{error}. Write `def {self.signature}`."
+                f"{error}. {self.way_out(signature)}"
             ) from None
 
 
@@ -248,6 +292,26 @@ def fits(got: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
 def kind(x: Tensor) -> str:
     """Write the number type as ``float32``, without ``torch.``."""
     return str(x.dtype).removeprefix("torch.")
+
+
+def adapter(got: tuple[int, ...], shape: tuple[int | None, ...]) -> str:
+    """Name what makes the right shape of this one, or nothing."""
+    found = {
+        "sequence_first": fits(got, (*shape[1::-1], *shape[2:])),
+        "from_flat_logits": len(shape) == 3
+        and None in shape
+        and fits(got, ((shape[0] or 0) * (shape[1] or 0), shape[2])),
+        "drops_last_token": len(shape) == 3
+        and None in shape
+        and fits(got, (shape[0], (shape[1] or 0) - 1, shape[2])),
+        "added_from": len(shape) == 3
+        and None not in shape
+        and got in (shape[1:], (1, *shape[1:])),
+    }
+    words = (
+        f"`adapters.{name}` may be wanted. " for name in found if found[name]
+    )
+    return next(words, "")
 
 
 def misshapen(got: tuple[int, ...], shape: tuple[int | None, ...]) -> str:

@@ -12,9 +12,12 @@ from companion.contracts.engine.compare import (
     same,
 )
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.universal import recognised_mistake
 
 __all__ = [
+    "EMPTY",
+    "EMPTY_NAN",
     "MASK_HINTS",
     "NAN_IN_ROW",
     "PATCHY",
@@ -23,6 +26,7 @@ __all__ = [
     "hide",
     "require_attended",
     "require_finite_gradients",
+    "require_finite_row",
     "require_hidden",
     "require_zeros_in_row_one",
     "some_mask",
@@ -35,6 +39,15 @@ PATCHY = torch.tensor(
     [[1, 0, 1, 1, 0], [0, 1, 0, 1, 1], [1, 1, 0, 0, 1]],
     dtype=torch.bool,
     device="cpu",  # Whatever the default device is when this is imported.
+)
+EMPTY = (
+    "No usual mask leaves a row nothing to attend to; it comes where a whole "
+    "sentence is padding, or padding stands in front of a causal mask."
+)
+EMPTY_NAN = (
+    "No usual mask leaves a row nothing to attend to; but where padding stands "
+    "in front of a causal mask one does, and its NaN reaches every weight with "
+    "the next step."
 )
 UPSIDE_DOWN = "Is the mask upside down? True means may attend."
 NAN_IN_ROW = (
@@ -166,7 +179,7 @@ def require_zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
     """
     expected = got.detach().clone()
     expected[1] = 0
-    finite(fn, got, NAN_IN_ROW, expected, NAN_IN_ROW)
+    require_finite_row(fn, got, expected)
     why = "Row 1 may attend to nothing."
     if furthest(got[1], uniform) is None:
         why = (
@@ -177,6 +190,17 @@ def require_zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
     same(fn, got, expected, why)
 
 
+def require_finite_row(
+    fn: Guarded, got: Tensor, expected: Tensor | None = None
+) -> None:
+    """Raise Broken if a row that may attend to nothing is NaN."""
+    try:
+        finite(fn, got, NAN_IN_ROW, expected, NAN_IN_ROW)
+    except Broken as broken:
+        broken.level, broken.why = RISK, EMPTY_NAN
+        raise
+
+
 def require_finite_gradients(fn: Guarded, *args) -> None:
     """Raise Broken for an argument whose gradient is NaN."""
     upstream = draw(*fn.component.shape(*args), seed=97)
@@ -185,7 +209,7 @@ def require_finite_gradients(fn: Guarded, *args) -> None:
     for name, gradient in zip(names, found, strict=False):
         if gradient is not None and not gradient.isfinite().all():
             # Where the output is NaN, that is what there is to mend.
-            finite(fn, fn.raw(*args), NAN_IN_ROW, cause=NAN_IN_ROW)
+            require_finite_row(fn, fn.raw(*args))
             row = int((~gradient.isfinite()).nonzero()[0, -2])
             raise Broken(
                 f"The gradient of `{name}` is NaN in row {row}. "

@@ -4,6 +4,9 @@ A function's weights cannot be found, so these are tried on modules only.
 """
 
 import contextlib
+import functools
+import inspect
+import threading
 from collections.abc import Iterator
 
 import torch
@@ -19,7 +22,13 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.guard import Guarded
 
-__all__ = ["OF_MODULES", "is_unused", "module_kept", "module_of"]
+__all__ = [
+    "OF_MODULES",
+    "is_unused",
+    "module_kept",
+    "module_of",
+    "zeros_moved",
+]
 
 UNUSED = (
     "no gradient reaches it, whatever the input. Is it built and never called, "
@@ -59,8 +68,64 @@ def module_kept(module: nn.Module | None) -> Iterator[None]:
             x.data.copy_(before)
 
 
+def modules_behind(fn: object, depth: int = 3) -> list[nn.Module]:
+    """Return the modules that a call may reach: itself, or what it names.
+
+    A function names what it closes over and what is global where it stands.
+    """
+    if isinstance(fn, nn.Module):
+        return [fn]
+    if isinstance(fn, functools.partial):
+        reached = [fn.func, *fn.args, *fn.keywords.values()]
+    elif inspect.ismethod(fn):
+        reached = [fn.__self__, fn.__func__]
+    elif inspect.isfunction(fn):
+        named = inspect.getclosurevars(fn)
+        reached = [*named.nonlocals.values(), *named.globals.values()]
+    else:
+        reached = []
+    found = [m for x in reached for m in modules_behind(x, depth - 1) if depth]
+    return list(dict.fromkeys(found))
+
+
+@contextlib.contextmanager
+def zeros_moved(fn: Guarded) -> Iterator[None]:
+    """Draw tables and matrices anew that are all 0, and put the zeros back.
+
+    Training moves them with its first step. Until then positions that are
+    learned from 0 say nothing, and no contract could see them.
+    """
+    modules: list[nn.Module] = []
+    # What is given may be anything, and break whoever looks into it.
+    with contextlib.suppress(Exception):
+        modules = modules_behind(fn.given) if fn.moves_zeros else []
+    zeros = [
+        x
+        for module in modules
+        for x in module.parameters()
+        if x.requires_grad and not is_lazy(x) and starts_at_zero(x)
+    ]
+    try:
+        for seed, x in enumerate(zeros):
+            x.data.copy_(0.1 * draw(*x.shape, seed=601 + seed))
+        yield
+    finally:
+        for x in zeros:
+            x.data.zero_()
+
+
+def starts_at_zero(x: Tensor) -> bool:
+    """Tell whether a parameter is 0 that is no bias; those begin so often."""
+    return (x.ndim > 1 or x.numel() == 1) and not x.any()
+
+
 def takes_part(fn: Guarded) -> None:
     """Every weight of a module takes part."""
+    if made := made_anew(fn):
+        raise Broken(
+            f"A {made} is made anew in each call, so its weights are never "
+            "trained: make it once, in `__init__`."
+        )
     parameters = module_of(fn).named_parameters()
     named = {name: p for name, p in parameters if p.requires_grad}
     # A part may be used for some inputs only, such as one expert of many.
@@ -70,6 +135,34 @@ def takes_part(fn: Guarded) -> None:
         name, *others = named
         more = f" So it is with {len(others)} more." if others else ""
         raise Broken(f"`{name}` takes no part: {UNUSED}{more}", cause=UNUSED)
+
+
+def made_anew(fn: Guarded) -> str:
+    """Name the class of a module with weights that a call makes; or nothing.
+
+    One that the first call makes and the next finds again is trained.
+    """
+    args, made = fn.component.example, []
+    fn.raw(*args)
+    thread, plain = threading.get_ident(), nn.Module.__init__
+
+    def heard(self: nn.Module, *args: object, **named: object) -> None:
+        plain(self, *args, **named)
+        if threading.get_ident() == thread:
+            made.append(self)
+
+    nn.Module.__init__ = heard
+    try:
+        fn.raw(*args)
+    finally:
+        nn.Module.__init__ = plain
+    # A slice of a ModuleList is a new list of old parts.
+    own = {id(p) for p in module_of(fn).parameters()}
+    for part in made:
+        weights = (p for p in part.parameters() if p.requires_grad)
+        if any(id(p) not in own for p in weights):
+            return type(part).__name__
+    return ""
 
 
 def unused(

@@ -49,34 +49,70 @@ STYLE = """
 }
 """
 
+LEVEL_STYLE = """
+.companion-check.companion-check:has(> .risks) { --verdict: var(--orange); }
+.companion-check.companion-check:has(> .notes) { --verdict: var(--blue); }
+.companion.companion-check .excuse { color: var(--muted); }
+"""
+"""For a report with risks or notes; any other is as it would be without."""
+
+KINDS = {"✓": "holds", "✗": "fails", "!": "risks", "·": "notes"}
+"""Sign -> the class of the verdict, which gives it its colour."""
+
 
 def html(report) -> str:
     """Write the ``Report`` as self-contained HTML, the same in every run."""
-    mark, kind = ("✓", "holds") if report.passed else ("✗", "fails")
-    parts = [f'<p class="verdict {kind}">{mark} {escape(report.headline)}</p>']
-    first, *others = [broken(group) for group in report.grouped()] or [""]
-    parts.append(first)
-    if others:
-        more = f"{len(report.failures) - len(report.grouped()[0])} more fail"
-        parts.append(folded(f"{more}, often for the same reason", others))
-    parts.append(names_of("✓", "hold", report.held, unfolded=report.passed))
+    mark = report.sign
+    headline = escape(report.headline)
+    parts = [f'<p class="verdict {KINDS[mark]}">{mark} {headline}</p>']
+    parts += [f'<p class="name">{coded(said)}</p>' for said in report.assumed]
+    groups = report.grouped()
+    parts += told(groups)
+    whole = not report.failures and not report.untried
+    parts.append(names_of("✓", "hold", report.held, unfolded=whole))
     parts.append(names_of("·", "wait", report.untried, unfolded=False))
+    plain = all(group[0].sign == "✗" for group in groups)
     return inline(
         "check",
         body="\n".join(filter(None, parts)),
         label=report.headline,
-        style=STYLE,
+        style=STYLE if plain else STYLE + LEVEL_STYLE,
     )
+
+
+def told(groups: list[list]) -> list[str]:
+    """Show the first fault, and fold the others below it; then the rest.
+
+    Where there is no fault, nothing is folded: it is short.
+    """
+    faults = [group for group in groups if group[0].sign == "✗"]
+    rest = groups[len(faults) :]
+    if not faults:
+        return [broken(group) for group in rest]
+    first, *others = faults
+    parts = [broken(first)]
+    if others:
+        more = f"{sum(map(len, others))} more fail"
+        shown = [broken(group) for group in others]
+        parts.append(folded(f"{more}, often for the same reason", shown))
+    if rest:
+        many = sum(map(len, rest))
+        verb = "is no fault" if many == 1 else "are no faults"
+        shown = [broken(group) for group in rest]
+        parts.append(folded(f"{many} {verb}", shown))
+    return parts
 
 
 def broken(failures: list) -> str:
     """Show contracts that fail for one reason, and the first one's numbers."""
     failure = failures[0]
-    names = "<br>".join(f"✗ {escape(f.contract)}" for f in failures)
+    names = "<br>".join(f"{f.sign} {escape(f.contract)}" for f in failures)
     parts = [
         f'<p class="name">{names}</p>',
         f'<p class="message">{prose(failure.message)}</p>',
     ]
+    if failure.excuse:
+        parts.append(f'<p class="excuse">{escape(failure.excuse)}</p>')
     if failure.got is not None:
         got, expected = failure.got, failure.expected
         drawn = side_by_side(got, expected, failure.axes, failure.at)
@@ -84,9 +120,14 @@ def broken(failures: list) -> str:
     return "\n".join(parts)
 
 
+def coded(text: str) -> str:
+    """Write text as HTML: code is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def prose(message: str) -> str:
     """Write a message as HTML: code is code, the first sentence stands out."""
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(message))
+    text = coded(message)
     first, stop, rest = text.partition(". ")
     return f"<strong>{first}{stop.rstrip()}</strong> {rest}".rstrip()
 

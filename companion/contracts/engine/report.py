@@ -8,6 +8,7 @@ from torch import Tensor
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import FAULT, LEVELS, NOTE, RISK, SIGNS
 from companion.contracts.engine.page import html
 from companion.contracts.engine.runner import contracts_for
 from companion.sanitize import sanitize
@@ -28,6 +29,10 @@ class Failure:
         cause: Failures with one cause are told together.
         at: The index that the message names, if that is not where both
             differ most.
+        level: "fault" if what it computes is wrong for inputs it will meet,
+            "risk" if only where a rare one comes, and "note" if it is another
+            convention.
+        why: Why it is no fault, in one sentence, if it is none.
     """
 
     contract: str
@@ -37,6 +42,18 @@ class Failure:
     axes: tuple[str, ...] = ()
     cause: str = ""
     at: tuple[int, ...] = ()
+    level: str = FAULT
+    why: str = ""
+
+    @property
+    def sign(self) -> str:
+        """The level as a sign: ✗, ! or ·."""
+        return SIGNS[self.level]
+
+    @property
+    def excuse(self) -> str:
+        """Why it is no fault, as the report shows it; nothing if it is one."""
+        return f"Only a {self.level}: {self.why}" if self.why else ""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -48,48 +65,80 @@ class Report:
         held: The names of the contracts that hold.
         failures: Those that do not, in the order in which they were tried.
         untried: The names of those that wait until the first one holds.
+        assumed: How the learner's code was called, where that is not as the
+            contracts call, and what else may have been meant: in sentences.
     """
 
     component: str
     held: list[str]
     failures: list[Failure]
     untried: list[str]
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> list[Failure]:
+        """What is wrong for inputs that it will meet."""
+        return [f for f in self.failures if f.level == FAULT]
+
+    @property
+    def risks(self) -> list[Failure]:
+        """What is wrong only where a rare input comes."""
+        return [f for f in self.failures if f.level == RISK]
+
+    @property
+    def notes(self) -> list[Failure]:
+        """What is another convention than the contract's."""
+        return [f for f in self.failures if f.level == NOTE]
 
     @property
     def passed(self) -> bool:
-        """Whether every contract holds."""
-        return not self.failures and not self.untried
+        """Whether there is no fault, and every contract was tried."""
+        return not self.faults and not self.untried
+
+    @property
+    def sign(self) -> str:
+        """✓ if every contract holds, or the sign of the worst that does not."""
+        worst = min(self.failures, key=severity, default=None)
+        return worst.sign if worst else "✗" if self.untried else "✓"
 
     @property
     def headline(self) -> str:
         """The result in one line."""
         tried = len(self.held) + len(self.failures)
-        if self.passed:
+        if not self.failures and not self.untried:
             return f"{self.component}: all {tried} contracts hold"
         if self.untried:
             return (
                 f"{self.component}: {len(self.failures)} fails, and "
                 f"{len(self.untried)} contracts wait until it holds"
             )
-        return (
-            f"{self.component}: {len(self.failures)} of {tried} contracts fail"
+        fail = f"{len(self.faults)} of {tried} contracts fail"
+        parts = (
+            fail if self.faults else f"no fault in {tried} contracts",
+            counted(self.risks),
+            counted(self.notes),
         )
+        return f"{self.component}: {', '.join(filter(None, parts))}"
 
     def grouped(self) -> list[list[Failure]]:
-        """Group the failures by cause, which is reported once."""
+        """Group the failures by cause, which is reported once: faults first."""
         groups: dict[str, list[Failure]] = {}
-        for failure in self.failures:
+        for failure in sorted(self.failures, key=severity):
             groups.setdefault(failure.cause, []).append(failure)
         return list(groups.values())
 
     def __str__(self) -> str:
-        lines = [self.headline, ""]
-        for failures in self.grouped():
-            lines += [f"✗ {failure.contract}" for failure in failures]
-            message = textwrap.wrap(
-                failures[0].message, 76, break_on_hyphens=False
+        lines = [self.headline]
+        for said in self.assumed:
+            lines += textwrap.wrap(
+                f"({said})", 78, break_on_hyphens=False, subsequent_indent=" "
             )
-            lines += [f"    {line}" for line in message]
+        lines.append("")
+        for failures in self.grouped():
+            lines += [f"{f.sign} {f.contract}" for f in failures]
+            for text in (failures[0].message, failures[0].excuse):
+                message = textwrap.wrap(text, 76, break_on_hyphens=False)
+                lines += [f"    {line}" for line in message]
         lines += [f"✓ {name}" for name in self.held]
         return "\n".join(lines)
 
@@ -99,14 +148,40 @@ class Report:
         return {"text/html": html(self), "text/plain": str(self)}
 
 
-def report_on(fn: Guarded, found: list[tuple[str, Broken | None]]) -> Report:
-    """Make the report on what each contract found in ``fn``."""
+def severity(failure: Failure) -> int:
+    """Count how many levels matter more."""
+    return LEVELS.index(failure.level)
+
+
+def counted(failures: list[Failure]) -> str:
+    """Write how many there are of one level; nothing for none."""
+    if not failures:
+        return ""
+    many = "s" if len(failures) > 1 else ""
+    return f"{len(failures)} {failures[0].level}{many}"
+
+
+def report_on(
+    fn: Guarded,
+    found: list[tuple[str, Broken | None]],
+    assumed: tuple[str, ...] = (),
+    *,
+    strict: bool = False,
+) -> Report:
+    """Make the report on what each contract found in ``fn``.
+
+    With ``strict`` whatever does not hold is a fault.
+    """
     component, names = fn.component, list(contracts_for(fn))
+    for _, broken in found:
+        if strict and broken:
+            broken.level, broken.why = FAULT, ""
     return Report(
         component.name,
         [name for name, broken in found if broken is None],
         [failure(component, *pair) for pair in found if pair[1] is not None],
         names[len(found) :],
+        tuple(map(sanitize, assumed)),
     )
 
 
@@ -125,4 +200,6 @@ def failure(component: Component, contract: str, broken: Broken) -> Failure:
         axes,
         broken.cause,
         broken.at,
+        broken.level or FAULT,
+        broken.why,
     )

@@ -15,17 +15,29 @@ import torch
 
 from companion.contracts.engine.blame import now_at, text_of
 from companion.contracts.engine.compare import Broken
+from companion.contracts.engine.forms import adopt, other_ways
 from companion.contracts.engine.guard import Guarded, Raised, Stop
+from companion.contracts.engine.levels import (
+    FAULT,
+    level_of,
+    same_cause_same_level,
+)
 from companion.contracts.engine.modules import (
     OF_MODULES,
     module_kept,
     module_of,
+    zeros_moved,
 )
-from companion.contracts.engine.universal import GATE, contracts_of
+from companion.contracts.engine.universal import (
+    GATE,
+    contracts_of,
+    level_of_known,
+)
 
 __all__ = [
     "SECONDS",
     "WORKER",
+    "assumed",
     "contracts_for",
     "in_time",
     "outcomes",
@@ -83,6 +95,7 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
         contextlib.redirect_stdout(FirstPrint(fn, sys.stdout)),
         torch.random.fork_rng(range(gpus)),
         module_kept(module_of(fn)),
+        zeros_moved(fn),
     ):
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float32)
@@ -106,11 +119,22 @@ def contracts_for(fn: Guarded) -> dict[str, Callable]:
     }
 
 
-def outcomes(fn: Guarded) -> list[tuple[str, Broken | None]]:
-    """Return what each contract found; after the gate nothing more."""
+def outcomes(
+    fn: Guarded, mask: str | None = None
+) -> list[tuple[str, Broken | None]]:
+    """Return what each contract found; after the gate nothing more.
+
+    Before, it is found out how ``fn`` wants to be called. ``mask`` tells what
+    True means in its masks.
+    """
     names = list(contracts_for(fn))
     tried: list[tuple[str, Broken | None]] = []
-    late = in_time(fn, lambda: try_all(fn, tried))
+
+    def task() -> None:
+        adopt(fn, mask)
+        try_all(fn, tried)
+
+    late = in_time(fn, task)
     # A copy: a thread that could not be stopped may still write to the list.
     found = tried[: len(names)]
     gate_shut = len(found) <= len(GATE) and found and found[-1][1] is not None
@@ -120,8 +144,54 @@ def outcomes(fn: Guarded) -> list[tuple[str, Broken | None]]:
             f"It had not come back after {SECONDS:g} seconds and {where}. "
             "Does a loop never end, or run over single numbers?"
         )
-        found.append((names[len(found)], Broken(message)))
+        broken = Broken(message, level=FAULT)
+        found.append((names[len(found)], broken))
+    same_cause_same_level(broken for _, broken in found if broken)
     return found
+
+
+def assumed(
+    fn: Guarded, found: list[tuple[str, Broken | None]], mask: str | None
+) -> tuple[str, ...]:
+    """Tell how ``fn`` was called, and what would hold, were it read otherwise.
+
+    Args:
+        fn: What was tried.
+        found: What the contracts found.
+        mask: What was said about its masks.
+    """
+    said = sentence(fn.form.said) if fn.form else ""
+    told = (f"Called as yours: {said}",) if said else ()
+    broken = [b for _, b in found if b and b.level == FAULT]
+    whole = len(found) == len(contracts_for(fn))
+    if not broken or not whole:
+        return told
+    ways: list[str] = []
+    other = Guarded(fn.component, fn.given)
+
+    def task() -> None:
+        for words, form in other_ways(fn, mask):
+            other.form = form
+            if no_fault(other):
+                ways.append(words)
+                return
+
+    in_time(other, task)
+    return (*told, *ways)
+
+
+def sentence(parts: tuple[str, ...]) -> str:
+    """Join what was assumed."""
+    return "; ".join(parts) + "." if parts else ""
+
+
+def no_fault(fn: Guarded) -> bool:
+    """Tell whether no contract finds a fault; stop at the first that does."""
+    for contract in contracts_for(fn).values():
+        broken = outcome(contract, fn)
+        if broken and (broken.level or level_of(contract)[0]) == FAULT:
+            return False
+    return True
 
 
 def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
@@ -129,28 +199,49 @@ def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
     for name, contract in contracts_for(fn).items():
         broken = outcome(contract, fn)
         if broken:
-            broken.cause = named_cause(contract, fn, tried) or broken.cause
+            if not broken.level:
+                broken.level, broken.why = level_of_known(fn, broken.cause)
+            if not broken.level:
+                broken.level, broken.why = level_of(contract)
+            attribute(broken, named_cause(contract, fn, tried), contract)
         tried.append((name, broken))
         if broken and contract in GATE:
             return
 
 
+def attribute(
+    broken: Broken, earlier: Broken | None, contract: Callable
+) -> None:
+    """Put ``broken`` down to what broke earlier, if that explains it.
+
+    Another convention explains other numbers, but neither NaN nor an exception
+    nor what rare inputs do.
+    """
+    if earlier is None:
+        return
+    numbers = broken.got is None or bool(broken.got.isfinite().all())
+    usual = level_of(contract)[0] == FAULT and not isinstance(broken, Raised)
+    if earlier.level == FAULT or (numbers and usual):
+        broken.cause = earlier.cause
+        broken.level, broken.why = earlier.level, earlier.why
+
+
 def named_cause(
     contract: Callable, fn: Guarded, tried: list[tuple[str, Broken | None]]
-) -> str:
-    """Return the cause named before, if it alone breaks ``contract`` too.
+) -> Broken | None:
+    """Return what was named before, if it alone breaks ``contract`` too.
 
     A contract's own message may then point at what is in order.
     """
     hints = fn.component.hints
-    for cause in (broken.cause for _, broken in tried if broken):
-        if cause in hints:
-            mistake = Guarded(fn.component, hints[cause])
+    for earlier in (broken for _, broken in tried if broken):
+        if earlier.cause in hints:
+            mistake = Guarded(fn.component, hints[earlier.cause])
             broken = outcome(contract, mistake)
             # What raises is a mistake that needs other sizes.
             follows = broken is not None and not isinstance(broken, Raised)
-            return cause if follows else ""
-    return ""
+            return earlier if follows else None
+    return None
 
 
 def outcome(contract: Callable, fn: Guarded) -> Broken | None:

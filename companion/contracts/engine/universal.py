@@ -19,9 +19,10 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component, title
 from companion.contracts.engine.guard import Guarded, Raised
+from companion.contracts.engine.levels import FAULT
 from companion.contracts.engine.modules import OF_MODULES
 
-__all__ = ["GATE", "contracts_of", "recognised_mistake"]
+__all__ = ["GATE", "contracts_of", "level_of_known", "recognised_mistake"]
 
 CUT = "`.detach()`, `.item()`, `torch.tensor(...)` and `no_grad` cut it."
 
@@ -84,6 +85,34 @@ def hint_for(component: Component, args: tuple, got: Tensor) -> str:
         ):
             return hint
     return ""
+
+
+def level_of_known(fn: Guarded, hint: str) -> tuple[str, str]:
+    """Return the level that the mistake with this hint declares, and why.
+
+    Nothing if it declares none. What returns something else in any case is
+    more than that mistake, and a fault. What raises there does not pass
+    unnoticed: a table with n - 1 speeds has none where n is 1.
+    """
+    mistake = next((m for m in fn.component.mistakes if m.hint == hint), None)
+    if not (hint and mistake and mistake.level and fn.component.oracle):
+        return "", ""
+    cases = fn.component.cases().values()
+    if all(returns(fn, mistake.fn, args) for args in cases):
+        return mistake.level, mistake.why
+    return FAULT, ""
+
+
+def returns(fn: Guarded, other: Callable, args: tuple) -> bool:
+    """Tell whether ``fn`` returns what ``other`` does, if it returns."""
+    try:
+        got = fn.raw(*args)
+    except Raised:
+        return True
+    except Broken:
+        return False
+    expected = Guarded(fn.component, other).raw(*args)
+    return furthest(got, expected) is None
 
 
 def repeatable(fn: Guarded) -> None:

@@ -14,7 +14,7 @@ __all__ = ["CAUSAL_MASK", "boolean"]
 LENGTH = 5
 ADDED = (
     "0 and -∞ are for libraries that add the mask to the scores. Here a mask "
-    "is boolean, True = may attend."
+    "is boolean, True = may attend; `adapters.causal_from_added` makes it so."
 )
 ONES = "Compare, or end with `.bool()`."
 

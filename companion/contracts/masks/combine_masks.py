@@ -13,6 +13,7 @@ from torch import Tensor
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.masking import causal
 from companion.contracts.masks.causal_mask import boolean
 from companion.contracts.masks.padding_mask import oracle, spread
@@ -23,6 +24,7 @@ NAMES = ("src", "tgt", "cross")
 UPSIDE_DOWN = "It is upside down: True means may attend."
 NOTHING = "The padding is not hidden."
 PAD_UNUSED = "`pad` is not used: it is 0 here whatever was asked."
+ALWAYS = "It bites once a tokenizer comes that has another id for padding."
 ROWS_TOO = (
     "The rows of padding are hidden too: such a query may see nobody. Hide "
     "keys only; the loss leaves these rows out."
@@ -37,10 +39,13 @@ def cases() -> dict[str, tuple]:
     long = torch.tensor([[1, 7, 0, 0, 0], [1, 4, 5, 6, 0]])
     front = torch.tensor([[7, 7, 4, 0, 2, 1], [7, 1, 8, 0, 5, 3]])
     other = torch.tensor([[1, 0, 3, 7, 7], [2, 5, 9, 4, 7]])
+    # Only here does a causal mask not hide the padding anyway.
+    left = torch.tensor([[0, 0, 4, 5], [0, 6, 3, 2]])
     return {
         "for 5 source and 4 target tokens": (src, tgt, 0),
         "for equal lengths": (src, long, 0),
         "for another pad, before the source": (front, other, 7),
+        "for padding before the target": (src, left, 0),
     }
 
 
@@ -184,7 +189,10 @@ def judge(fn: Guarded, which: str, wrong: Callable, place: str) -> None:
             where = f"query {query} of sentence {batch} {place} key {key}."
             message = f"In `{which}`, {where} {hint}".rstrip()
             cause = f"{which}: {hint}" if hint else ""
-            raise Broken(message, got, right, cause=cause, at=at)
+            level, says = (RISK, ALWAYS) if hint == PAD_UNUSED else ("", "")
+            raise Broken(
+                message, got, right, cause=cause, at=at, level=level, why=says
+            )
 
 
 def leaks(got: Tensor, right: Tensor) -> Tensor:
@@ -219,7 +227,9 @@ def target_padding(fn: Guarded) -> None:
     """No target token sees padding."""
 
     def past(got: Tensor, right: Tensor) -> Tensor:
-        return leaks(got, right) & causal(got.shape[-1])
+        # What a row does that may see nobody is its own affair.
+        asks = right.any(-1, keepdim=True)
+        return leaks(got, right) & causal(got.shape[-1]) & asks
 
     judge(fn, "tgt", past, "sees the padding of")
 

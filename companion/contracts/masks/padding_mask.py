@@ -11,6 +11,7 @@ from companion.contracts.engine.compare import Broken, place, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import alone_as_in_the_batch
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.universal import recognised_mistake
 from companion.contracts.masks.causal_mask import boolean
@@ -100,7 +101,8 @@ PADDING_MASK = Component(
     },
     shape_hints={
         "(batch, seq) is read as (query, key): sentence 1 would mask query 1. "
-        "Add two axes, `[:, None, None, :]`.": lambda tokens, pad: tokens.shape,
+        "Add two axes, `[:, None, None, :]`, or take "
+        "`adapters.padding_from_keys`.": lambda tokens, pad: tokens.shape,
         "(batch, 1, seq) is read as (head, query, key): sentence 1 would mask "
         "head 1. Add an axis for the heads, `[:, None, None, :]`.": (
             lambda tokens, pad: (len(tokens), 1, tokens.shape[-1])
@@ -238,6 +240,8 @@ def one_of_them_is_enough(tokens, pad):
 @PADDING_MASK.mistake(
     hint="`pad` is not used: it is 0 here whatever was asked.",
     symptom="right until a tokenizer comes whose padding is not 0",
+    level=RISK,
+    why="It bites once a tokenizer comes that has another id for padding.",
 )
 def padding_is_always_zero(tokens, pad):
     """Compares with 0 whatever the padding is."""

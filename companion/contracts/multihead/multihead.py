@@ -14,7 +14,6 @@ from companion.contracts.engine.compare import (
     TOLERANCE,
     after,
     draw,
-    finite,
     furthest,
     same,
 )
@@ -31,7 +30,12 @@ from companion.contracts.engine.influence import (
     require_moved,
     require_silent,
 )
-from companion.contracts.engine.masking import NAN_IN_ROW, causal
+from companion.contracts.engine.levels import risk
+from companion.contracts.engine.masking import (
+    EMPTY,
+    causal,
+    require_finite_row,
+)
 from companion.multihead import merge_heads, split_heads
 
 __all__ = ["MULTIHEAD"]
@@ -179,7 +183,10 @@ def order(fn: Guarded) -> None:
         "`view` mix positions and heads for want of a transpose?"
     )
     if not reach(fn, x).triu(1).any():
-        why = "No row sees what comes after it, although there is no mask."
+        why = (
+            "No row sees what comes after it, although there is no mask. If "
+            'it is built in, try `check("causal_attention", …)`.'
+        )
     same(fn, fn(x[:, order]), fn(x)[:, order], why)
 
 
@@ -292,10 +299,11 @@ def any_size(fn: Guarded) -> None:
 
 
 @MULTIHEAD.contract
+@risk(EMPTY)
 def fully_masked_row(fn: Guarded) -> None:
     """A row that may attend to nothing is finite, and sees nothing."""
     x, mask = arguments(37), fully_masked()
-    finite(fn, fn.raw(x, mask), NAN_IN_ROW, cause=NAN_IN_ROW)
+    require_finite_row(fn, fn.raw(x, mask))
     future(fn)  # Else a row may see what no row is to see.
     seen, may = reach(fn, x, mask), torch.ones(BATCH, SEQ, SEQ).bool()
     may[:, 1] = False

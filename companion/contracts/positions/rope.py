@@ -19,6 +19,7 @@ from companion.contracts.engine.compare import (
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import block_by_block, leading_axes
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import NOTE, note
 from companion.positions import rotate, sinusoidal
 
 __all__ = ["ROPE"]
@@ -156,6 +157,9 @@ def speeds(fn: Guarded) -> None:
         if torch.allclose(got, expected, 0.01, 1e-6):
             continue
         hint = mistaken(got)
+        base = fitted_base(fn) if hint == UNKNOWN else 0
+        if base:
+            hint = f"The base is {base:.0f}: θ_i = {base:.0f}^(−2i/d)."
         listed = [", ".join(map(number, x)) for x in (got, expected)]
         raise Broken(
             f"{hint} For d = {width} one step turns the pairs by {listed[0]}, "
@@ -164,7 +168,16 @@ def speeds(fn: Guarded) -> None:
             expected,
             ("pair",),
             hint,
+            level=NOTE if base else "",
+            why=OTHER_BASE if base else "",
         )
+
+
+UNKNOWN = "These are not the angles θ_i = 10000^(−2i/d)."
+OTHER_BASE = (
+    "Models for long texts have a larger base; only what was trained with one "
+    "base does not fit another."
+)
 
 
 def mistaken(got: Tensor) -> str:
@@ -173,7 +186,25 @@ def mistaken(got: Tensor) -> str:
     for hint, speed in SPEEDS.items():
         if torch.allclose(got, angles_of(speed(i, 2 * len(i))), 0.01, 1e-6):
             return hint
-    return "These are not the angles θ_i = 10000^(−2i/d)."
+    return UNKNOWN
+
+
+def fitted_base(fn: Guarded) -> float:
+    """Find the base b if the pairs turn by b^(−2i/d), or 0.
+
+    Below 1000 it could also be a mistake in the exponent.
+    """
+    found = []
+    for width in (WIDTH, 4):
+        i = torch.arange(width // 2)
+        got = turned_angles(matrix(fn, 1, width))
+        base = got[1].item() ** (-width / 2) if got[1] > 0 else 0.0
+        if not (base and torch.allclose(got, base ** (-2 * i / width), 0.02)):
+            return 0
+        found.append(base)
+    one, other = found
+    alike = 1000 <= one < 1e9 and abs(one - other) < 0.05 * one
+    return float(f"{one:.2g}") if alike else 0
 
 
 def turned_angles(turn: Tensor) -> Tensor:
@@ -199,6 +230,29 @@ ROPE.contract(
         )
     )
 )
+
+
+@ROPE.contract
+@note(
+    "Both are in use; only weights that were trained with the one need their "
+    "rows exchanged for the other."
+)
+@after(linear, keeps_length)
+def pairs(fn: Guarded) -> None:
+    """Neighbours make a pair, 2i and 2i+1."""
+    turn = matrix(fn, 11).abs()
+    here = torch.arange(WIDTH)
+    others = turn.masked_fill(torch.eye(WIDTH, dtype=torch.bool), 0)
+    partner = torch.where(others.amax(-1) > 1e-5, others.argmax(-1), here ^ 1)
+    if torch.equal(partner, here ^ 1):
+        return
+    says = "The pairs are others here: they are put together in another way."
+    if torch.equal(partner, (here + WIDTH // 2) % WIDTH):
+        says = (
+            "Dimension i makes a pair with i + d/2, so that the first half of "
+            "a vector turns with the second."
+        )
+    raise Broken(says, turn, axes=("dimension", "becomes"))
 
 
 # Known mistakes

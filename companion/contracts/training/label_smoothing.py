@@ -1,10 +1,10 @@
 """Contracts of cross-entropy against a target that is not quite sure.
 
-Two ways to spread the mass ε are right. PyTorch's spreads it over all classes,
-the target included. That of a well-known port spreads it over all but the
-target and padding, and measures a cross-entropy or, less the entropy of the
-target, a KL divergence. A batch of nothing but padding has no mean: nothing is
-asked of it.
+Three ways to spread the mass ε are right. PyTorch's spreads it over all
+classes, the target included. That of a well-known port spreads it over all but
+the target and padding, and that of Tensor2Tensor over all but the target. The
+last two measure a cross-entropy or, less the entropy of the target, a KL
+divergence. A batch of nothing but padding has no mean: nothing is asked of it.
 """
 
 from collections.abc import Callable
@@ -23,8 +23,9 @@ from companion.contracts.engine.compare import (
     same,
     seeded,
 )
-from companion.contracts.engine.component import Component
+from companion.contracts.engine.component import Component, Mistake
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import NOTE, RISK
 
 __all__ = ["LABEL_SMOOTHING"]
 
@@ -45,6 +46,11 @@ def ports(target: Tensor, vocab: int, mass: float, pad: int) -> Tensor:
     """ε / (V - 2) for every class but the target and padding."""
     rest = mass / max(vocab - 2, 1)
     return but(pad, share(target, vocab, 1 - mass, rest))
+
+
+def tensor2tensors(target: Tensor, vocab: int, mass: float, pad: int) -> Tensor:
+    """ε / (V - 1) for every class but the target, for padding too."""
+    return share(target, vocab, 1 - mass, mass / (vocab - 1))
 
 
 def but(pad: int, spread: Tensor) -> Tensor:
@@ -68,6 +74,7 @@ class Loss:
         logs: From logits, the log-probabilities.
         average: From a loss for each token, and which are real, one number.
         left_out: For a mistaken spread, how many classes have no share of ε.
+        says: What a report says of who computes this one; nothing by default.
     """
 
     name: str
@@ -76,6 +83,7 @@ class Loss:
     logs: Callable = lambda logits: logits.log_softmax(-1)
     average: Callable = mean
     left_out: int = 1
+    says: str = ""
 
     def __call__(
         self, logits: Tensor, target: Tensor, smoothing: float, pad: int
@@ -91,10 +99,46 @@ class Loss:
 
 PYTORCH = Loss("in PyTorch's form")
 ALL_BUT_TWO = replace(PYTORCH, left_out=2)
+PORT = Loss(
+    "in that of a well-known port",
+    ports,
+    says="ε goes to V - 2 classes, neither to the target nor to padding, as in "
+    "a well-known port.",
+)
+TENSOR2TENSOR = Loss(
+    "in that of Tensor2Tensor",
+    tensor2tensors,
+    says="ε goes to all V - 1 classes but the target, padding among them, as "
+    "in Tensor2Tensor, the code of the paper's authors.",
+)
+DIVERGENCE = "The entropy of the target is subtracted: a KL divergence."
 RIGHT = (
     PYTORCH,
-    Loss("in that of a well-known port", ports),
-    Loss("in that as a KL divergence", ports, less_entropy=True),
+    PORT,
+    replace(
+        PORT,
+        name="in that as a KL divergence",
+        less_entropy=True,
+        says=f"{PORT.says} {DIVERGENCE}",
+    ),
+    TENSOR2TENSOR,
+    replace(
+        TENSOR2TENSOR,
+        less_entropy=True,
+        says=f"{TENSOR2TENSOR.says} {DIVERGENCE}",
+    ),
+)
+"""The forms; a report lists the first four."""
+
+PUBLISHED = (
+    "Each form is published and in use, and only losses of one form can be "
+    "compared with each other."
+)
+FIXED = 0.1
+"""The ε that is built into losses that ask for none."""
+
+BUILT_IN = (
+    "A loss with an ε of its own is right wherever it is asked for no other."
 )
 
 WIDTH = 7
@@ -152,22 +196,38 @@ def close(one: Tensor, other: Tensor) -> bool:
     return torch.allclose(one, other, 1e-4, 1e-5)
 
 
-def mistake(fn: Guarded) -> str:
-    """The hint of the known mistake whose numbers these are, or nothing."""
+def mistake(fn: Guarded) -> Mistake | None:
+    """The known mistake whose numbers these are, or None."""
     forms = [replace(form, left_out=n) for form in RIGHT for n in (1, 2)]
     known = (
-        m.hint
+        m
         for m in LABEL_SMOOTHING.mistakes
         if m.hint
         and any(agrees(fn, partial(m.make, form=form)) for form in forms)
     )
-    return next(known, "")
+    return next(known, None)
+
+
+def built_in(form: Loss, logits: Tensor, target: Tensor, _, pad: int) -> Tensor:
+    """What ``form`` is with the ε that nobody asked for."""
+    return form(logits, target, FIXED, pad)
 
 
 def refuse(fn: Guarded, says: str) -> None:
     """Raise Broken with the mistake that explains it, if one is known."""
-    hint = mistake(fn)
-    raise Broken(f"{hint} {says}" if hint else says, cause=hint)
+    for form in RIGHT:
+        if agrees(fn, partial(built_in, form)):
+            hint = f"ε is {FIXED} here whatever `smoothing` is, {form.name}."
+            raise Broken(f"{hint} {says}", cause=hint, level=NOTE, why=BUILT_IN)
+    known = mistake(fn)
+    if known is None:
+        raise Broken(says)
+    raise Broken(
+        f"{known.hint} {says}",
+        cause=known.hint,
+        level=known.level,
+        why=known.why,
+    )
 
 
 @LABEL_SMOOTHING.before_reference
@@ -219,12 +279,19 @@ def every_token_counts(fn: Guarded) -> None:
 
 @LABEL_SMOOTHING.contract
 def spread_evenly(fn: Guarded) -> None:
-    """The mass is spread as PyTorch does it, or as a well-known port does."""
-    if forms(fn):
+    """The mass is spread as PyTorch does it, or as a well-known port does.
+
+    Whatever is right and not PyTorch's is told by name.
+    """
+    for form in forms(fn):
         two_classes(fn)
+        if form.says:
+            raise Broken(form.says, level=NOTE, why=PUBLISHED)
         return
     args = LABEL_SMOOTHING.example
-    numbers = ", ".join(f"{number(form(*args))} {form.name}" for form in RIGHT)
+    numbers = ", ".join(
+        f"{number(form(*args))} {form.name}" for form in RIGHT[:4]
+    )
     got = number(fn(*args))
     refuse(fn, f"With smoothing 0.1 yours is {got}. Expected: {numbers}.")
 
@@ -393,8 +460,8 @@ def short_of_one(*args, form=PYTORCH):
     "port spreads it over V - 2 classes, all but the target and padding.",
     symptom="beam search finds padding in the middle of sentences",
 )
-def smooths_over_padding(*args, form=PYTORCH):
-    """ε is spread over all classes but the target: padding is one of them."""
+def smooths_over_padding(*args, form=ALL_BUT_TWO):
+    """ε / (V - 2) for all classes but the target: padding is one of them."""
     return spread_by(form, lambda e, n: 1 - e, lambda e, n: e / n, False)(*args)
 
 
@@ -478,12 +545,14 @@ def softmax_over_sentences(*args, form=PYTORCH):
 
 
 @LABEL_SMOOTHING.mistake(
+    hint="`pad` is not used: it is 0 here whatever was asked.",
     symptom="right until somebody's tokeniser has another id for padding",
+    level=RISK,
+    why="It bites once a tokenizer comes that has another id for padding.",
 )
-def knows_padding_zero_only(logits, target, smoothing, pad):
+def knows_padding_zero_only(logits, target, smoothing, pad, form=PYTORCH):
     """Ignores the id 0, whatever padding is."""
-    ignored = torch.where(target == 0, -100, target)
-    return F.cross_entropy(logits.mT, ignored, label_smoothing=smoothing)
+    return form(logits, target, smoothing, 0)
 
 
 @LABEL_SMOOTHING.mistake(

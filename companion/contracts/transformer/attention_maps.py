@@ -12,14 +12,18 @@ from torch import Tensor, nn
 from companion.contracts.engine.compare import (
     Broken,
     draw,
-    finite,
     furthest,
     place,
     same,
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.masking import NAN_IN_ROW, causal
+from companion.contracts.engine.levels import risk
+from companion.contracts.engine.masking import (
+    EMPTY,
+    causal,
+    require_finite_row,
+)
 from companion.contracts.transformer.encoder import BATCH, SEQ, arguments
 from companion.multihead import MultiHeadAttention
 
@@ -279,12 +283,13 @@ def sentences_apart(fn: Guarded) -> None:
 
 
 @ATTENTION_MAPS.contract
+@risk(EMPTY)
 def nobody_to_see(fn: Guarded) -> None:
     """A row that may attend to nothing is finite."""
     mask = past().clone()
     mask[1, :, 2] = False
     for weights in fn.raw(arguments(37), mask):
-        finite(fn, weights, NAN_IN_ROW, cause=NAN_IN_ROW)
+        require_finite_row(fn, weights)
 
 
 # Known mistakes

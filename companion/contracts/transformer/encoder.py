@@ -16,7 +16,6 @@ from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import (
     Broken,
     draw,
-    finite,
     furthest,
     same,
 )
@@ -32,9 +31,11 @@ from companion.contracts.engine.influence import (
     require_moved,
     require_silent,
 )
+from companion.contracts.engine.levels import risk
 from companion.contracts.engine.masking import (
-    NAN_IN_ROW,
+    EMPTY,
     causal,
+    require_finite_row,
 )
 from companion.contracts.engine.modules import module_kept, module_of
 from companion.masks import causal_mask
@@ -221,10 +222,11 @@ def as_if_absent(fn: Guarded) -> None:
 
 
 @ENCODER.contract
+@risk(EMPTY)
 def nobody_to_see(fn: Guarded) -> None:
     """A sentence of nothing but padding is finite."""
     got = fn.raw(arguments(37), padding(3, 0))
-    finite(fn, got, NAN_IN_ROW, cause=NAN_IN_ROW)
+    require_finite_row(fn, got)
 
 
 ENCODER.contract(
@@ -258,8 +260,9 @@ def normalised(fn: Guarded) -> None:
     if long > times / 10 * short:
         raise Broken(
             f"Vectors {times} times as long came in, and {long / short:.0f} "
-            "times as long they left: a sum leaves as it is. Where norms come "
-            "first (pre-LN), one more norm stands after the last layer."
+            "times as long they left: a sum leaves as it is. In a stack whose "
+            "norms come first (pre-LN), one more norm stands after the last "
+            "layer. Is this one layer of such a stack? Then check the stack."
         )
 
 

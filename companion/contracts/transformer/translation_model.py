@@ -13,9 +13,12 @@ from companion.blocks import EncoderLayer
 from companion.contracts.engine.compare import Broken, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import NOTE
+from companion.contracts.engine.masking import causal
 from companion.contracts.transformer.language_model import (
     BATCH,
     SHARE,
+    drawn,
     gaps,
     read_logits,
     require_causal,
@@ -140,7 +143,18 @@ def why_deaf(seen: Tensor) -> str:
 @TRANSLATION_MODEL.contract
 def past(fn: Guarded) -> None:
     """Every target token of the past can move a logit."""
-    require_past(fn, pairs(7, BATCH), 1, "target token")
+    args = pairs(7, BATCH)
+    seen = token_reach(fn, args, 1)
+    if torch.equal(seen, causal(TGT) & (torch.arange(TGT) > 0)):
+        raise Broken(
+            "No logits move with target token 0, whatever it is: the model "
+            "begins with a start token of its own.",
+            *drawn(seen),
+            level=NOTE,
+            why="A target always begins with the same token, so that nothing "
+            "is lost where the model knows it.",
+        )
+    require_past(fn, args, 1, "target token")
 
 
 @TRANSLATION_MODEL.contract

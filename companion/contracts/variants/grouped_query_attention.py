@@ -29,7 +29,9 @@ from companion.contracts.engine.families import (
     require_factor,
 )
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import risk
 from companion.contracts.engine.masking import (
+    EMPTY,
     PATCHY,
     causal,
     fully_masked,
@@ -235,6 +237,7 @@ GROUPED_QUERY_ATTENTION.contract(
 
 
 @GROUPED_QUERY_ATTENTION.contract
+@risk(EMPTY)
 def nobody_to_see(fn: Guarded) -> None:
     """A row that may attend to nothing gets zeros."""
     q, k, v = qkv(53)

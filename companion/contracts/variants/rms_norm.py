@@ -13,12 +13,14 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
+    HALF,
     equivariance,
     half_precision,
     leading_axes,
     positions_apart,
 )
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import NOTE, risk
 
 __all__ = ["RMS_NORM"]
 
@@ -130,7 +132,14 @@ RMS_NORM.contract(
 )
 
 
+ZEROS = (
+    "A vector of zeros comes only where padding is embedded as zeros, and "
+    "nothing is added to it."
+)
+
+
 @RMS_NORM.contract
+@risk(ZEROS)
 def zeros(fn: Guarded) -> None:
     """A vector of zeros stays one."""
     x, *rest = arguments(23)
@@ -142,6 +151,7 @@ def zeros(fn: Guarded) -> None:
 
 
 @RMS_NORM.contract
+@risk(ZEROS)
 def zeros_gradient(fn: Guarded) -> None:
     """A vector of zeros has a finite gradient."""
     x, *rest = arguments(23)
@@ -163,6 +173,7 @@ RMS_NORM.contract(
 
 
 @RMS_NORM.contract
+@risk(HALF)
 def large_in_half(fn: Guarded) -> None:
     """In float16 a vector of numbers near 1000 does not overflow."""
     x, gain, eps = arguments(37)
@@ -293,15 +304,27 @@ def made_a_unit_vector(x, gain, eps):
     return (F.normalize(x.float(), dim=-1) * gain).to(x.dtype)
 
 
+SMALL = (
+    "Published code has it so, and it shows only for vectors that are about as "
+    "small as eps."
+)
+
+
 @RMS_NORM.mistake(
     hint="eps stands outside the root: √(mean(x²) + eps).",
+    level=NOTE,
+    why=SMALL,
 )
 def eps_outside(x, gain, eps):
     """eps is added to the root."""
     return x / (size(x, 0.0) + eps) * gain
 
 
-@RMS_NORM.mistake(hint="`eps` is not used, or always the same.")
+@RMS_NORM.mistake(
+    hint="`eps` is not used, or always the same.",
+    level=NOTE,
+    why=SMALL,
+)
 def eps_fixed(x, gain, eps):
     """A number of its own for eps."""
     return oracle(x, gain, 1e-6)

@@ -157,3 +157,57 @@ class Plain(Heads):
 
 
 right("multihead")(built(lambda: Plain(2)))
+
+
+# With the causal mask inside
+
+
+class CausalHeads(Heads):
+    """The mask is made anew for each length."""
+
+    def forward(self, x):
+        mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+        return super().forward(x, mask)
+
+
+class CausalFused(nn.Module):
+    """One projection, and PyTorch's attention told that it is causal."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
+        self.out = nn.Linear(WIDTH, WIDTH, bias=False)
+
+    def forward(self, x):
+        qkv = self.qkv(x).unflatten(-1, (3, 4, 3)).permute(2, 0, 3, 1, 4)
+        out = F.scaled_dot_product_attention(*qkv, is_causal=True)
+        return self.out(out.transpose(1, 2).flatten(2))
+
+
+class CausalWithBuffer(nn.Module):
+    """A mask of 16 positions is kept, and cut to the length."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.hidden = nn.Buffer(torch.ones(16, 16, dtype=torch.bool).triu(1))
+
+    def forward(self, x):
+        seq = x.shape[1]
+        scores = self.q(x) @ self.k(x).mT * WIDTH**-0.5
+        hidden = self.hidden[:seq, :seq]
+        scores = scores.masked_fill(hidden, -torch.inf)
+        return scores.softmax(-1) @ self.v(x)
+
+
+@right("causal_attention")
+def one_query_after_the_other(x):
+    rows = [
+        attention_by_einsum(x[:, i : i + 1], x[:, : i + 1], x[:, : i + 1])
+        for i in range(x.shape[1])
+    ]
+    return torch.cat(rows, 1)
+
+
+for make in (lambda: CausalHeads(3), CausalFused, CausalWithBuffer):
+    right("causal_attention")(built(make).eval())

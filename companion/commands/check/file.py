@@ -1,19 +1,22 @@
 """Find what is to be checked in a learner's file: by name, or by a mark.
 
-The file is only read here; ``check_process`` imports it, in another process.
+The file, or the notebook, is only read here; ``imports`` runs it, in
+another process.
 """
 
 import ast
+import contextlib
 import difflib
 import io
+import json
 import re
 import tokenize
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["File", "Part", "parts_in", "read"]
+__all__ = ["File", "Part", "parts_in", "plain", "read"]
 
 COMMENT = re.compile(r"#\s*checks:\s*(\w+)")
 
@@ -22,19 +25,37 @@ COMMENT = re.compile(r"#\s*checks:\s*(\w+)")
 class File:
     """A learner's file, as it was read.
 
+    A notebook's cells stand here one below the other.
+
     Attributes:
         path: Where it lies.
         lines: Its text.
         body: Its statements.
+        cells: Of a notebook, the cells that are Python: number -> before which
+            line each begins.
+        faults: Of a notebook, why a cell is left out, by number.
     """
 
     path: Path
     lines: list[str]
     body: list[ast.stmt]
+    cells: dict[int, int] = field(default_factory=dict)
+    faults: dict[int, str] = field(default_factory=dict)
 
     def at(self, line: int) -> str:
         """Name a line of it, as editors and terminals open it."""
-        return f"{self.path}:{line}"
+        if not self.cells:
+            return f"{self.path}:{line}"
+        cell = self.cell_of(line)
+        return f"{self.path}, cell {cell}, line {line - self.cells[cell]}"
+
+    def cell_of(self, line: int) -> int:
+        """Return the number of the cell that a line belongs to."""
+        return max(n for n, before in self.cells.items() if before < line)
+
+    def code_of(self, cell: int) -> list[ast.stmt]:
+        """Return the statements of a cell."""
+        return [s for s in self.body if self.cell_of(s.lineno) == cell]
 
 
 @dataclass(frozen=True)
@@ -61,8 +82,12 @@ def read(path: Path) -> File:
         OSError: It cannot be read.
         ValueError: It is not Python, or has an error of syntax.
     """
+    if path.suffix == ".ipynb":
+        return _read_notebook(path)
     if path.suffix != ".py":
-        raise ValueError(f"file: expected a Python file, *.py, got {path}")
+        raise ValueError(
+            f"file: expected a Python file, *.py, or a notebook, got {path}"
+        )
     data = path.read_bytes()
     try:
         with warnings.catch_warnings():
@@ -74,6 +99,66 @@ def read(path: Path) -> File:
     except (SyntaxError, ValueError) as error:
         raise ValueError(_syntax_error(path, error)) from None
     return File(path, data.decode(coding).splitlines(), tree.body)
+
+
+def _read_notebook(path: Path) -> File:
+    """Read the code cells of a notebook; one that is no Python is left out."""
+    lines, body = [], []
+    cells: dict[int, int] = {}
+    faults = {}
+    for number, source in _sources(path):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(plain(source))
+                compile(tree, str(path), "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError) as error:
+            line = getattr(error, "lineno", None) or 1
+            said = getattr(error, "msg", error)
+            faults[number] = f"a syntax error in its line {line}: {said}"
+            continue
+        ast.increment_lineno(tree, len(lines))
+        cells[number] = len(lines)
+        lines += [*source.split("\n"), ""]
+        body += tree.body
+    if not cells:
+        why = next(iter(faults.values()), "it has no cell with code")
+        raise ValueError(f"{path}: there is no Python in it: {why}")
+    return File(path, lines, body, cells, faults)
+
+
+def _sources(path: Path) -> list[tuple[int, str]]:
+    """Return the code cells of a notebook, and their numbers among all."""
+    try:
+        cells = json.loads(path.read_bytes().decode("utf-8-sig"))["cells"]
+        return [
+            (number, "".join(cell["source"]))
+            for number, cell in enumerate(cells, 1)
+            if cell["cell_type"] == "code"
+        ]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(
+            f"{path}: it cannot be read as a notebook, nbformat 4"
+        ) from None
+
+
+def plain(source: str) -> str:
+    """Replace what only a notebook understands by a line that does nothing.
+
+    Example:
+        >>> plain("!pip install torch")
+        'pass'
+    """
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+        ast.parse(source)
+        return source
+    first = source.lstrip().partition("\n")[0]
+    if first.startswith("%%"):
+        runs = re.match(r"%%(time|timeit|capture|prun)\b", first)
+        source = source.replace(first, "pass", 1) if runs else "pass"
+    source = re.sub(r"(?m)^([ \t]*)[%!?].*$", r"\1pass", source)
+    source = re.sub(r"(?m)^([ \t]*)[\w.]+\?{1,2}$", r"\1pass", source)
+    return re.sub(r"(?m)^(\s*[\w, ]+=\s*)[%!][a-z].*$", r"\1None", source)
 
 
 def parts_in(file: File, components: Collection[str]) -> list[Part]:

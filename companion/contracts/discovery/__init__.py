@@ -1,0 +1,6 @@
+"""What somebody's code is, found out by what it takes and returns.
+
+make      builds a class with small sizes, from the names of its arguments
+kinds     tells what a module is: attention, a feed-forward network, a norm, …
+models    judges a whole model, and the parts that it is made of
+"""

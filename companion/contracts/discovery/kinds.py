@@ -1,0 +1,532 @@
+"""Tell what a module is by what it takes and returns, and judge it as that."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from companion.contracts.discovery.make import WIDTH, NotBuilt, make
+from companion.contracts.engine.compare import draw
+from companion.contracts.engine.modules import module_kept
+from companion.contracts.engine.report import Report
+
+__all__ = ["NOTHING", "Judged", "Unjudged", "judge", "widths"]
+
+BATCH, SEQ = 2, 5
+NOTHING = "in use it does nothing"
+STACK = "What leaves the stack is normalised"
+"""What a single layer of an encoder need not do."""
+CLOSE = {"rtol": 1e-3, "atol": 1e-4}
+Check = Callable[[str, object], Report]
+
+
+class Unjudged(Exception):
+    """There is no contract for it; the message says why."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What something was taken for, and what came of it.
+
+    Attributes:
+        component: The name of the component.
+        report: What the contracts say.
+        assumed: How it was recognised, and how it was called, in sentences.
+    """
+
+    component: str
+    report: Report
+    assumed: tuple[str, ...] = ()
+
+
+def judge(
+    module: nn.Module,
+    check: Check,
+    near: dict | None = None,
+    hints: list[int] | None = None,
+) -> Judged:
+    """Find out what ``module`` is, and judge it as that.
+
+    Args:
+        module: It may be of any width.
+        check: ``companion.contracts.check``.
+        near: What else stands in its file.
+        hints: How wide its vectors may be, if it does not show.
+
+    Returns:
+        What it was taken for, and the report.
+
+    Raises:
+        Unjudged: It is nothing that there are contracts for.
+    """
+    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+        module.eval()
+        try:
+            width, args = understood(module, hints or [])
+        except Unjudged as reason:
+            if not takes_ids(module):
+                raise
+            said = reason
+        else:
+            return judged_on_vectors(module, check, near or {}, width, args)
+        return judged_on_ids(module, check, said)
+
+
+# Models: ids in, logits out.
+
+
+def takes_ids(module: nn.Module) -> bool:
+    """Tell whether something in it looks up ids."""
+    embeddings = (nn.Embedding, nn.EmbeddingBag)
+    if any(isinstance(part, embeddings) for part in module.modules()):
+        return True
+    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    calls = [(ids,), (ids, None), (ids, ids), (ids, ids[:, 1:])]
+    calls += [(ids, ids, None, None), (ids, None, None)]
+    return any(answer(module, args) is not None for args in calls)
+
+
+def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
+    """Judge a translator or a language model."""
+    if most_arguments(module) > 1:
+        report = check("translation_model", module)
+        if not report.untried:
+            said = "two rows of ids go in, and logits for the second come out"
+            return Judged("translation_model", report, (said,))
+    report = check("language_model", module)
+    if report.untried:
+        raise Unjudged(why_no_model(module, report.failures[0].message))
+    messages = " ".join(f.message for f in report.failures)
+    if "its own token only" in messages and only_looks_up(module):
+        raise Unjudged("it looks ids up, and no place sees another")
+    if "sees all tokens" in messages and not has_triangle(module):
+        raise Unjudged(
+            "ids go in, a row of numbers for each comes out, and every row "
+            "sees all tokens. If it predicts the next token, this is a fault: "
+            "the causal mask is missing. If it fills gaps, or is an encoder, "
+            'it is right. Only you know: `check("language_model", …)` judges '
+            "it as the former"
+        )
+    said = "a row of ids goes in, and logits for each of them come out"
+    return Judged("language_model", report, (said,))
+
+
+def only_looks_up(module: nn.Module) -> bool:
+    """Tell whether a module is an embedding, and no model."""
+    matrices = [p for p in module.parameters() if p.ndim > 1]
+    return len(matrices) <= 3
+
+
+def why_no_model(module: nn.Module, message: str) -> str:
+    """Say why ids cannot be sent into it."""
+    rows = [
+        part.num_embeddings
+        for part in module.modules()
+        if isinstance(part, nn.Embedding)
+    ]
+    if rows and max(rows) < 10:
+        return (
+            f"its vocabulary has {max(rows)} tokens at most, and the contracts "
+            "send ids up to 9: build it with 10 at least"
+        )
+    return f"no call with ids was understood. {message}"
+
+
+def has_triangle(module: nn.Module) -> bool:
+    """Tell whether a buffer is a causal mask: then it was meant to be one."""
+    for x in module.buffers():
+        if x.ndim > 1 and x.shape[-1] == x.shape[-2] > 1:
+            part = x.reshape(-1, *x.shape[-2:])[0] != 0
+            if torch.equal(part, torch.ones_like(part).tril()) or torch.equal(
+                part, torch.ones_like(part).triu(1)
+            ):
+                return True
+    return False
+
+
+# Parts: vectors in, vectors out.
+
+
+class Resized(nn.Module):
+    """Lets 12-wide vectors into a module of another width.
+
+    They are spread over its width, and what comes back is read the same way,
+    so that a row still moves with whom it moved.
+
+    Args:
+        module: What is inside; it is called with the same arguments.
+        width: How wide its vectors are.
+        mask: How a mask that says True = may attend becomes its own.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        width: int,
+        mask: Callable[[Tensor], Tensor] | None = None,
+    ):
+        super().__init__()
+        self.module, self.width, self.mask = module, width, mask
+        if width != WIDTH:
+            wide = draw(max(width, WIDTH), min(width, WIDTH), seed=5)
+            ways = torch.linalg.qr(wide).Q
+            ways = ways.mT if width > WIDTH else ways
+            self.register_buffer("ways", ways * (width / WIDTH) ** 0.5)
+        signature = inspect.signature(module.forward)
+
+        def forward(*args: Any, **named: Any) -> Any:
+            args = tuple(map(self.enter, args))
+            named = {name: self.enter(x) for name, x in named.items()}
+            return self.leave(self.module(*args, **named))
+
+        forward.__signature__ = signature  # pyrefly: ignore
+        self.forward = forward
+
+    def enter(self, x: Any) -> Any:
+        """Widen a vector, or turn a mask."""
+        if not isinstance(x, Tensor):
+            return x
+        if x.dtype == torch.bool:
+            return x if self.mask is None else self.mask(x)
+        if x.is_floating_point() and x.shape[-1] == WIDTH != self.width:
+            return x @ self.ways.to(x.dtype)
+        return x
+
+    def leave(self, x: Any) -> Any:
+        """Narrow what comes back."""
+        if isinstance(x, tuple | list):
+            return type(x)(map(self.leave, x))
+        if not isinstance(x, Tensor) or x.ndim < 2 or self.width == WIDTH:
+            return x
+        if x.is_floating_point() and x.shape[-1] == self.width:
+            return x @ self.ways.mT.to(x.dtype) * (WIDTH / self.width)
+        return x
+
+
+MEMORY = r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)"
+"""What decoders call what the encoder has made."""
+
+MASKS: dict[str, Callable[[Tensor], Tensor] | None] = {
+    "": None,
+    "read as a mask where True hides, as fits best": torch.logical_not,
+    "read as a mask that is added to the scores, as fits best": lambda may: (
+        torch.zeros(may.shape).masked_fill(~may, -torch.inf)
+    ),
+}
+"""What is said -> how the contracts' mask becomes a module's own."""
+
+
+def judged_on_vectors(
+    module: nn.Module, check: Check, near: dict, width: int, args: tuple
+) -> Judged:
+    """Judge a part that takes vectors."""
+    component, said = recognised(module, width, args)
+    if component in ("layer_norm", "rms_norm"):
+        return judged_norm(module, component, said, check, near)
+    best = None
+    for words, mask in MASKS.items():
+        plain = width == WIDTH and mask is None
+        fn = module if plain else Resized(module, width, mask)
+        report = check(component, fn.eval())
+        report = without_the_stack(component, report)
+        if best is None or better(report, best.report):
+            best = Judged(component, report, tuple(filter(None, (said, words))))
+        if not report.faults or component not in ("multihead", "encoder"):
+            break
+    if component == "feed_forward" and best.report.faults:
+        best = without_residual(module, width, best, check)
+    if best.report.untried:
+        raise Unjudged(
+            f"it looks like {component}, by this: {said}. But it could not be "
+            f"called as one. {best.report.failures[0].message}"
+        )
+    return best
+
+
+def without_the_stack(component: str, report: Report) -> Report:
+    """Leave out what only the last layer of an encoder owes."""
+    owed = [f for f in report.failures if f.contract == STACK]
+    if component != "encoder" or not owed:
+        return report
+    rest = [f for f in report.failures if f.contract != STACK]
+    return replace(report, failures=rest)
+
+
+def without_residual(
+    module: nn.Module, width: int, best: Judged, check: Check
+) -> Judged:
+    """Judge a network that adds its input, without that."""
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = module
+
+        def forward(self, x: Tensor) -> Tensor:
+            return first(self.module(x)) - x
+
+    inner = Network().eval()
+    fn = inner if width == WIDTH else Resized(inner, width)
+    report = check("feed_forward", fn)
+    if report.untried or report.faults:
+        return best
+    said = "it adds its input: judged without that"
+    return Judged("feed_forward", report, (*best.assumed, said))
+
+
+def better(one: Report, other: Report) -> bool:
+    """Tell whether a report has less that waits, or fewer faults."""
+    return (len(one.untried), len(one.faults)) < (
+        len(other.untried),
+        len(other.faults),
+    )
+
+
+def understood(module: nn.Module, hints: list[int]) -> tuple[int, tuple]:
+    """Find the width of a module, and a call that it takes.
+
+    Raises:
+        Unjudged: None of the usual calls is taken.
+    """
+    said = ""
+    for width in dict.fromkeys([*widths(module), *hints, WIDTH]):
+        for args in calls(module, draw(BATCH, SEQ, width, seed=3)):
+            try:
+                got = first(module(*args))
+            except Exception as error:
+                said = said or f"{type(error).__name__}: {error}"[:160]
+                continue
+            if isinstance(got, Tensor) and got.shape == args[0].shape:
+                return width, args
+            if isinstance(got, Tensor):
+                sizes = BATCH, SEQ, width
+                said = f"it returns shape {tuple(got.shape)} for {sizes}"
+    names = list(inspect.signature(module.forward).parameters)
+    if any(re.fullmatch(MEMORY, name) for name in names):
+        raise Unjudged(
+            f"it takes `{', '.join(names)}`: a decoder, which has no contracts "
+            "of its own. The whole translator is judged with it"
+        )
+    said = " ".join(said.split())
+    raise Unjudged(
+        f"no usual call was understood, from `{', '.join(names)}`. {said}"
+    )
+
+
+def widths(module: nn.Module) -> list[int]:
+    """List how wide the vectors of a module may be, likely ones first."""
+    found = [x.shape[-1] for x in module.parameters() if x.ndim]
+    found += [x.shape[-1] for x in module.buffers() if x.ndim > 1]
+    return list(dict.fromkeys(n for n in found if n > 1))[:4]
+
+
+def calls(module: nn.Module, x: Tensor) -> Iterator[tuple]:
+    """List the usual calls that fit the number of its arguments."""
+    most, least = most_arguments(module), least_arguments(module)
+    may = torch.ones(1, 1, SEQ, SEQ, dtype=torch.bool)
+    for args in (
+        (x,),
+        (x, None),
+        (x, x, x),
+        (x, x, x, None),
+        (x, None, None),
+        (x, may),
+        (x, ~may),
+        (x, may[0, 0]),
+        (x, x, x, may),
+        (x, x, x, ~may),
+        (x, x, x, may[0, 0]),
+        (x, x, x, None, None),
+        (x, 0),
+    ):
+        if least <= len(args) <= most:
+            yield args
+
+
+def most_arguments(module: nn.Module) -> int:
+    """Count what its forward takes by position at most."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return 9
+    return sum(one.kind is not one.KEYWORD_ONLY for one in parameters)
+
+
+def least_arguments(module: nn.Module) -> int:
+    """Count what its forward wants."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    return sum(
+        one.default is one.empty
+        and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        for one in parameters
+    )
+
+
+def first(result: object) -> object:
+    """Return the output, where it comes with weights."""
+    while isinstance(result, tuple | list) and result:
+        result = result[0]
+    return result
+
+
+def answer(module: nn.Module, args: tuple) -> Tensor | None:
+    """Return what a module answers, or nothing if it raises."""
+    if not least_arguments(module) <= len(args) <= most_arguments(module):
+        return None
+    try:
+        got = first(module(*args))
+    except Exception:
+        return None
+    return got if isinstance(got, Tensor) and got.is_floating_point() else None
+
+
+def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
+    """Tell which component a module is, and by what.
+
+    Raises:
+        Unjudged: There are no contracts for what it does.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    x = draw(BATCH, SEQ, width, seed=7)
+    moved = movement(fn, x)
+    if torch.equal(moved, torch.eye(SEQ, dtype=torch.bool)):
+        return each_alone(module, fn, x)
+    if not moved.diagonal().all():
+        if moved.any():
+            return "multihead", "positions see each other in it"
+        raise Unjudged("what it returns does not depend on what goes in")
+    same = x[:, :1].expand_as(x)
+    # Where all positions are alike, weights that sum to 1 do not show.
+    averages = is_affine(lambda v: fn(v[:, :1].expand_as(v)), same)
+    if not moved.triu(1).any():
+        if averages and "causal_attention" in known():
+            return "causal_attention", "each position sees those before it"
+        raise Unjudged(
+            "each position sees itself and what stands before it: the mask is "
+            "built in. A whole language model of it can be judged"
+        )
+    if len(args) > 2 and args[1] is args[0] and not averages:
+        raise Unjudged("it takes three vectors, and is no attention alone")
+    if averages:
+        said = "positions see each other, and alike ones are mapped linearly"
+        return "multihead", said
+    return "encoder", "positions see each other, and each is changed further"
+
+
+def known() -> set[str]:
+    """Return the names of the components."""
+    from companion.contracts import COMPONENTS
+
+    return set(COMPONENTS)
+
+
+def each_alone(
+    module: nn.Module, fn: Callable[[Tensor], Tensor], x: Tensor
+) -> tuple[str, str]:
+    """Tell what a module is that treats each position alone."""
+    got = fn(x)
+    alike = fn(x[:, :1].expand_as(x))
+    if not torch.allclose(alike, alike[:, :1].expand_as(alike), **CLOSE):
+        added = got - x
+        if torch.allclose(added, fn(2 * x) - 2 * x, **CLOSE):
+            return "add_positions", "to each position its own vector is added"
+        raise Unjudged("each position is changed alone, and by its place")
+    if norm := kind_of_norm(got):
+        if torch.allclose(fn(3 * x), got, rtol=0.02, atol=0.02):
+            return norm
+        raise Unjudged("it ends with a norm, and is more than a norm")
+    if torch.equal(got, x):
+        raise Unjudged(NOTHING)
+    if is_affine(fn, x):
+        raise Unjudged("it is a linear map")
+    said = "each position is changed alone, and not linearly"
+    linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
+    matrices = [p for p in module.parameters() if p.ndim > 1]
+    if len(linear) < 2 and len(matrices) < 2:
+        raise Unjudged(f"{said}: this is no feed-forward network")
+    return "feed_forward", said
+
+
+def kind_of_norm(got: Tensor) -> tuple[str, str] | None:
+    """Tell which norm returns such vectors, before it has learned."""
+    mean, power = got.mean(-1), got.square().mean(-1)
+    one = torch.ones_like(power)
+    # One that divides by n - 1 is a norm too, and its contracts say so.
+    size = torch.allclose(power, one, atol=1.5 / got.shape[-1])
+    if not size:
+        return None
+    if torch.allclose(mean, 0 * one, atol=1e-3):
+        return "layer_norm", "each vector has mean 0 and variance 1"
+    if torch.allclose(power, one, atol=1e-3):
+        return "rms_norm", "each vector has mean square 1"
+    return None
+
+
+def movement(fn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Map which row moves with which position, in any sentence."""
+    columns = []
+    for place in range(SEQ):
+        changed = x.clone()
+        changed[:, place] += draw(BATCH, x.shape[-1], seed=31 + place)
+        gap = (fn(changed) - fn(x)).abs().nan_to_num(0)
+        columns.append(gap.flatten(2).amax((0, -1)))
+    moved = torch.stack(columns, -1)
+    return moved > 1e-5 * moved.max()
+
+
+def is_affine(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+    """Tell whether a straight line is mapped to a straight line."""
+    y = draw(*x.shape, seed=41)
+    halfway = fn((x + y) / 2)
+    return torch.allclose(halfway, (fn(x) + fn(y)) / 2, **CLOSE)
+
+
+# Norms: gain and bias are inside, and the contracts put their own in.
+
+
+def judged_norm(
+    module: nn.Module, component: str, said: str, check: Check, near: dict
+) -> Judged:
+    """Judge a norm, built anew for each width and eps."""
+    report = check(component, module)
+    if report.untried:
+        fn = as_function(type(module), near)
+        report = check(component, fn)
+        if report.untried:
+            raise Unjudged(
+                f"it looks like {component}: {said}. "
+                f"{report.failures[0].message}"
+            )
+    return Judged(component, report, (said,))
+
+
+def as_function(kind: type, near: dict) -> Callable:
+    """Make of a norm's class the function that the contracts call."""
+    try:
+        built, _ = make(kind, near)
+    except NotBuilt as reason:
+        raise Unjudged(f"it is a norm, and {reason}") from None
+    names = [name for name, _ in built.named_parameters()]
+    epsilon = next(
+        (n for n in vars(built) if re.fullmatch(r"(?i).*eps(ilon)?", n)), None
+    )
+    if epsilon is None:
+        raise Unjudged("it is a norm whose eps cannot be chosen")
+
+    def norm(x: Tensor, *rest: Any) -> Tensor:
+        *vectors, eps = rest
+        own, _ = make(kind, near, x.shape[-1])
+        setattr(own, epsilon, eps)
+        for name, vector in zip(names, vectors, strict=False):
+            delattr(own, name)
+            setattr(own, name, vector)
+        return own(x)
+
+    return norm

@@ -1,0 +1,203 @@
+"""Build somebody's class with small sizes, from the names of its arguments."""
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+__all__ = ["NotBuilt", "make"]
+
+WIDTH = 12
+"""What the contracts send into a module is so wide."""
+
+SIZES: tuple[tuple[str, object], ...] = (
+    (r"d_?ff|dff|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
+    (r"intermediate_?(size|dim)|(mlp|inner|filter|forward)_?(dim|size)", 24),
+    (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
+    (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
+    (r"(forward_?)?expansion(_?factor)?|(mlp|ff)_?(ratio|mult)|multiplier", 2),
+    (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", 4),
+    (r"(q|k|v)_?dim|size_per_head", 4),
+    (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
+    (r"(num_|n_)?(attention|attn|mha|kv|head)_?(heads?|num)|heads?_?num", 3),
+    (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
+    (r"num_?(en|de)coder_?layers|N|depth|n_?stacks?|layers?_?num", 2),
+    (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|num_?embeddings", 11),
+    (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
+    (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
+    (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)|n_?ctx", 32),
+    (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
+    (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
+    (r".*drop.*|p|dr_rate|pdrop", 0.0),
+    (r".*pad.*", 0),
+    (r"(bos|sos|start|cls).*", 1),
+    (r"(eos|end|sep|stop).*", 2),
+    (r"eps(ilon)?|.*norm_?eps", 1e-5),
+    (r".*initializer_range|init_std|std", 0.02),
+    (r"device", "cpu"),
+    (r"dtype", torch.float32),
+    (r"batch_?first", True),
+    (r"(norm_?first|pre_?norm|.*bias)", True),
+    (r"n_?(segments?|types)|type_?vocab_?size", 2),
+    (r"(d|dim)_?(model|embed(ding)?|emb|hidden|x|in|out)?|model_?dim", WIDTH),
+    (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
+     r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
+    (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
+    (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
+    (r"(model|token|layer|norm)_?(dim|size|shape)|normalized_?shape", WIDTH),
+    (r"dimensions?|c|emb(ed)?|embedding_?size|parameters_shape", WIDTH),
+)  # fmt: skip
+"""Name of an argument -> a size; the first that fits."""
+
+CONFIG = re.compile(r"(?i).*(config|cfg|args|opts?|hparams|params|options)$")
+
+
+class NotBuilt(Exception):
+    """A class that cannot be built by itself; the message says why."""
+
+
+def size(name: str) -> object:
+    """Return what an argument of this name is to be, or None."""
+    name = name.strip("_")
+    for pattern, value in SIZES:
+        if re.fullmatch(pattern, name, re.IGNORECASE):
+            return value
+    return None
+
+
+class Sizes:
+    """Stands for a configuration: every name that says a size has it."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = None if name.startswith("__") else size(name)
+        if value is None:
+            raise AttributeError(f"its configuration has no `{name}` here")
+        return value
+
+    def get(self, name: str, default: object = None) -> object:
+        """Look a size up as in a dictionary."""
+        value = size(name)
+        return default if value is None else value
+
+    def __getitem__(self, name: str) -> object:
+        value = size(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __contains__(self, name: str) -> bool:
+        return size(name) is not None
+
+
+def make(
+    kind: type, near: dict[str, object], width: int = WIDTH
+) -> tuple[Any, str]:
+    """Build ``kind`` with sizes that its arguments' names suggest.
+
+    Args:
+        kind: The class.
+        near: What else stands in its file, where its configuration may be.
+        width: How wide its vectors are to be.
+
+    Returns:
+        The module, and the call in words.
+
+    Raises:
+        NotBuilt: An argument says nothing, or the class raised something.
+    """
+    named = arguments(kind.__init__, near)
+    if width != WIDTH:
+        named = {n: width if x == WIDTH else x for n, x in named.items()}
+    said = ", ".join(f"{name}={told(value)}" for name, value in named.items())
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        try:
+            built = kind(**named)
+        except Exception as error:
+            raised = f"{type(error).__name__}: {error}"[:200].rstrip(": ")
+            raise NotBuilt(f"{kind.__name__}({said}) raised {raised}") from None
+    return built, f"{kind.__name__}({said})"
+
+
+def arguments(function: Callable, near: dict[str, object]) -> dict[str, Any]:
+    """Choose the arguments of a constructor, by their names."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        raise NotBuilt("its `__init__` has no signature") from None
+    _, *parameters = signature.parameters.values()
+    chosen: dict[str, Any] = {}
+    for one in parameters:
+        if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            continue
+        needed = one.default is one.empty
+        if one.kind is one.POSITIONAL_ONLY and needed:
+            raise NotBuilt(f"its argument `{one.name}` has no name to call")
+        value = value_of(one, near)
+        if value is None and needed:
+            raise NotBuilt(f"nothing says what its argument `{one.name}` is")
+        if value is not None:
+            chosen[one.name] = value
+    return reconciled(chosen)
+
+
+def reconciled(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Make two widths of one call different, where one is the inner one."""
+    widths = [name for name, value in chosen.items() if value == WIDTH]
+    inner = [n for n in widths if re.search("(?i)hid|inner|units", n)]
+    if inner and len(widths) > len(inner) and 24 not in chosen.values():
+        # As in FeedForward(d_model, hidden).
+        chosen |= dict.fromkeys(inner, 24)
+    return chosen
+
+
+def value_of(one: inspect.Parameter, near: dict[str, object]) -> Any:
+    """Choose one argument; None, where nothing is to be said."""
+    if CONFIG.fullmatch(one.name) and not isinstance(one.default, int | float):
+        return configuration(one, near)
+    default = one.default
+    value = size(one.name)
+    if default is one.empty:
+        return False if one.annotation is bool else value
+    if isinstance(default, int | float) and not isinstance(default, bool):
+        return None if isinstance(value, bool) else value
+    return None  # A way to do it, and no size.
+
+
+def configuration(one: inspect.Parameter, near: dict[str, object]) -> object:
+    """Build the configuration that a file has, or one that knows all names."""
+    kinds = [one.annotation, *near.values()]
+    if one.default is None:
+        kinds = kinds[:1]
+    for kind in kinds:
+        if not isinstance(kind, type):
+            continue
+        if dataclasses.is_dataclass(kind) and (
+            kind is one.annotation or CONFIG.fullmatch(kind.__name__)
+        ):
+            return filled(kind)
+    return Sizes() if one.default in (None, one.empty) else None
+
+
+def filled(kind: type) -> object:
+    """Build a dataclass: a size for each name that says one."""
+    named = {}
+    for one in dataclasses.fields(kind):
+        value = size(one.name)
+        plain = isinstance(one.default, str | bool | None.__class__)
+        if one.init and value is not None and not plain:
+            named[one.name] = value
+    try:
+        return kind(**named)
+    except Exception as error:
+        raised = f"{type(error).__name__}: {error}"[:200]
+        raise NotBuilt(f"{kind.__name__}(…) raised {raised}") from None
+
+
+def told(value: object) -> str:
+    """Write an argument."""
+    plain = isinstance(value, int | float | str | bool)
+    return repr(value) if plain else f"{type(value).__name__}(…)"

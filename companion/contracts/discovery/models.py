@@ -1,0 +1,214 @@
+"""Judge a whole model, and the parts that it is made of."""
+
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from html import escape
+
+from torch import nn
+
+from companion.contracts.discovery.kinds import (
+    NOTHING,
+    Judged,
+    Unjudged,
+    judge,
+    widths,
+)
+from companion.contracts.engine.page import html
+from companion.contracts.engine.report import Failure, Report
+from companion.sanitize import sanitize
+
+__all__ = ["ModelReport", "Part", "Skipped", "judge_model"]
+
+CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a model that was judged.
+
+    Attributes:
+        name: Its name in the model; empty for the model itself.
+        kind: Its class.
+        judged: What it was taken for, and the report.
+        more: How many others of the same class and size there are.
+    """
+
+    name: str
+    kind: type
+    judged: Judged
+    more: int = 0
+
+    @property
+    def title(self) -> str:
+        """Name it and its class."""
+        name = f"{self.name} ({self.kind.__name__})" if self.name else ""
+        also = f", and {self.more} more like it" if self.more else ""
+        return (name or self.kind.__name__) + also
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A part of a model that there are no contracts for.
+
+    Attributes:
+        name: Its name in the model; empty for the model itself.
+        kind: Its class.
+        reason: Why it could not be judged.
+    """
+
+    name: str
+    kind: type
+    reason: str
+
+    @property
+    def title(self) -> str:
+        """Name it and its class."""
+        name = self.kind.__name__
+        return f"{self.name} ({name})" if self.name else name
+
+
+@dataclass(frozen=True, repr=False)
+class ModelReport:
+    """What ``check_model`` found in a model.
+
+    Attributes:
+        name: Its class.
+        parts: What was judged: the model first, if it could be.
+        unjudged: What was not, and why.
+    """
+
+    name: str
+    parts: list[Part] = field(default_factory=list)
+    unjudged: list[Skipped] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """The component that the whole was judged as; empty if it was not."""
+        whole = [p.judged.component for p in self.parts if not p.name]
+        return whole[0] if whole else ""
+
+    @property
+    def reports(self) -> list[Report]:
+        """The reports on all parts, in order."""
+        return [part.judged.report for part in self.parts]
+
+    @property
+    def failures(self) -> list[Failure]:
+        """All contracts that do not hold."""
+        return [f for report in self.reports for f in report.failures]
+
+    @property
+    def faults(self) -> list[Failure]:
+        """Those that make it wrong."""
+        return [f for report in self.reports for f in report.faults]
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was judged, and nothing of it has a fault."""
+        return bool(self.parts) and all(r.passed for r in self.reports)
+
+    @property
+    def headline(self) -> str:
+        """The result in one line."""
+        what = self.kind.replace("_", " ") or "not judged as a whole"
+        bad = sum(not report.passed for report in self.reports)
+        found = f"{bad} of {len(self.parts)} with faults" if bad else "no fault"
+        parts = f"{len(self.parts)} part{'s' * (len(self.parts) != 1)} judged"
+        if not self.parts:
+            return f"{self.name}: nothing in it could be judged"
+        return f"{self.name}: {what}; {parts}, {found}"
+
+    def __str__(self) -> str:
+        lines = [self.headline, ""]
+        for part in self.parts:
+            lines.append(part.title)
+            lines += folded(f"({'; '.join(part.judged.assumed)})", "  ")
+            report = str(part.judged.report).splitlines()
+            lines += [f"  {line}".rstrip() for line in report] + [""]
+        if self.unjudged:
+            lines.append("Not judged:")
+        for one in self.unjudged:
+            lines += folded(f"· {one.title}: {one.reason}", "  ")
+        return "\n".join(lines).rstrip()
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        pages = [f"<p><strong>{escape(self.headline)}</strong></p>"]
+        for part in self.parts:
+            pages.append(f"<p>{escape(part.title)}</p>")
+            pages.append(html(part.judged.report))
+        items = (
+            f"<li>{escape(one.title)}: {escape(one.reason)}</li>"
+            for one in self.unjudged
+        )
+        if self.unjudged:
+            pages.append(f"<p>Not judged:</p><ul>{''.join(items)}</ul>")
+        return {"text/html": "\n".join(pages), "text/plain": str(self)}
+
+
+def folded(text: str, indent: str) -> list[str]:
+    """Fold a sentence to lines of a report."""
+    more = f"{indent}  "
+    return textwrap.wrap(
+        text,
+        78,
+        initial_indent=indent,
+        subsequent_indent=more,
+        break_on_hyphens=False,
+    )
+
+
+def judge_model(
+    model: nn.Module,
+    check: Callable[[str, object], Report],
+    near: dict | None = None,
+    only: Callable[[type], bool] = lambda kind: True,
+) -> ModelReport:
+    """Judge a model, and each different part that somebody wrote for it.
+
+    Args:
+        model: It may be of any size; small is quicker.
+        check: ``companion.contracts.check``.
+        near: What else stands in its file.
+        only: Whether parts of a class are asked for.
+
+    Returns:
+        What was judged, and what was not.
+    """
+    report = ModelReport(type(model).__name__)
+    hints = widths(model)
+    for name, part, more in different_parts(model):
+        kind = type(part)
+        if name and not only(kind):
+            continue
+        try:
+            judged = judge(part, check, near, hints)
+        except Unjudged as reason:
+            if str(reason) != NOTHING:
+                said = sanitize(str(reason))
+                report.unjudged.append(Skipped(name, kind, said))
+            continue
+        report.parts.append(Part(name, kind, judged, more))
+    return report
+
+
+def different_parts(
+    model: nn.Module,
+) -> Iterator[tuple[str, nn.Module, int]]:
+    """List the parts that are no part of PyTorch, one of each class and size.
+
+    Yields:
+        Its name, the part, and how many others there are like it.
+    """
+    alike: dict[tuple, list[tuple[str, nn.Module]]] = {}
+    for name, part in model.named_modules():
+        own = type(part).__module__.split(".")[0] != "torch"
+        if name and (not own or isinstance(part, CONTAINERS)):
+            continue
+        shapes = tuple(tuple(x.shape) for x in part.parameters())
+        alike.setdefault((type(part), shapes), []).append((name, part))
+    for found in alike.values():
+        name, part = found[0]
+        yield name, part, len(found) - 1

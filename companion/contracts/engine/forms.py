@@ -1,0 +1,941 @@
+"""How a learner's code wants to be called, and what it gives back.
+
+The contracts call everything in one way. Right code has others: keywords, three
+arguments for one, a mask of another shape, a tuple. ``adopt`` tries the usual
+forms of a call on the plain cases of a component, whose axes all have different
+sizes, and keeps the first whose results have the right shape; what it took is
+told in ``Report.assumed``. Whether True hides or shows, and whether the batch
+or the sequence comes first, no shape can tell: that is never taken, but
+``other_ways`` lists the ways to ask again.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from companion.contracts.engine.compare import Broken
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.guard import Guarded, copied, one_tensor
+from companion.contracts.engine.norms import norm_form
+
+__all__ = ["Form", "adopt", "other_ways", "takes_mask"]
+
+Call = tuple[tuple, dict]
+Style = Callable[["Wanted", dict], Call | None]
+"""From a signature and the arguments by name, how to call; None: it cannot."""
+
+SELF = ("multihead", "encoder")
+"""Of vectors ``x``, and perhaps a mask."""
+ATTENDING = ("attention", "grouped_query_attention")
+"""Of queries, keys and values, and perhaps a mask."""
+MODELS = ("language_model", "translation_model")
+MASKS = ("causal_mask", "padding_mask", "combine_masks")
+SAYS = {
+    "hidden": ("True hides in its masks, as `mask` says",),
+    "shown": (),
+}
+SHAPED = (*SELF, *ATTENDING, *MODELS, "causal_attention", "feed_forward",
+          "add_positions", "rnn", "rope")  # fmt: skip
+"""What may give back more than the one tensor that is wanted."""
+
+SAME = {
+    "x": ("x", "inputs", "input", "src", "hidden_states", "hidden", "tokens"),
+    "q": ("q", "query", "queries", "xq", "query_states"),
+    "k": ("k", "key", "keys", "xk", "key_states"),
+    "v": ("v", "value", "values", "xv", "value_states"),
+    "mask": ("mask", "attn_mask", "attention_mask", "src_mask", "bias_mask",
+             "self_mask", "enc_mask", "encoder_mask", "input_mask"),
+    "tokens": ("tokens", "idx", "input_ids", "ids", "x", "input", "inputs"),
+    "src": ("src", "source", "src_tokens", "src_ids", "input_ids", "enc_inputs",
+            "encoder_input", "encoder_inputs", "enc_input", "inp", "src_seq"),
+    "tgt": ("tgt", "target", "trg", "tgt_tokens", "tgt_ids", "dec_inputs",
+            "decoder_input", "decoder_inputs", "dec_input", "trg_seq", "tar",
+            "prev_output_tokens", "decoder_input_ids"),
+    "length": ("length", "max_len", "seq_len", "max_length", "n_positions",
+               "num_positions", "position", "positions", "maxlen", "n"),
+    "d_model": ("d_model", "dim", "d", "emb_dim", "embed_dim", "hidden_size",
+                "embedding_dim", "d_hid", "depth", "width"),
+    "gain": ("gain", "gamma", "weight", "scale", "g", "alpha", "a_2"),
+    "bias": ("bias", "beta", "shift", "b", "b_2"),
+    "eps": ("eps", "epsilon", "variance_epsilon"),
+    "positions": ("positions", "position_ids", "pos", "position", "offsets"),
+    "scores": ("scores", "logits", "attn_scores", "x", "inputs", "energy"),
+    "target": ("target", "targets", "labels", "gold", "y", "tgt"),
+    "smoothing": ("smoothing", "label_smoothing", "eps", "epsilon", "alpha"),
+    "pad": ("pad", "pad_id", "pad_idx", "padding_idx", "pad_token_id",
+            "ignore_index", "pad_token"),
+    "logits": ("logits", "pred", "preds", "output", "outputs", "x", "input"),
+    "dim": ("dim", "axis"),
+}  # fmt: skip
+"""Argument of the contracts -> what it is usually called."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The signature of a learner's code.
+
+    Attributes:
+        names: Its arguments that can be given by place, in order.
+        required: Those without a default.
+        all: Those by keyword too.
+        bound: What ``inspect`` knows of it, if anything.
+    """
+
+    names: tuple[str, ...] = ()
+    required: frozenset = frozenset()
+    all: frozenset = frozenset()
+    bound: inspect.Signature | None = None
+
+    def named(self, argument: str) -> str | None:
+        """Return what it calls an argument of the contracts, if one fits."""
+        return next((n for n in SAME[argument] if n in self.all), None)
+
+    def binds(self, call: Call) -> bool:
+        """Tell whether it takes these arguments, as far as is known."""
+        try:
+            return self.bound is None or bool(
+                self.bound.bind(*call[0], **call[1])
+            )
+        except TypeError:
+            return False
+
+
+def wanted(fn: object) -> Wanted:
+    """Read the signature of a function, or of a module's forward."""
+    try:
+        bound = inspect.signature(
+            fn.forward if isinstance(fn, nn.Module) else fn
+        )
+    except (TypeError, ValueError):
+        return Wanted()
+    kinds = inspect.Parameter
+    known = [
+        p for p in bound.parameters.values()
+        if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
+    ]  # fmt: skip
+    return Wanted(
+        tuple(p.name for p in known if p.kind != kinds.KEYWORD_ONLY),
+        frozenset(p.name for p in known if p.default is p.empty),
+        frozenset(p.name for p in known if p.kind != kinds.POSITIONAL_ONLY),
+        bound,
+    )
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way to call, which may also be to read what comes back.
+
+    Attributes:
+        parameters: The names of the contracts' arguments.
+        style: Makes the call; None calls as the contracts do.
+        layout: From a mask and the arguments by name, the mask as it is wanted.
+        absent: What stands for a mask where there is none.
+        reading: From what came back and the arguments, the result.
+        hidden: Whether True hides in the learner's masks.
+        first: Whether the sequence comes first, and the batch second.
+        whole: The whole call, where it is none of these.
+        wants: The signature.
+        said: What all this is, in sentences.
+    """
+
+    parameters: tuple[str, ...]
+    style: Style | None = None
+    layout: Callable | None = None
+    absent: str = "omitted"
+    reading: Callable | None = None
+    hidden: bool = False
+    first: bool = False
+    whole: Callable | None = None
+    wants: Wanted = field(default_factory=Wanted)
+    said: tuple[str, ...] = ()
+
+    def __call__(self, fn: Callable, args: tuple) -> Any:
+        """Call ``fn`` in this way."""
+        if self.hidden:
+            args = tuple(map(turned, args))
+        swapped = tuple(map(other_first, args)) if self.first else args
+        if self.whole:
+            result = self.whole(fn, swapped)
+        else:
+            result = self.styled(fn, swapped)
+        if self.reading:
+            result = self.reading(result, swapped)
+        if self.first:
+            result = other_first(result)
+        return turned(result) if self.hidden else result
+
+    def styled(self, fn: Callable, args: tuple) -> Any:
+        """Call ``fn`` as the style and the mask's layout say."""
+        if not self.style:
+            return fn(*args)
+        named = dict(zip(self.parameters, args, strict=False))
+        if "mask" in self.parameters:
+            mask = named.get("mask")
+            if mask is None and self.absent == "full":
+                mask = everything(named, self.hidden)
+            if mask is not None and self.layout:
+                if self.layout is alone:
+                    return self.one_by_one(fn, named, mask)
+                mask = self.layout(mask, named)
+            named["mask"] = mask
+            if mask is None and self.absent == "omitted":
+                del named["mask"]
+        given, words = self.style(self.wants, named)
+        if self.hidden and "mask" not in self.parameters:
+            # The style has made its masks.
+            given = turned(given)
+            words = {name: turned(x) for name, x in words.items()}
+        return fn(*given, **words)
+
+    def one_by_one(self, fn: Callable, named: dict, mask: Tensor) -> Any:
+        """Ask for each sentence alone, with a mask (seq, seq) of its own."""
+        x = named["x"]
+        four = without_heads(mask, named)
+        results = []
+        for i in range(len(x)):
+            one = {**named, "x": x[i : i + 1], "mask": four[i]}
+            call = self.style(self.wants, one)
+            results.append(fn(*call[0], **call[1]))
+        if isinstance(results[0], tuple | list):
+            return tuple(
+                torch.cat(parts) if isinstance(parts[0], Tensor) else parts[0]
+                for parts in zip(*results, strict=True)
+            )
+        return torch.cat(results)
+
+
+def turned(x: Any) -> Any:
+    """Turn a mask round, and masks in a tuple; leave all else as it is."""
+    if isinstance(x, tuple | list) and type(x) in (tuple, list):
+        return type(x)(map(turned, x))
+    masks = isinstance(x, Tensor) and x.dtype == torch.bool
+    return ~x if masks else x
+
+
+def other_first(x: Any) -> Any:
+    """Exchange batch and sequence; a mask has neither."""
+    if isinstance(x, tuple | list) and type(x) in (tuple, list):
+        return type(x)(map(other_first, x))
+    swaps = isinstance(x, Tensor) and x.ndim > 1 and x.dtype != torch.bool
+    return x.transpose(0, 1) if swaps else x
+
+
+# Masks
+
+
+def everything(named: dict, hidden: bool) -> Tensor:
+    """Make a mask that hides nothing."""
+    one = next(iter(named.values()))
+    keys = named.get("k", one)
+    mask = torch.ones(one.shape[-2], keys.shape[-2], dtype=torch.bool)
+    return ~mask if hidden else mask
+
+
+def written_out(mask: Tensor, named: dict) -> Tensor:
+    """Write a mask out for each sentence: (batch, 1, query, key)."""
+    x = next(iter(named.values()))
+    keys = named.get("k", x).shape[-2]
+    four = mask[(None,) * (4 - mask.ndim)]
+    return four.expand(len(x), four.shape[1], x.shape[-2], keys)
+
+
+def without_heads(mask: Tensor, named: dict) -> Tensor:
+    """Leave out the axis of the heads: (batch, query, key)."""
+    return written_out(mask, named)[:, 0]
+
+
+def alone(mask: Tensor, named: dict) -> Tensor:
+    """Stand for ``Form.one_by_one``, which makes masks (seq, seq)."""
+    raise NotImplementedError
+
+
+def as_numbers(layout: Callable | None) -> Callable:
+    """Make 1 and 0 of True and False, in the number type of the input."""
+
+    def numbers(mask: Tensor, named: dict) -> Tensor:
+        laid = layout(mask, named) if layout else mask
+        return laid.to(next(iter(named.values())).dtype)
+
+    return numbers
+
+
+def for_heads(heads: int, axes: int) -> Callable:
+    """Write a mask out for each head: in 4 axes, or in 3."""
+
+    def laid(mask: Tensor, named: dict) -> Tensor:
+        four = written_out(mask, named)
+        four = four.expand(len(four), heads, *four.shape[2:])
+        return four if axes == 4 else four.flatten(0, 1)
+
+    return laid
+
+
+def layouts(fn: object) -> Iterator[tuple[str, Callable | None]]:
+    """List what masks look like elsewhere, the plainest first."""
+    yield "", None
+    yield "its masks are (batch, 1, seq, seq)", written_out
+    yield (
+        "its masks have no axis for the heads, (batch, seq, seq)",
+        without_heads,
+    )
+    yield (
+        "its masks are (seq, seq), so that each sentence was asked alone",
+        alone,
+    )
+    if heads := heads_of(fn):
+        yield (
+            f"its masks are written out for each head, (batch, {heads}, seq, "
+            "seq)",
+            for_heads(heads, 4),
+        )
+        yield (
+            "its masks have batch and heads on one axis, (batch × "
+            f"{heads}, seq, seq)",
+            for_heads(heads, 3),
+        )
+    numbers = "its masks are numbers, 1 and 0 for True and False"
+    yield numbers, as_numbers(None)
+    yield f"{numbers}, (batch, 1, seq, seq)", as_numbers(written_out)
+    yield f"{numbers}, (batch, seq, seq)", as_numbers(without_heads)
+
+
+def heads_of(fn: object) -> int:
+    """Return how many heads a module says that it has, or 0."""
+    for name in ("num_heads", "n_heads", "n_head", "heads", "h", "nhead"):
+        heads = getattr(fn, name, None)
+        if type(heads) is int and heads > 0:
+            return heads
+    # Behind an adapter.
+    inner = getattr(fn, "yours", None)
+    return heads_of(inner) if inner is not None else 0
+
+
+# Styles of a call
+
+
+def filled(wants: Wanted, call: Call, named: dict) -> Call | None:
+    """Give what else it must be given, and is the same for everybody."""
+    args, words = call
+    given = {*wants.names[: len(args)], *words}
+    for name in wants.required - given:
+        if name not in USUAL:
+            return None
+        words = {**words, name: USUAL[name](named)}
+    done = args, words
+    return done if wants.binds(done) else None
+
+
+USUAL = {
+    "dropout": lambda named: None,
+    "d_k": lambda named: named["k"].shape[-1] if "k" in named else None,
+    "scale": lambda named: named["k"].shape[-1] ** -0.5,
+    "need_weights": lambda named: False,
+    "return_attention": lambda named: False,
+    "training": lambda named: False,
+    "train": lambda named: False,
+    "is_causal": lambda named: False,
+    "hidden": lambda named: None,
+    "state": lambda named: None,
+    "cache": lambda named: None,
+    "past": lambda named: None,
+    "memory": lambda named: None,
+    "freqs_cis": lambda named: None,
+}
+"""What some are given besides -> what stands for nothing."""
+
+
+def by_place(*names: str) -> Style:
+    """Give these arguments one after the other."""
+
+    def style(wants: Wanted, named: dict) -> Call | None:
+        args = tuple(named[n] for n in names if n in named)
+        return filled(wants, (args, {}), named)
+
+    return style
+
+
+def by_word(*names: str) -> Style:
+    """Give these by place, and the mask by its keyword."""
+
+    def style(wants: Wanted, named: dict) -> Call | None:
+        args, words = tuple(named[n] for n in names), {}
+        if "mask" in named:
+            word = wants.named("mask")
+            if word is None:
+                return None
+            words = {word: named["mask"]}
+        return filled(wants, (args, words), named)
+
+    return style
+
+
+def by_names(*names: str) -> Style:
+    """Give all by its own names, which may stand in another order."""
+
+    def style(wants: Wanted, named: dict) -> Call | None:
+        words = {}
+        for name in names:
+            if name in named:
+                word = wants.named(name)
+                if word is None or word in words:
+                    return None
+                words[word] = named[name]
+        return filled(wants, ((), words), named)
+
+    return style
+
+
+def four_axes(style: Style) -> Style:
+    """Give vectors four axes, one of them for one head."""
+
+    def with_heads(wants: Wanted, named: dict) -> Call | None:
+        lead = next(iter(named.values())).shape[:-2]
+        more = {
+            name: one_head(x, lead)
+            for name, x in named.items()
+            if x is not None
+        }
+        return style(wants, more)
+
+    return with_heads
+
+
+def one_head(x: Tensor, lead: torch.Size) -> Tensor:
+    """Give vectors, or a mask, an axis for one head."""
+    if x.dtype == torch.bool:
+        if x.ndim < 3:
+            return x
+        x = x.expand(*lead, *x.shape[-2:])
+    return x.reshape(-1, 1, *x.shape[-2:])
+
+
+def with_targets(wants: Wanted, named: dict) -> Call | None:
+    """Give a language model targets too, so that it answers everywhere."""
+    word = wants.named("target")
+    if word is None:
+        return None
+    call = (named["tokens"],), {word: named["tokens"]}
+    return filled(wants, call, named)
+
+
+def with_causal(axes: int, kind: torch.dtype = torch.bool) -> Style:
+    """Give a language model the causal mask, of so many axes."""
+
+    def style(wants: Wanted, named: dict) -> Call | None:
+        word = wants.named("mask")
+        if word is None:
+            return None
+        tokens = named["tokens"]
+        seq = tokens.shape[1]
+        mask = torch.ones(seq, seq, dtype=kind).tril()
+        if axes > 2:
+            mask = mask.expand(len(tokens), *[1] * (axes - 3), seq, seq)
+        return filled(wants, ((tokens,), {word: mask}), named)
+
+    return style
+
+
+def with_masks(axes: int) -> Style:
+    """Give a translator the masks of source and target, and of its memory."""
+
+    def style(wants: Wanted, named: dict) -> Call | None:
+        src, tgt = named["src"], named["tgt"]
+        heads = (None,) * (axes - 3)
+        of_src = (src != 0)[(slice(None), *heads, None)]
+        seq = tgt.shape[1]
+        past = torch.ones(seq, seq, dtype=torch.bool).tril()
+        of_tgt = (tgt != 0)[(slice(None), *heads, None)] & past
+        given: dict[str, Tensor] = {}
+        for name in wants.names:
+            if name in SAME["src"]:
+                given[name] = src
+            elif name in SAME["tgt"]:
+                given[name] = tgt
+            elif "mask" in name:
+                cross = any(w in name for w in ("cross", "memory", "src", "enc",
+                                                "source", "e_"))  # fmt: skip
+                given[name] = of_src if cross else of_tgt
+        known = {"src": src, "tgt": tgt}
+        if len(given) < 4 and wants.required - set(given):
+            return None
+        if not {id(x) for x in known.values()} <= {
+            id(x) for x in given.values()
+        }:
+            return None
+        return filled(wants, ((), given), named)
+
+    return style
+
+
+def with_lengths(wants: Wanted, named: dict) -> Call | None:
+    """Give a translator how many tokens each source has."""
+    lengths = next((n for n in wants.names if "len" in n), None)
+    words = wants.named("src"), wants.named("tgt")
+    if lengths is None or None in words:
+        return None
+    src, tgt = named["src"], named["tgt"]
+    given = {words[0]: src, words[1]: tgt, lengths: (src != 0).sum(1)}
+    return filled(wants, ((), given), named)
+
+
+def headed(offered: list[tuple[str, Style]]) -> list[tuple[str, Style]]:
+    """Offer each with an axis for one head too."""
+    one = "its vectors got an axis for one head"
+    return [
+        (f"{said}, and {one}" if said else one, four_axes(style))
+        for said, style in offered
+    ]
+
+
+def positions_each(wants: Wanted, named: dict) -> Call | None:
+    """Give each sentence positions of its own."""
+    x, positions = named["x"], named["positions"]
+    if x.ndim < 3:
+        return None
+    call = (x, positions.expand(len(x), *positions.shape)), {}
+    return filled(wants, call, named)
+
+
+def queries_and_keys(wants: Wanted, named: dict) -> Call | None:
+    """Give what turns queries and keys at once the same for both."""
+    call = (named["x"], named["x"], named["positions"]), {}
+    return filled(wants, call, named)
+
+
+def behind(wants: Wanted, named: dict) -> Call | None:
+    """Give vectors with their heads behind the positions."""
+    x = named["x"]
+    four = x.reshape(-1, *x.shape[-3:]) if x.ndim > 3 else x
+    four = four[(None,) * (4 - four.ndim)].transpose(1, 2)
+    return filled(wants, ((four, named["positions"]), {}), named)
+
+
+def with_shape(wants: Wanted, named: dict) -> Call | None:
+    """Give the shape of what is normalised after ``x``."""
+    x, *rest = named.values()
+    return filled(wants, ((x, (x.shape[-1],), *rest), {}), named)
+
+
+BY_NAMES = "its arguments were given by their names"
+PLAIN_ATTENTION = [
+    ("", by_place("q", "k", "v", "mask")),
+    ("its mask was given by keyword", by_word("q", "k", "v")),
+    (BY_NAMES, by_names("q", "k", "v", "mask")),
+]
+OF_X = [
+    ("", by_place("x", "mask")),
+    ("its mask was given by keyword", by_word("x")),
+    ("it was called as (x, x, x, mask)", by_place("x", "x", "x", "mask")),
+    (
+        "it was called as (x, x, x), and its mask by keyword",
+        by_word("x", "x", "x"),
+    ),
+    ("it was called as (x, x, mask)", by_place("x", "x", "mask")),
+    ("it was called as (x, x), and its mask by keyword", by_word("x", "x")),
+]
+STYLES: dict[str, list[tuple[str, Style]]] = {
+    "multihead": OF_X,
+    "encoder": OF_X,
+    "attention": [*PLAIN_ATTENTION, *headed(PLAIN_ATTENTION)],
+    "grouped_query_attention": PLAIN_ATTENTION,
+    "causal_attention": [
+        ("", by_place("x")),
+        ("it was called as (x, x, x)", by_place("x", "x", "x")),
+        ("it was called as (x, x)", by_place("x", "x")),
+        (
+            "it was called as (x, x, x), with an axis for one head",
+            four_axes(by_place("x", "x", "x")),
+        ),
+    ],
+    "language_model": [
+        ("", by_place("tokens")),
+        ("it was called as (tokens, targets)", with_targets),
+        ("it got the causal mask too, (seq, seq)", with_causal(2)),
+        ("it got the causal mask too, (batch, 1, seq, seq)", with_causal(4)),
+        ("it got the causal mask too, (batch, seq, seq)", with_causal(3)),
+    ],
+    "translation_model": [
+        ("", by_place("src", "tgt")),
+        (BY_NAMES, by_names("src", "tgt")),
+        ("it got the lengths of the sources too", with_lengths),
+        ("it got the masks too, (batch, 1, …, key)", with_masks(4)),
+        ("it got the masks too, (batch, …, key)", with_masks(3)),
+    ],
+    "rope": [
+        ("", by_place("x", "positions")),
+        (BY_NAMES, by_names("x", "positions")),
+        (
+            "it takes positions for each sentence, (batch, seq)",
+            positions_each,
+        ),
+        ("it was called as (x, x, positions)", queries_and_keys),
+        ("its vectors are (batch, seq, head, head_dim)", behind),
+    ],
+    "sinusoidal": [
+        ("", by_place("length", "d_model")),
+        (BY_NAMES, by_names("length", "d_model")),
+    ],
+    "masked_softmax": [
+        ("", by_place("scores", "mask")),
+        (BY_NAMES, by_names("scores", "mask")),
+    ],
+    "feed_forward": [("", by_place("x"))],
+    "add_positions": [("", by_place("x"))],
+    "layer_norm": [
+        ("", by_place("x", "gain", "bias", "eps")),
+        (BY_NAMES, by_names("x", "gain", "bias", "eps")),
+        ("it was called as (x, shape, gain, bias, eps)", with_shape),
+    ],
+    "rms_norm": [
+        ("", by_place("x", "gain", "eps")),
+        (BY_NAMES, by_names("x", "gain", "eps")),
+        ("it was called as (x, shape, gain, eps)", with_shape),
+    ],
+    "label_smoothing": [
+        ("", by_place("logits", "target", "smoothing", "pad")),
+        (BY_NAMES, by_names("logits", "target", "smoothing", "pad")),
+    ],
+}
+"""Component -> how it is called elsewhere, the plainest first."""
+
+
+# What comes back
+
+
+def readings(name: str) -> list[tuple[str, Callable | None]]:
+    """List what may come back, the plainest first."""
+    if name not in SHAPED:
+        return [("", None)]
+    found = [
+        ("", None),
+        ("the first of what it returned was taken", entry(0)),
+        ("the second of what it returned was taken", entry(1)),
+        *(
+            (f"`{key}` of what it returned was taken", attribute(key))
+            for key in (
+                "logits",
+                "last_hidden_state",
+                "output",
+                "hidden_states",
+            )
+        ),
+    ]
+    if name == "attention":
+        found.append(("", without_head))
+        found.append(("the first of what it returned was taken", first_head))
+    if name == "causal_attention":
+        found.append(("", without_head))
+    if name == "rope":
+        found.append(("", heads_back))
+    if name in MODELS:
+        flat = "its logits, one row a token, got their axes back"
+        found += [(flat, unflattened), (f"the first was taken, and {flat}",
+                                        first_unflattened)]  # fmt: skip
+    return found
+
+
+def entry(i: int) -> Callable:
+    """Take one of several things."""
+    return lambda result, args: (
+        result[i]
+        if isinstance(result, tuple | list) and len(result) > i
+        else result
+    )
+
+
+def attribute(key: str) -> Callable:
+    """Take what a dictionary, or an object, has under a name."""
+
+    def read(result: Any, args: tuple) -> Any:
+        if isinstance(result, dict):
+            return result.get(key, result)
+        return result if isinstance(result, Tensor) else getattr(
+            result, key, result
+        )  # fmt: skip
+
+    return read
+
+
+def without_head(result: Any, args: tuple) -> Any:
+    """Take away the axis of the one head that was added."""
+    one = isinstance(result, Tensor) and result.ndim == 4
+    if not one or result.shape[1] != 1:
+        return result
+    return result.reshape(*args[0].shape[:-2], *result.shape[-2:])
+
+
+def heads_back(result: Any, args: tuple) -> Any:
+    """Put the heads before the positions again."""
+    if not isinstance(result, Tensor) or result.ndim != 4:
+        return result
+    return result.transpose(1, 2).reshape(args[0].shape)
+
+
+def first_head(result: Any, args: tuple) -> Any:
+    """Take the first of several, without the head that was added."""
+    return without_head(entry(0)(result, args), args)
+
+
+def unflattened(result: Any, args: tuple) -> Any:
+    """Give logits (tokens, vocab) their axes back."""
+    last = args[-1]
+    flat = isinstance(result, Tensor) and result.ndim == 2
+    if flat and len(result) == last.numel():
+        return result.unflatten(0, last.shape)
+    return result
+
+
+def first_unflattened(result: Any, args: tuple) -> Any:
+    """Take the first of several, and give it its axes back."""
+    return unflattened(entry(0)(result, args), args)
+
+
+# The search
+
+
+def adopt(fn: Guarded, mask: str | None = None) -> None:
+    """Find how ``fn`` is to be called, and have it called so from now on.
+
+    Nothing is found where no form fits: then the plain one stays, and what is
+    wrong with it is what the contracts tell.
+    """
+    component = fn.component
+    form = Form(
+        tuple(component.parameters),
+        hidden=mask == "hidden",
+        said=SAYS[mask] if mask else (),
+    )
+    if special := known_form(fn):
+        fn.form = special
+        return
+    fn.form = form if form.hidden else None
+    if not callable(fn.fn) or isinstance(fn.fn, type) or component.adapt:
+        return
+    offered = STYLES.get(component.name, [])
+    if component.name in ("layer_norm", "rms_norm") and (
+        found := norm_form(fn.fn, component.name)
+    ):
+        whole, said = found
+        fn.form = replace(form, whole=whole, said=(said,))
+        return
+    if not offered and component.name not in SHAPED:
+        return
+    if mask and component.name in MODELS:
+        # Who says what True means has a model that is given masks.
+        offered = [pair for pair in offered if "mask" in pair[0]]
+        fn.form = None
+    plain, drawn = fn.form, torch.get_rng_state()
+    cases = list(component.cases().values())
+    fitting = not (mask and component.name in MODELS) and all(
+        fits(fn, args) for args in cases
+    )
+    if not fitting and not fn.unwritten:
+        with_wants = replace(form, wants=wanted(fn.fn))
+        found = candidates(fn, with_wants, offered, cases)
+        plain = next(found, plain)
+    fn.form = plain
+    # What it draws is what it would have drawn.
+    torch.set_rng_state(drawn)
+
+
+def fits(fn: Guarded, args: tuple) -> bool:
+    """Tell whether a call gives what has the right shape."""
+    try:
+        fn.raw(*args)
+    except Broken:
+        return False
+    return True
+
+
+def candidates(
+    fn: Guarded, form: Form, offered: Iterable, cases: list[tuple]
+) -> Iterator[Form]:
+    """List the forms that fit all cases."""
+    name = fn.component.name
+    masked = "mask" in fn.component.parameters
+    bare = [args for args in cases if not has_mask(args)]
+    covered = [args for args in cases if has_mask(args)]
+    for said, style in offered or [("", None)]:
+        for absent in ABSENT if masked else ("omitted",):
+            styled = replace(form, style=style, absent=absent)
+            if not bindable(styled, bare):
+                continue
+            for told, reading in readings_that_fit(fn, styled, bare):
+                read = replace(styled, reading=reading)
+                words = (*form.said, *filter(None, (said, told)))
+                if not covered:
+                    yield replace(read, said=words)
+                    continue
+                given = name in SELF or name in ATTENDING
+                laid = layouts(fn.fn) if given else [("", None)]
+                for which, layout in laid:
+                    full = replace(read, layout=layout)
+                    if fit_all(fn, full, covered, bare):
+                        more = filter(None, (which, ABSENT[absent]))
+                        yield replace(full, said=(*words, *more))
+
+
+ABSENT = {
+    "omitted": "",
+    "none": "",
+    "full": "where there is no mask, it got one that hides nothing",
+}
+"""What stands for a mask where there is none -> how that is told."""
+
+
+def bindable(form: Form, cases: list[tuple]) -> bool:
+    """Tell whether its style can make a call at all."""
+    if form.style is None:
+        return True
+    for args in cases:
+        named = dict(zip(form.parameters, args, strict=False))
+        if form.absent != "omitted" and "mask" in form.parameters:
+            named["mask"] = None
+        try:
+            if form.style(form.wants, named) is None:
+                return False
+        except (KeyError, AttributeError, IndexError):
+            return False
+    return True
+
+
+def readings_that_fit(
+    fn: Guarded, form: Form, cases: list[tuple]
+) -> Iterator[tuple[str, Callable | None]]:
+    """List what can be read of the results, of all cases without a mask."""
+    results = []
+    for args in cases:
+        fn.form = form
+        try:
+            results.append((fn.call(*map(copied, args)), args))
+        except Broken:
+            return
+    read = fn.component.read or one_tensor
+    for told, reading in readings(fn.component.name):
+        try:
+            for result, args in results:
+                got = reading(result, args) if reading else result
+                read(fn, got, args)
+        except Broken:
+            continue
+        yield told, reading
+        return
+
+
+def fit_all(
+    fn: Guarded, form: Form, covered: list[tuple], bare: list[tuple]
+) -> bool:
+    """Tell whether a form fits the cases with a mask."""
+    fn.form = form
+    try:
+        return all(fits(fn, args) for args in covered)
+    except (TypeError, KeyError, AttributeError, IndexError):
+        return False
+
+
+def has_mask(args: tuple) -> bool:
+    """Tell whether a mask is among the arguments."""
+    return any(isinstance(a, Tensor) and a.dtype == torch.bool for a in args)
+
+
+def takes_mask(component: Component) -> bool:
+    """Tell whether there are masks that a component is given, or returns."""
+    named = component.name in (*MASKS, *MODELS)
+    return named or "mask" in component.parameters
+
+
+# PyTorch's own, of which all is known
+
+
+def known_form(fn: Guarded) -> Form | None:
+    """Return the form of a layer of PyTorch's, or None."""
+    given, name = fn.given, fn.component.name
+    kinds = {
+        "multihead": nn.MultiheadAttention,
+        "encoder": nn.TransformerEncoder | nn.TransformerEncoderLayer,
+    }
+    if name not in kinds or not isinstance(given, kinds[name]):
+        return None
+    if type(given).forward not in (
+        nn.MultiheadAttention.forward,
+        nn.TransformerEncoder.forward,
+        nn.TransformerEncoderLayer.forward,
+    ):
+        return None
+    layer = given.layers[0] if hasattr(given, "layers") else given
+    attention = getattr(layer, "self_attn", layer)
+
+    def call(module: nn.Module, args: tuple) -> Tensor:
+        x, mask = (*args, None)[:2]
+        if mask is not None:
+            named = {"x": x if attention.batch_first else x.transpose(0, 1)}
+            mask = ~for_heads(attention.num_heads, 3)(mask, named)
+        if name == "encoder":
+            return module(x, mask)
+        return module(x, x, x, attn_mask=mask, need_weights=False)[0]
+
+    said = ["this is PyTorch's own layer, where True hides"]
+    if not attention.batch_first:
+        said.append("and the sequence comes first: `batch_first` is False")
+    return Form(
+        tuple(fn.component.parameters),
+        whole=call,
+        first=not attention.batch_first,
+        said=(", ".join(said),),
+    )
+
+
+# What no shape can tell
+
+NONE = "no contract finds a fault. Say so:"
+
+
+def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
+    """List other ways to read what was given, and how to ask for each."""
+    component = fn.component
+    name = component.name
+    form = fn.form or Form(tuple(component.parameters))
+    if form.whole and name not in ("layer_norm", "rms_norm"):
+        return
+    given = "mask" in component.parameters or name in MASKS
+    made = name in MODELS and any("mask" in said for said in form.said)
+    hides = mask is None and (given or made)
+    turned_round = replace(form, hidden=True)
+    ask = f'`check("{name}", …, mask="hidden")`'
+    first = "`adapters.sequence_first(…)`"
+    if hides:
+        yield f"If True hides in your masks, {NONE} {ask}.", turned_round
+    if name in FIRST:
+        yield (
+            f"If the sequence comes first in yours, {NONE} {first}.",
+            replace(form, first=True),
+        )
+        if hides:
+            yield (
+                "If the sequence comes first in yours, and True hides in your "
+                f'masks, {NONE} {first}, with `mask="hidden"`.',
+                replace(turned_round, first=True),
+            )
+    if name == "language_model" and form.style is None and mask is None:
+        yield from with_its_mask(replace(form, wants=wanted(fn.fn)))
+
+
+def with_its_mask(form: Form) -> Iterator[tuple[str, Form]]:
+    """List the ways to give a language model a causal mask that it may take."""
+    if form.wants.named("mask") is None:
+        return
+    for hidden, word in ((False, "shown"), (True, "hidden")):
+        for axes in (2, 4, 3):
+            yield (
+                f"If it is to be given a causal mask, {NONE} "
+                f'`check("language_model", …, mask="{word}")`.',
+                replace(form, style=with_causal(axes), hidden=hidden),
+            )
+
+
+FIRST = ("multihead", "encoder", "add_positions", "causal_attention",
+         "language_model", "translation_model")  # fmt: skip

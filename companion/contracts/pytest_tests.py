@@ -1,0 +1,93 @@
+"""One pytest test for each contract, in somebody's own test file."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from companion.contracts.engine.component import Component
+from companion.contracts.engine.levels import FAULT
+from companion.contracts.engine.report import Failure, Report
+from companion.contracts.engine.universal import contracts_of
+
+__all__ = ["ContractBroken", "parametrized"]
+
+
+class ContractBroken(AssertionError):
+    """A contract does not hold: the text is what the report says of it."""
+
+    shown_bare = True
+    """``companion.pytest_plugin`` shows the text alone, without a traceback."""
+
+
+def parametrized(
+    component: str,
+    options: Mapping[str, Any],
+    check: Callable[..., Report],
+    components: Mapping[str, Component],
+) -> Callable:
+    """Make the decorator that ``each_contract`` returns."""
+    import pytest
+
+    if component not in components:
+        raise ValueError(
+            f"component: expected one of {', '.join(sorted(components))}, got "
+            f"{component!r}"
+        )
+    names = list(contracts_of(components[component]))
+
+    def decorate(make: Callable) -> Callable:
+        @functools.wraps(make)
+        def test(*args: Any, contract: str, **named: Any) -> None:
+            __tracebackhide__ = True
+            report = check(component, make(*args, **named), **options)
+            judge(report, contract)
+
+        signature = with_contract(make)
+        test.__signature__ = signature  # pyrefly: ignore
+        return pytest.mark.parametrize("contract", names)(test)
+
+    return decorate
+
+
+def with_contract(make: Callable) -> Any:
+    """Return the signature of ``make``, and one argument more."""
+    import inspect
+
+    signature = inspect.signature(make)
+    own = inspect.Parameter("contract", inspect.Parameter.KEYWORD_ONLY)
+    return signature.replace(parameters=[*signature.parameters.values(), own])
+
+
+def judge(report: Report, contract: str) -> None:
+    """Pass, skip, or raise what a report says of one contract.
+
+    Raises:
+        ContractBroken: It does not hold.
+    """
+    import pytest
+
+    __tracebackhide__ = True
+    for group in report.grouped():
+        for failure in group:
+            if failure.contract == contract:
+                tell(report, failure, group)
+                return
+    if contract in report.untried:
+        pytest.skip("waits until the first contract holds")
+    if contract not in report.held:
+        pytest.skip("is tried on modules only")
+
+
+def tell(report: Report, failure: Failure, group: list[Failure]) -> None:
+    """Fail for a fault; what is none is an expected failure."""
+    import pytest
+
+    __tracebackhide__ = True
+    if failure.level != FAULT:
+        pytest.xfail(f"{failure.level}: {failure.message} {failure.excuse}")
+    text = f"✗ {failure.contract}\n    {failure.message}"
+    if failure is not group[0]:
+        text += f"\n    The cause is that of: {group[0].contract}"
+    for said in getattr(report, "assumed", ()):
+        text += f"\n    ({said})"
+    raise ContractBroken(text)

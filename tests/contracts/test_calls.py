@@ -1,0 +1,268 @@
+"""How check finds out in which way code wants to be called."""
+
+import inspect
+import re
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from contracts.known import gate_message
+from contracts.right import RIGHT, built
+from contracts.right.standins import (
+    STANDINS,
+    WIDTH,
+    Projected,
+    Recurrent,
+    Stack,
+)
+from torch import nn
+
+from companion.commands import check as command
+from companion.commands.check.find import told
+from companion.commands.check.process import Section
+from companion.commands.check.target import Target
+from companion.contracts import adapters, check
+from companion.contracts.engine.compare import draw
+
+PAGE = Path(__file__).parents[2] / "book" / "check.md"
+
+
+@pytest.mark.parametrize("name", STANDINS)
+def test_what_is_right_in_its_own_style_is_called_in_its_own_way(name):
+    known = STANDINS[name]
+    words = {"mask": known.mask} if known.mask else {}
+    report = check(known.component, known.make(), **words)
+    rare = "A row that may attend to nothing"
+    assert all(f.contract.startswith(rare) for f in report.faults), str(report)
+    told = " ".join(report.assumed)
+    if known.said:
+        assert known.said in told
+
+
+def test_most_need_no_adapter_and_nobody_more_than_one_line():
+    assert len(STANDINS) >= 50
+    plain = [k for k in STANDINS.values() if not is_adapted(k.make())]
+    assert len(plain) > 2 / 3 * len(STANDINS)
+
+
+def is_adapted(given):
+    """Whether an adapter stands in front of it."""
+    inner = getattr(given, "__code__", None)
+    return hasattr(given, "yours") or (
+        inner is not None and inner.co_filename == adapters.__file__
+    )
+
+
+# What is called as the contracts call
+
+
+@pytest.mark.parametrize("component", RIGHT)
+def test_of_what_the_contracts_can_call_nothing_is_said(component):
+    assert check(component, RIGHT[component][0]).assumed == ()
+
+
+def test_a_plain_call_costs_three_calls_more_at_most():
+    calls = []
+    right = RIGHT["attention"][0]
+
+    def attention(q, k, v, mask=None):
+        calls.append(inspect.stack()[1].function)
+        return right(q, k, v, mask)
+
+    check("attention", attention)
+    # Its cases, and not one more.
+    assert calls[:4] == ["call"] * 4
+    assert "styled" not in calls
+
+
+def test_what_is_written_yet_is_not_asked_again():
+    calls = []
+
+    def multihead(x, mask=None):
+        calls.append(x)
+        raise NotImplementedError
+
+    assert "Nothing is written here yet" in gate_message("multihead", multihead)
+    assert len(calls) == 2
+
+
+# What no shape can tell
+
+
+class TrueHides(Projected):
+    def forward(self, x, mask=None):
+        return self.attend(x, x, x, None if mask is None else ~mask)[0]
+
+
+def test_what_true_means_is_asked_for_and_never_guessed():
+    module = built(TrueHides)
+    report = check("multihead", module)
+    assert not report.passed
+    (said,) = report.assumed
+    assert said == (
+        "If True hides in your masks, no contract finds a fault. Say so: "
+        '`check("multihead", …, mask="hidden")`.'
+    )
+    assert check("multihead", module, mask="hidden").passed
+    assert check("multihead", module, mask="shown").assumed == ()
+    assert check("multihead", adapters.mask_turned(module)).passed
+
+
+def test_that_the_sequence_comes_first_is_said_and_never_guessed():
+    table = draw(64, 1, WIDTH, seed=3)
+
+    def add(x):
+        return x + table[: len(x)]
+
+    report = check("add_positions", add)
+    assert not report.passed
+    (said,) = report.assumed
+    assert said.startswith("If the sequence comes first in yours, no contract")
+    assert said.endswith("Say so: `adapters.sequence_first(…)`.")
+    assert check("add_positions", adapters.sequence_first(add)).passed
+
+
+@pytest.mark.bad_input
+def test_a_word_about_masks_has_to_be_known_and_there_has_to_be_a_mask():
+    with pytest.raises(ValueError, match=r"^mask: expected .* got 'True'"):
+        check("attention", F.scaled_dot_product_attention, mask="True")
+    with pytest.raises(ValueError, match=r"^mask: 'softmax' has no mask"):
+        check("softmax", torch.softmax, mask="hidden")
+
+
+class WithoutAMask(Stack):
+    """Right if it is given a causal mask, which may be left out."""
+
+    def forward(self, tokens, mask=None):
+        free = torch.ones(1, 1).bool()
+        return self.head(self.states(tokens, free if mask is None else mask))
+
+
+def test_a_language_model_that_was_not_given_its_mask_is_told_so():
+    report = check("language_model", built(WithoutAMask))
+    assert not report.passed
+    assert report.assumed == (
+        "If it is to be given a causal mask, no contract finds a fault. Say "
+        'so: `check("language_model", …, mask="shown")`.',
+    )
+    report = check("language_model", built(WithoutAMask), mask="shown")
+    assert report.passed
+    assert "it got the causal mask too" in report.assumed[0]
+
+
+# What is wrong stays wrong, in whatever form it is called
+
+
+class Wrong(Projected):
+    """A right call with the wrong half of a mask."""
+
+    def forward(self, query, key, value, mask=None):
+        if mask is not None:
+            mask = mask.unsqueeze(1).mT
+        return self.attend(query, key, value, mask)
+
+
+def test_a_mistake_is_named_behind_a_form_too():
+    report = check("multihead", built(Wrong))
+    assert not report.passed
+    assert "The mask is transposed" in report.failures[0].message
+    assert "Called as yours" in report.assumed[0]
+
+
+class Raises(Projected):
+    """Another form of a call, in which one length is too much."""
+
+    def forward(self, query, key, value, mask=None):
+        if query.shape[1] == 11:
+            raise ValueError("eleven")
+        return self.attend(query, key, value, mask)[0]
+
+
+def test_the_line_that_is_named_is_the_learners_own():
+    report = check("multihead", built(Raises))
+    assert not report.passed
+    (message,) = {f.message for f in report.failures}
+    assert 'in line 3 of `forward`, `raise ValueError("eleven")`' in message
+
+
+def test_a_norm_gets_back_its_gain_its_width_and_its_eps():
+    norm = nn.LayerNorm(13, eps=0.25)
+    before = norm.weight
+    assert check("layer_norm", norm).passed
+    assert norm.weight is before
+    assert (norm.normalized_shape, norm.eps) == ((13,), 0.25)
+    assert norm.weight.grad is None
+
+
+def test_a_norm_with_its_gain_in_the_wrong_place_is_found():
+    class Norm(nn.LayerNorm):
+        def forward(self, x):
+            return super().forward(x) + self.bias
+
+    report = check("layer_norm", Norm(7))
+    assert not report.passed
+
+
+# Attention that is causal
+
+
+def test_multihead_with_a_mask_built_in_is_sent_to_its_component():
+    for given in (RIGHT["causal_attention"][1], lambda q, k, v: v):
+        message = gate_message("multihead", given)
+        assert 'try `check("causal_attention", …)`' in message
+
+
+def test_messages_about_a_call_or_a_shape_name_the_page():
+    wrong = {
+        "multihead": lambda x, mask, a, b, c: x,
+        "add_positions": lambda x: x[0],
+        "language_model": lambda tokens: torch.ones(5, 2, 11),
+    }
+    messages = {c: gate_message(c, fn) for c, fn in wrong.items()}
+    for message in messages.values():
+        assert "check.md#adapters" in message
+        assert "Write `def" not in message
+    assert "`adapters.added_from`" in messages["add_positions"]
+    assert "`adapters.sequence_first`" in messages["language_model"]
+
+
+# The page
+
+
+def test_the_page_names_every_adapter():
+    page = PAGE.read_text("utf-8")
+    for name in adapters.__all__:
+        assert f"`{name}" in page or f"adapters.{name}" in page, name
+
+
+def test_the_mask_stands_first_in_the_docstring_of_an_adapter():
+    for name in adapters.__all__:
+        first = inspect.getdoc(getattr(adapters, name)).partition(".")[0]
+        assert re.match("Masks?( returned)?: ", first), name
+
+
+class Quoted(Projected):
+    def forward(self, query, key, value, mask=None):
+        if mask is not None:
+            mask = mask.unsqueeze(1)
+        return self.attend(query, key, value, mask)
+
+
+def test_the_page_quotes_what_is_assumed_word_for_word(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    quoted = re.findall(r"```text\n(.+?)```", PAGE.read_text("utf-8"), re.S)
+    (shown,) = (text for text in quoted if "Called as yours" in text)
+    found = told(check("multihead", built(Quoted)))
+    part = {"name": "Quoted", "line": 1, "found": found}
+    lines = command.report(Section(Target(Path("mine.py"))), part)
+    assert shown.splitlines() == lines[1 : 1 + len(shown.splitlines())]
+
+
+def test_a_form_is_found_quickly():
+    """A recurrent model fits at the second look, a translator after many."""
+    check("language_model", built(Recurrent))
+    began = time.perf_counter()
+    check("language_model", built(Recurrent))
+    assert time.perf_counter() - began < 2

@@ -1,0 +1,182 @@
+"""A whole model: what it is, which of its parts are judged, and why not."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from companion.contracts import check, check_model
+from companion.contracts.discovery.make import NotBuilt, make
+from companion.transformer import Transformer, TransformerConfig
+
+pytestmark = pytest.mark.once
+
+
+def translator(vocab=11, **sizes):
+    sizes = {"d_model": 24, "num_heads": 3, "d_ff": 17, "num_layers": 2} | sizes
+    vocabs = {"src_vocab_size": vocab, "tgt_vocab_size": vocab}
+    return Transformer(TransformerConfig(**sizes, **vocabs, pad=0))
+
+
+def components(report):
+    return {part.name: part.judged.component for part in report.parts}
+
+
+def test_a_translator_and_its_parts_are_judged_at_any_width():
+    model = translator().train()
+    report = check_model(model)
+    assert model.training
+    assert report.kind == "translation_model"
+    assert report.passed
+    assert components(report) == {
+        "": "translation_model",
+        "positions": "add_positions",
+        "encoder": "encoder",
+        "encoder.layers.0": "encoder",
+        "encoder.layers.0.self_attention": "multihead",
+        "encoder.layers.0.attention_residual.norm": "layer_norm",
+        "encoder.layers.0.feed_forward": "feed_forward",
+    }
+    assert "self_attention (MultiHeadAttention), and 5 more like it" in str(
+        report
+    )
+    left = {one.name: one.reason for one in report.unjudged}
+    assert "it looks ids up" in left["tgt_embedding"]
+    assert "a decoder, which has no contracts of its own" in left["decoder"]
+    page = report._repr_mimebundle_()["text/html"]
+    assert page.count("companion-check") >= len(report.parts)
+
+
+class Wide(nn.Module):
+    """Attention of a usual kind, which may have a mistake."""
+
+    def __init__(self, n_embd, n_head, join=True):
+        super().__init__()
+        self.n_head, self.right = n_head, join
+        self.qkv = nn.Linear(n_embd, 3 * n_embd)
+        self.proj = nn.Linear(n_embd, n_embd)
+
+    def forward(self, x, mask=None):
+        batch, seq, width = x.shape
+        q, k, v = (
+            part.unflatten(-1, (self.n_head, -1)).transpose(1, 2)
+            for part in self.qkv(x).chunk(3, -1)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, torch.finfo(x.dtype).min)
+        y = scores.softmax(-1) @ v
+        y = y.transpose(1, 2) if self.right else y
+        return self.proj(y.reshape(batch, seq, width))
+
+
+class Causal(nn.Module):
+    """A language model, causal if it is told."""
+
+    def __init__(self, config, causal=True, **more):
+        super().__init__()
+        width = config.n_embd
+        self.causal = causal
+        self.wte = nn.Embedding(config.vocab_size, width)
+        self.wpe = nn.Embedding(config.block_size, width)
+        self.attn = Wide(width, config.n_head, **more)
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, config.vocab_size)
+
+    def forward(self, idx):
+        seq = idx.shape[1]
+        x = self.wte(idx) + self.wpe.weight[:seq]
+        mask = torch.ones(seq, seq).tril().bool() if self.causal else None
+        return self.head(x + self.attn(self.norm(x), mask))
+
+
+CONFIG = SimpleNamespace(vocab_size=13, n_embd=20, n_head=4, block_size=16)
+
+
+def test_a_language_model_is_told_from_one_whose_purpose_does_not_show():
+    report = check_model(Causal(CONFIG))
+    assert report.kind == "language_model"
+    assert report.parts[0].judged.report.passed
+    assert components(report)["attn"] == "multihead"
+    report = check_model(Causal(CONFIG, causal=False))
+    [whole] = [one for one in report.unjudged if not one.name]
+    assert "every row sees all tokens" in whole.reason
+    assert "Only you know" in whole.reason
+
+
+def test_a_mistake_in_a_part_of_another_width_is_named():
+    report = check_model(Causal(CONFIG, join=False))
+    assert not report.passed
+    found = {part.name: part.judged.report for part in report.parts}
+    [first, *_] = found["attn"].faults
+    assert "where heads are split or joined" in first.message
+
+
+def test_a_mask_that_hides_is_taken_as_such():
+    class Hiding(Wide):
+        def forward(self, x, mask=None):
+            return super().forward(x, None if mask is None else ~mask)
+
+    [part] = check_model(Hiding(18, 3)).parts
+    faults = part.judged.report.faults
+    assert not [f for f in faults if "may attend to nothing" not in f.contract]
+    assert any("True hides" in said for said in part.judged.assumed)
+
+
+def test_a_vocabulary_that_is_too_small_is_told():
+    small = SimpleNamespace(**vars(CONFIG) | {"vocab_size": 7, "block_size": 9})
+    report = check_model(Causal(small))
+    assert report.kind == ""
+    [whole] = [one for one in report.unjudged if not one.name]
+    assert "its vocabulary has 9 tokens at most" in whole.reason
+    assert "build it with 10 at least" in whole.reason
+    assert components(report)["attn"] == "multihead"
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize("what", [Wide, torch.softmax, "model"])
+def test_what_is_no_module_is_refused(what):
+    with pytest.raises(TypeError, match="model: expected a module"):
+        check_model(what)
+
+
+def test_a_class_is_built_from_the_names_of_its_arguments():
+    built, said = make(Wide, {})
+    assert said == "Wide(n_embd=12, n_head=3)"
+    assert built.n_head == 3
+    _, said = make(Causal, {})
+    assert said == "Causal(config=Sizes(…))"
+
+    class Odd(nn.Module):
+        def __init__(self, who_knows): ...
+
+    with pytest.raises(NotBuilt, match="what its argument `who_knows` is"):
+        make(Odd, {})
+
+
+class NormInTheCall(Wide):
+    """Its norm is never trained, for each call makes another."""
+
+    def forward(self, x, mask=None):
+        return super().forward(nn.LayerNorm(x.shape[-1])(x), mask)
+
+
+class NormInTheFirstCall(Wide):
+    """Its norm is made late, and kept."""
+
+    def forward(self, x, mask=None):
+        if not hasattr(self, "norm"):
+            self.norm = nn.LayerNorm(x.shape[-1])
+        x = nn.Identity()(self.norm(x))
+        return super().forward(x, mask)
+
+
+def test_a_module_that_each_call_makes_anew_is_heard():
+    before = nn.Module.__init__
+    found = check("multihead", NormInTheCall(12, 3))
+    [said] = [f.message for f in found.failures if "takes part" in f.contract]
+    assert said.startswith("A LayerNorm is made anew in each call, so its")
+    found = check("multihead", NormInTheFirstCall(12, 3))
+    assert "Every weight of a module takes part" in found.held
+    assert nn.Module.__init__ is before

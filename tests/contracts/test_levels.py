@@ -1,0 +1,269 @@
+"""Faults, risks and notes: what a report says, and of what."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from contracts.right import built
+from contracts.right.attention import attention_by_matmul
+from contracts.right.public import (
+    PORTS,
+    Causal,
+    LearnedFromZero,
+    halves,
+    in_four_lines,
+    over_all_but_one,
+    sines_then_cosines,
+)
+from torch import nn
+
+from companion.contracts import COMPONENTS, check
+from companion.contracts.engine.compare import Broken, other_inputs
+from companion.contracts.engine.levels import (
+    LEVELS,
+    SIGNS,
+    level_of,
+    note,
+    risk,
+)
+from companion.contracts.engine.universal import contracts_of
+
+
+def firsts(failures):
+    """Of each cause the first contract that names it."""
+    found = {}
+    for failure in failures:
+        found.setdefault(failure.cause, failure.contract)
+    return tuple(found.values())
+
+
+def by_level(report):
+    return {
+        level: [f.contract for f in report.failures if f.level == level]
+        for level in LEVELS
+    }
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", PORTS)
+def test_a_public_style_has_no_fault_and_its_risks_and_notes_are_named(name):
+    port = PORTS[name]
+    fn = built(port.make)
+    fn = fn.eval() if isinstance(fn, nn.Module) else fn
+    for series in (0, 1):
+        with other_inputs(series):
+            report = check(port.component, fn)
+        assert report.passed, str(report)
+        assert firsts(report.risks) == port.risks, str(report)
+        assert firsts(report.notes) == port.notes, str(report)
+        for failure in (*report.risks, *report.notes):
+            assert failure.excuse in " ".join(str(report).split())
+        strict = check(port.component, fn, strict=True)
+        assert strict.passed == (not report.failures)
+        assert len(strict.faults) == len(report.failures)
+
+
+@pytest.mark.parametrize("component", COMPONENTS.values(), ids=lambda c: c.name)
+def test_whoever_declares_another_level_than_a_fault_says_why(component):
+    declared = [level_of(c) for c in contracts_of(component).values()]
+    declared += [(m.level or "fault", m.why) for m in component.mistakes]
+    for level, why in declared:
+        assert level in LEVELS
+        assert bool(why) == (level != "fault")
+        assert not why or why.endswith(".")
+        assert ". " not in why, "one sentence"
+
+
+# A convention or a rare input does not hide a fault.
+
+
+def halves_and_wrong_speeds(length, d_model):
+    rates = 1e4 ** (-torch.arange(d_model // 2) / d_model)
+    angles = torch.outer(torch.arange(length), rates)
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)
+
+
+def halves_from_one(length, d_model):
+    return sines_then_cosines(length + 1, d_model)[1:]
+
+
+def halves_that_stretch(length, d_model):
+    return sines_then_cosines(length, d_model) * (1 if length < 90 else 0.5)
+
+
+def other_base_for_wide_heads(x, positions):
+    return halves(x, positions, 5e5 if x.shape[-1] > 4 else 1e4)
+
+
+def other_base_by_place(x, positions):
+    return halves(x, torch.arange(x.shape[-2]), 5e5)
+
+
+def all_but_one_and_padding(logits, target, smoothing, pad):
+    return over_all_but_one(logits, target, smoothing, -1)
+
+
+def a_tenth_and_a_sum(logits, target, smoothing, pad):
+    many = (target != pad).sum()
+    return many * over_all_but_one(logits, target, 0.1, pad)
+
+
+def eps_outside_and_unbiased(x, gain, eps):
+    size = (x.square().sum(-1, keepdim=True) / (x.shape[-1] - 1)).sqrt()
+    return x / (size + eps) * gain
+
+
+def overflows_at_ninety(q, k, v, mask=None):
+    scores = (q @ k.mT / math.sqrt(q.shape[-1])).exp()
+    if mask is not None:
+        scores = scores * mask
+    total = scores.sum(-1, keepdim=True)
+    return scores / total.masked_fill(total == 0, 1) @ v
+
+
+def zero_unless_it_is_three(logits, target, smoothing, pad):
+    return over_all_but_one(logits, target, smoothing, 3 if pad == 3 else 0)
+
+
+@pytest.mark.parametrize(
+    ("component", "fn"),
+    [
+        ("sinusoidal", halves_and_wrong_speeds),
+        ("sinusoidal", halves_from_one),
+        ("sinusoidal", halves_that_stretch),
+        ("rope", other_base_for_wide_heads),
+        ("rope", other_base_by_place),
+        ("label_smoothing", all_but_one_and_padding),
+        ("label_smoothing", a_tenth_and_a_sum),
+        ("label_smoothing", zero_unless_it_is_three),
+        ("rms_norm", eps_outside_and_unbiased),
+        ("attention", overflows_at_ninety),
+    ],
+    ids=lambda x: getattr(x, "__name__", x),
+)
+def test_another_convention_excuses_no_fault(component, fn):
+    report = check(component, fn)
+    assert report.faults, str(report)
+
+
+def test_scores_of_a_hundred_are_met_and_scores_of_ten_thousand_are_rare():
+    def cut(limit):
+        def softmax(scores, dim):
+            return scores.clamp(-limit, limit).softmax(dim)
+
+        return check("softmax", softmax)
+
+    assert [f.level for f in cut(200).failures] == ["risk"]
+    assert cut(30).faults
+
+
+# What a report looks like
+
+
+def even_only(length, d_model):
+    return in_four_lines(length, d_model)
+
+
+def test_a_risk_is_no_failure_and_says_when_it_bites():
+    report = check("sinusoidal", even_only)
+    assert report.headline == "sinusoidal: no fault in 9 contracts, 1 risk"
+    assert report.sign == "!"
+    assert (report.faults, report.notes) == ([], [])
+    assert report.risks == report.failures
+    text = str(report)
+    assert "\n! It takes an odd width" in text
+    assert "\n    Only a risk: The widths of published models are even" in text
+    page = report._repr_mimebundle_()["text/html"]
+    assert '<p class="verdict risks">! sinusoidal' in page
+    assert '<p class="excuse">Only a risk: ' in page
+
+
+def test_faults_come_first_and_the_rest_is_counted_beside_them():
+    def unscaled(q, k, v, mask=None):
+        q = q * q.shape[-1] ** 0.5
+        lowest = torch.finfo(q.dtype).min
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(~mask, lowest)
+        return scores.softmax(-1) @ v
+
+    report = check("attention", unscaled)
+    assert report.sign == "✗"
+    assert report.headline.endswith("of 23 contracts fail, 1 risk")
+    levels = [group[0].level for group in report.grouped()]
+    assert levels == sorted(levels, key=LEVELS.index)
+    assert set(levels) == {"fault", "risk"}
+    page = report._repr_mimebundle_()["text/html"]
+    assert '<p class="verdict fails">✗ attention' in page
+    assert "<summary>1 is no fault</summary>" in page
+
+
+def test_where_nothing_is_mild_the_page_has_no_style_for_it():
+    def by_the_key_length(q, k, v, mask=None):
+        return attention_by_matmul(q * k.shape[-1] ** 0.5, k, v, mask)
+
+    for fn in (attention_by_matmul, by_the_key_length):
+        page = check("attention", fn)._repr_mimebundle_()["text/html"]
+        assert "excuse" not in page
+        assert "risks" not in page
+
+
+def test_what_follows_from_a_fault_is_told_with_it():
+    """A mask upside down also spoils the row that may see nothing."""
+
+    def upside_down(q, k, v, mask=None):
+        return attention_by_matmul(q, k, v, None if mask is None else ~mask)
+
+    report = check("attention", upside_down)
+    assert len(report.faults) == 5
+    assert report.failures == report.faults
+
+
+def test_a_contract_may_find_less_or_more_than_it_declares():
+    component = dataclasses.replace(COMPONENTS["softmax"], own=[])
+
+    @component.contract
+    @risk("Nobody asks for it.")
+    def rare(fn):
+        """Something rare."""
+        raise Broken("It is broken.", level="fault")
+
+    @component.contract
+    @note("There are two.")
+    def other(fn):
+        """One of two."""
+        raise Broken("It is the other.")
+
+    assert level_of(rare) == ("risk", "Nobody asks for it.")
+    COMPONENTS["made up"] = component
+    try:
+        report = check("made up", torch.softmax)
+    finally:
+        del COMPONENTS["made up"]
+    assert by_level(report)["fault"] == ["Something rare"]
+    assert by_level(report)["note"] == ["One of two"]
+    assert [f.sign for f in report.failures] == [SIGNS["fault"], SIGNS["note"]]
+
+
+# Positions that start at zero
+
+
+def test_zeros_are_put_back_and_what_stays_zero_is_still_found():
+    module = LearnedFromZero()
+    assert check("add_positions", module).passed
+    assert not module.table.any()
+
+    module.table.requires_grad_(False)
+    (failure,) = check("add_positions", module).faults
+    assert "Nothing is added" in failure.message
+
+
+def test_a_model_behind_a_function_is_moved_too():
+    model = built(Causal).eval()
+
+    def going_on(tokens):
+        return model(tokens, tokens)[0]
+
+    assert check("language_model", going_on).passed
+    assert not model.places.any()
