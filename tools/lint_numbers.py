@@ -64,7 +64,7 @@ MARKDOWN = (
 RAISED = str.maketrans("-0123456789", SUPERSCRIPTS)
 CITED = "[cited]"
 LABEL = re.compile(
-    r"\b(?:appendix|chapters?|equations?|exercises?|facts?|figures?|hints?|"
+    r"\b(?:appendix|cases?|chapters?|equations?|exercises?|facts?|figures?|hints?|"
     r"levels?|parts?|sections?|tables?)\s+(?:\d+(?:,\s|\sto\s|\sand\s))*$",
     re.IGNORECASE,
 )

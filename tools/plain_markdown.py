@@ -228,9 +228,10 @@ def _inline(text: str, known: dict[str, Work], lead: Lead) -> str:
 
 def _cited(match: re.Match, known: dict[str, Work]) -> str:
     role, keys = match[1], match[3]
-    if role not in ("cite", "cite:p", "cite:t"):
+    if role not in ("cite", "cite:p", "cite:t", "cite:yearpar"):
         raise ValueError(f"the role {role} is not known")
-    shape = "{0.who} ({0.year})" if role == "cite:t" else "{0.who}, {0.year}"
+    shapes = {"cite:t": "{0.who} ({0.year})", "cite:yearpar": "{0.year}"}
+    shape = shapes.get(role, "{0.who}, {0.year}")
     cited = []
     for key in map(str.strip, keys.split(",")):
         if key not in known:

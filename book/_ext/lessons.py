@@ -8,6 +8,7 @@ import ast
 import json
 import math
 import re
+import sys
 import tomllib
 from html import escape, unescape
 from pathlib import Path
@@ -15,6 +16,12 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+
+# A book is built where the package is not installed.
+sys.path.append(str(Path(__file__).parents[2]))
+
+from companion import CHAPTERS
+from companion.interview.model.bank import retired
 
 MOVED = Path(__file__).parents[1] / "moved.toml"
 QUESTION = re.compile(r'<li class="question" id="([\w-]+)"')
@@ -193,6 +200,20 @@ def anchors(env: BuildEnvironment, document: str) -> set[str]:
     return ids
 
 
+def gone(env: BuildEnvironment, page: str) -> dict[str, str]:
+    """Lead from a question the bank no longer has to the one in its place."""
+    found = {}
+    for old, new in retired().items():
+        if not page.endswith(f"_{old.partition('-')[0]}"):
+            continue
+        word = new.partition("-")[0]
+        name = f"{CHAPTERS.index(word) + 1:02}_{word}"
+        lab = f"labs/{name}"
+        where = lab if f"book/{lab}" in env.found_docs else name
+        found[old] = f"{where}.html#{new}"
+    return found
+
+
 def lead_on(
     app: Sphinx, pagename: str, templatename: str, context: dict, doctree
 ) -> None:
@@ -203,6 +224,7 @@ def lead_on(
     renamed = tomllib.loads(MOVED.read_text(encoding="utf-8"))
     moved = {i: i for i in anchors(app.env, lab)}
     moved |= renamed.get(pagename.removeprefix("book/"), {})
+    moved |= gone(app.env, pagename)
     for here in anchors(app.env, pagename):
         moved.pop(here, None)
     script = LEAD.format(

@@ -1,7 +1,6 @@
 """The bank page: ``{interview} bank``, ``mock`` or ``notes`` in a page.
 
-The page is made from the question bank as the book is built. What is inside the
-cards lies in ``_static/bank``, one script a chapter.
+The page is made from the question bank as the book is built.
 """
 
 import sys
@@ -19,8 +18,6 @@ sys.path.append(str(ROOT))
 from companion import CHAPTERS  # noqa: E402
 from companion.interview.model.bank import BANK, read  # noqa: E402
 from companion.interview.web import overview  # noqa: E402
-
-FOLDER = "_static/bank"
 
 
 class place(nodes.General, nodes.Element):
@@ -67,9 +64,7 @@ def chapters(env: BuildEnvironment) -> dict[str, overview.Chapter]:
 
 
 PARTS = {
-    "bank": lambda env: overview.overview(
-        read(BANK), chapters(env), f"../{FOLDER}"
-    ),
+    "bank": lambda env: overview.overview(read(BANK), chapters(env)),
     "mock": lambda env: overview.mock_place(),
     "notes": lambda env: overview.answered_table(),
 }
@@ -82,21 +77,9 @@ def fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         node.replace_self(nodes.raw("", html, format="html"))
 
 
-def write(app: Sphinx, exception: Exception | None) -> None:
-    """Store the inside of the cards, one script a chapter."""
-    if exception or app.builder.format != "html":
-        return
-    folder = Path(app.outdir) / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    for word, chapter in chapters(app.env).items():
-        text = overview.chapter_file(word, read(BANK)[word], chapter)
-        (folder / f"{word}.js").write_text(text, encoding="utf-8")
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register this extension with Sphinx."""
     app.add_node(place)
     app.add_directive("interview", Interview)
     app.connect("doctree-resolved", fill)
-    app.connect("build-finished", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

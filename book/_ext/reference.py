@@ -29,7 +29,14 @@ PAGES = {
     f"companion.{part}"
     for part in (
         *CHAPTERS,
-        *("contracts", "costs", "figures", "figures.live", "interview"),
+        *(
+            "contracts",
+            "contracts.adapters",
+            "costs",
+            "figures",
+            "figures.live",
+            "interview",
+        ),
         *(f"data.{part}" for part in DATA.split()),
     )
 }
