@@ -19,8 +19,8 @@ from companion.zoo import check_test
 pytestmark = pytest.mark.once
 
 CHECKED = re.compile(
-    r'check\("(?P<component>\w+)", \w+\)|check_test\(\s*"(?P<sick>\w+)", '
-    r'"(?P<animal>[\w ]+)", \w+\s*\)'
+    r'check\("(?P<component>\w+)", \w+(?:, strict=True)?\)|'
+    r'check_test\(\s*"(?P<sick>\w+)", "(?P<animal>[\w ]+)", \w+\s*\)'
 )
 HINT = re.compile(
     r"<details><summary>(.+?)</summary>\n\n(.+?)\n\n</details>", re.S

@@ -29,6 +29,7 @@ KEYS = {
     "heads": ("button[tabindex='0']", ("ArrowRight", "ArrowLeft")),
     "clocks": ("input[type=range]", ARROWS),
     "rotary": ("input[type=range]", ARROWS),
+    "ravine": ("button:has-text('Back')", ("Enter", "Enter")),
     "normplaces": ("button:has-text('Next')", ("Enter", "Enter")),
     "masks": ("input[type=radio]", ARROWS),
     "depth": ("input[type=range]", ARROWS),
@@ -36,8 +37,10 @@ KEYS = {
     "noam": ("input[type=range]", ARROWS),
     "doctor": ("button:has-text('Run B')", ("Enter",)),
     "beam": ("button:has-text('Back')", ("Enter", "Enter")),
+    "cache": ("input[type=radio]", ARROWS),
     "sampling": ("input[type=range]", ARROWS),
     "objectives": ("[role=tab]", ("ArrowRight", "ArrowRight")),
+    "todaysblock": ("input[type=radio]", ARROWS),
     "clinic": ("input[type=radio]", ARROWS),
 }
 

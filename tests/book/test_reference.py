@@ -14,7 +14,13 @@ pytestmark = pytest.mark.once
 DATA = "batches codecs copying corpora grammar phrasebook subwords vocabulary"
 PARTS = (
     *companion.CHAPTERS,
-    *("contracts", "figures", "figures.live", "interview"),
+    *(
+        "contracts",
+        "contracts.adapters",
+        "figures",
+        "figures.live",
+        "interview",
+    ),
     *(f"data.{part}" for part in DATA.split()),
 )
 CAPTION = re.compile(r"<figcaption>(.*?<code>companion\..*?)</figcaption>")
