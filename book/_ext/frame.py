@@ -115,8 +115,27 @@ def style_once(
     context["body"] = re.sub(r"<style>.*?</style>", first, body, flags=re.S)
 
 
+def changed_assets(app: Sphinx, *_: object) -> list[str]:
+    """Ask for a page again when only a style or a script has changed.
+
+    Sphinx copies static files only when a page is written, so that otherwise
+    `make book` after an edit in book/assets would show the old one.
+    """
+    static = Path(app.outdir) / "_static"
+    for folder in app.config.html_static_path:
+        source = Path(app.confdir) / folder
+        for file in source.rglob("*"):
+            copy = static / file.relative_to(source)
+            if file.is_file() and not (
+                copy.exists() and copy.stat().st_mtime >= file.stat().st_mtime
+            ):
+                return [app.config.root_doc]
+    return []
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register this extension with Sphinx."""
+    app.connect("env-get-outdated", changed_assets)
     app.connect("builder-inited", add_assets)
     app.connect("doctree-read", name_solutions)
     app.connect("html-page-context", mend_citations)

@@ -211,7 +211,24 @@
     return sorted(found);
   };
 
-  const show = async (query) => {
+  // What a question begins with, and no page is about.
+  const ASKING = RegExp(
+    "^((what|why|how|when|which|where|who|is|are|was|do|does|did|can)\\s+)+"
+    + "((a|an|the)\\s+)?|^(什么是|什么叫|为什么|为何|如何|怎么|怎样)"
+    + "|\\s*[?？]+$", "gi");
+
+  /* What a query asks for: without the words of a question, and without what no
+   * page is found by, such as a number. */
+  const answerable = (query) => {
+    const asked = query.trim().replace(ASKING, "").split(/\s+/);
+    const pieces = asked.filter((piece) =>
+      stopwords.includes(piece.toLowerCase())
+      || Search._parseQuery(piece)[1].size);
+    return pieces.join(" ") || query;
+  };
+
+  const show = async (typed) => {
+    const query = answerable(typed);
     const wanted = patterns(query);
     const found = await find(query, wanted[0]);
     const root = document.documentElement.dataset.content_root;

@@ -40,6 +40,9 @@ def test_what_a_page_is_about_leads_to_that_page_first(read, where):
         "beam search": "10_decoding",
         "layer norm": "07_blocks",
         "1x1 label smoothing": "09_training",
+        "what is attention": "03_attention",
+        "什么是注意力？": "03_attention",
+        "how does beam search": "10_decoding",
     }.items():
         assert f"book/{chapter}.html" in search(page, words)[0], words
 
