@@ -98,13 +98,14 @@ const clock = (seconds) => [seconds / 60, seconds % 60]
 // background a browser lets it run once a minute.
 const ASLEEP = 150e3;
 
-// Counts only what is neither paused nor slept through, and judges nothing.
+// Counts only what is neither paused nor slept through, and judges nothing. A
+// system clock that is set back takes nothing away.
 function timer({ seconds: spent = 0, paused = false }, ticked) {
   let before = 1000 * spent, since = paused ? null : Date.now();
   let awake = Date.now();
   const seconds = () => {
-    const now = Date.now();
-    if (since !== null && now - awake > ASLEEP) since += now - awake;
+    const now = Date.now(), step = now - awake;
+    if (since !== null && (step > ASLEEP || step < 0)) since += step;
     awake = now;
     return Math.round((before + (since === null ? 0 : now - since)) / 1000);
   };
