@@ -12,9 +12,11 @@ stands first in each docstring.
 
 import copy
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -29,6 +31,7 @@ __all__ = [
     "first_of",
     "four_axes_only",
     "from_flat_logits",
+    "from_numpy",
     "heads_after_positions",
     "key_padding",
     "mask_added",
@@ -448,6 +451,135 @@ def probabilities_of(yours: Yours) -> Yours:
     return _as_given(yours, lambda *args: yours(*args).log())
 
 
+# Arrays
+
+
+def from_numpy(yours: Yours, *, batch: bool = True) -> Yours:
+    """Mask: as the contracts' own, an array of True and False.
+
+    For what takes and returns arrays of NumPy. Gradients, which NumPy does not
+    have, are measured from differences, so that contracts about them say
+    nothing of your code.
+
+    Args:
+        yours: The function.
+        batch: Whether it takes a batch; if not, each sentence goes alone.
+
+    Example:
+        >>> from companion.contracts import check
+        >>> def mine(x, axis):
+        ...     e = np.exp(x - x.max(axis, keepdims=True))
+        ...     return e / e.sum(axis, keepdims=True)
+        >>> check("softmax", from_numpy(mine)).passed
+        True
+    """
+
+    def call(*args: Any, **named: Any) -> Any:
+        if batch:
+            return _with_arrays(yours, args, named)
+        first = next(iter((*args, *named.values())))
+        lead = first.shape[:-1] if not first.is_floating_point() else (
+            first.shape[:-2]
+        )  # fmt: skip
+        if not lead:
+            return _with_arrays(yours, args, named)
+        rows = []
+        for place in itertools.product(*map(range, lead)):
+            one = [_at(x, place, len(lead)) for x in args]
+            words = {n: _at(x, place, len(lead)) for n, x in named.items()}
+            rows.append(_with_arrays(yours, one, words))
+        stacked = torch.stack(rows)
+        return stacked.reshape(*lead, *stacked.shape[1:])
+
+    return _in_its_form(yours, call)
+
+
+def _at(x: Any, place: tuple[int, ...], axes: int) -> Any:
+    """Take what belongs to one sentence; of a mask too."""
+    if not isinstance(x, Tensor) or x.ndim <= axes:
+        return x
+    if _is_mask(x):
+        if x.ndim == 2:
+            return x
+        extra = x.shape[: x.ndim - 2]
+        spread = zip(extra, (*place, *(0,) * len(extra)), strict=False)
+        return x[tuple(0 if size == 1 else i for size, i in spread)]
+    return x[place]
+
+
+def _with_arrays(yours: Yours, args: Any, named: dict) -> Any:
+    """Call a function of arrays with tensors."""
+    words = list(named)
+    given = (*args, *named.values())
+
+    def plain(*tensors: Any) -> Any:
+        arrays = [_array(x) for x in tensors]
+        rest = dict(zip(words, arrays[len(args) :], strict=True))
+        found = yours(*arrays[: len(args)], **rest)
+        if not isinstance(found, np.ndarray | np.generic):
+            return found
+        like = next((x for x in tensors if isinstance(x, Tensor)), None)
+        result = torch.from_numpy(np.array(found))
+        if like is None or not result.is_floating_point():
+            return result
+        floats = like.is_floating_point()
+        return result.to(like.dtype if floats else torch.float32)
+
+    class Measured(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *tensors: Any) -> Any:
+            ctx.save_for_backward(
+                *(x for x in tensors if isinstance(x, Tensor))
+            )
+            ctx.given = [None if isinstance(x, Tensor) else x for x in tensors]
+            ctx.where = [isinstance(x, Tensor) for x in tensors]
+            return plain(*tensors)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            saved = iter(ctx.saved_tensors)
+            tensors = [
+                next(saved) if there else x
+                for there, x in zip(ctx.where, ctx.given, strict=True)
+            ]
+            return tuple(
+                _slopes(plain, tensors, i, grads[0])
+                if needed and there and tensors[i].is_floating_point()
+                else None
+                for i, (needed, there) in enumerate(
+                    zip(ctx.needs_input_grad, ctx.where, strict=True)
+                )
+            )
+
+    wants = any(isinstance(x, Tensor) and x.requires_grad for x in given)
+    return Measured.apply(*given) if wants else plain(*given)
+
+
+def _array(x: Any) -> Any:
+    """Make an array of a tensor; NumPy has no bfloat16."""
+    if not isinstance(x, Tensor):
+        return x
+    return (x.float() if x.dtype == torch.bfloat16 else x).detach().numpy()
+
+
+def _slopes(plain: Yours, tensors: list, i: int, grad: Tensor) -> Tensor:
+    """Measure the gradient of one input, from small steps."""
+    exact = [
+        x.double() if isinstance(x, Tensor) and x.is_floating_point() else x
+        for x in tensors
+    ]
+    found = torch.zeros(exact[i].numel(), dtype=torch.float64)
+    for place in range(len(found)):
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = exact[i].clone().flatten()
+            moved[place] += step
+            moved = moved.view(exact[i].shape)
+            ends.append(plain(*exact[:i], moved, *exact[i + 1 :]))
+        found[place] = ((ends[0] - ends[1]) / 2e-5 * grad).sum()
+    return found.view(exact[i].shape).to(tensors[i].dtype)
+
+
 # Whole models
 
 
@@ -577,11 +709,12 @@ def without_residual(yours: nn.Module, norm: str = "layer_norm") -> nn.Module:
         )
     setattr(part, name, nn.Identity())
 
-    def call(x: Tensor, *rest: Any) -> Tensor:
-        result = inner(x, *rest)
+    def call(*args: Any, **named: Any) -> Tensor:
+        x, *_ = (*args, *named.values())
+        result = inner(*args, **named)
         return (result[0] if isinstance(result, tuple) else result) - x
 
-    return _Adapted(inner, call)
+    return _in_its_form(inner, call)
 
 
 def added_from(yours: Yours) -> Yours:

@@ -13,7 +13,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 __all__ = ["File", "Part", "parts_in", "plain", "read"]
@@ -67,12 +67,14 @@ class Part:
         name: What its writer called it.
         line: Where it stands.
         expression: Makes what is checked; often just the name.
+        by_name: Whether nothing but its name says so.
     """
 
     component: str
     name: str
     line: int
     expression: ast.expr
+    by_name: bool = False
 
 
 def read(path: Path) -> File:
@@ -180,7 +182,8 @@ def parts_in(file: File, components: Collection[str]) -> list[Part]:
         if isinstance(statement, ast.FunctionDef):
             name = statement.name
             if name in components and not marked:
-                marked = [_part(statement, name, name)]
+                part = _part(statement, name, name)
+                marked = [replace(part, by_name=True)]
         found |= {(part.component, part.name): part for part in marked}
     return list(found.values())
 

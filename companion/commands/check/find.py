@@ -6,31 +6,48 @@ and judged by what it does, if there are contracts for it.
 
 import ast
 import inspect
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
+import torch
 from torch import nn
 
 from companion.commands.check.file import File, Part, parts_in
 from companion.commands.check.imports import made, silent
 from companion.contracts import COMPONENTS, check
+from companion.contracts.adapters import causal_from_added, smoothed_by
 from companion.contracts.discovery.kinds import (
+    NO_CALL,
     NOTHING,
+    SEES_ALL,
+    SEQUENCE_FIRST,
+    WHOLE,
     Judged,
     Unjudged,
+    better,
     judge,
+    understood,
     widths,
 )
 from companion.contracts.discovery.make import NotBuilt, make
-from companion.contracts.discovery.models import different_parts
+from companion.contracts.discovery.models import different_parts, judge_part
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Report
 from companion.sanitize import sanitize
 
 __all__ = ["Finder", "report_of", "told"]
+
+LOSS = re.compile(r"(?i)label_?smooth\w*|smooth\w*(loss|entropy)\w*")
+"""What losses are called that smooth their labels."""
+
+FACTORY = re.compile(
+    r"(make|build|create|get)_?(a_)?(\w+_)?(model|transformer|gpt|bert|llama)"
+)
+"""What functions are called that build a whole model."""
 
 ALIASES = {
     r"(scaled_?)?dot_?product_?attention|sdpa|attn": "attention",
@@ -132,6 +149,7 @@ class Finder:
                 f", got {min(unknown)!r}"
             )
         self.built: list[tuple[str, nn.Module]] = []
+        self.wholes: dict[int, Judged] = {}
         self.left: dict[type, tuple[Candidate, str]] = {}
         self.space = {
             n: x for n, x in vars(module).items() if not n.startswith("__")
@@ -214,7 +232,11 @@ class Finder:
                 if name in taken or value is None:
                     continue
                 one = Candidate(name, statement.lineno)
-                if isinstance(value, nn.Module):
+                if type(value).__module__.startswith("torch."):
+                    continue  # PyTorch's own is taken for right.
+                if isinstance(value, nn.Module) or (
+                    inspect.isfunction(value) and is_factory(value)
+                ):
                     late.append(one)
                 elif isinstance(value, type) and issubclass(value, nn.Module):
                     taken.add(name)
@@ -233,6 +255,8 @@ class Finder:
         if one.part and one.component:
             fn = made(self.file, one.part, self.module)
             report = self.check(one.component, fn)
+            if one.part.by_name and (why := self.other_than(fn, report)):
+                return {"unjudged": [self.unjudged(one, why)]}
             how = "asked" if one.asked else "name or mark"
             return {
                 "parts": [self.part(one, Judged(one.component, report), how)]
@@ -243,10 +267,31 @@ class Finder:
             if str(reason) == NOTHING:
                 return {}
             kind = self.space.get(one.name)
-            if isinstance(reason, NotBuilt) and isinstance(kind, type):
+            known = NO_CALL, SEQUENCE_FIRST, SEES_ALL, WHOLE
+            later = isinstance(reason, NotBuilt) or any(
+                words in str(reason) for words in known
+            )
+            if later and isinstance(kind, type):
+                self.built = [b for b in self.built if type(b[1]) is not kind]
                 self.left[kind] = one, str(reason)
                 return {}
             return {"unjudged": [self.unjudged(one, str(reason))]}
+
+    def other_than(self, fn: object, report: Report) -> str:
+        """Say why a function with a component's name may be something else."""
+        if not report.untried:
+            return ""
+        (first, *_) = report.failures
+        called = f"its name is that of {report.component}, and it could not be "
+        if "array" in kinds_of_numbers(fn):
+            return (
+                f"{called}called with tensors, for it is written with NumPy: "
+                "`adapters.from_numpy(…)` lets it stay as it is. See "
+                "check.md#adapters."
+            )
+        if "It cannot be called as" in first.message:
+            return f"{called}called as one. {first.message}"
+        return ""
 
     def judged_by_what_it_does(self, one: Candidate) -> dict:
         """Build it if it is a class, and find out what it is."""
@@ -256,17 +301,31 @@ class Finder:
             else self.space[one.name]
         )
         if isinstance(value, type):
-            if not issubclass(value, nn.Module):
-                raise Unjudged("it is no torch.nn.Module: mark what it is")
+            return self.judged_class(one, value)
+        said = ""
+        if inspect.isfunction(value) and is_factory(value):
             with silent():
                 value, said = make(value, self.space)
-            self.built.append((one.name, value))
-            judged = judge(value, self.check, self.space)
-            if self.components and judged.component not in self.components:
-                return {}
-            return {"parts": [self.part(one, judged, "what it does", said)]}
         if isinstance(value, nn.Module):
-            return self.judged_model(one, value)
+            return self.judged_model(one, value, said)
+        return {} if said else self.judged_function(one, value)
+
+    def judged_class(self, one: Candidate, kind: type) -> dict:
+        """Build a class, and find out what it is."""
+        if not issubclass(kind, nn.Module):
+            raise Unjudged("it is no torch.nn.Module: mark what it is")
+        if LOSS.fullmatch(kind.__name__):
+            return self.judged_loss(one, kind)
+        with silent():
+            module, said = make(kind, self.space)
+        self.built.append((one.name, module))
+        judged = self.judged_in(module, module)
+        if self.components and judged.component not in self.components:
+            return {}
+        return {"parts": [self.part(one, judged, "what it does", said)]}
+
+    def judged_function(self, one: Candidate, fn: object) -> dict:
+        """Judge a function by what its name says, or by what was asked."""
         component = one.component or alias(one.name)
         if not component:
             raise Unjudged(
@@ -275,7 +334,7 @@ class Finder:
             )
         if self.components and component not in self.components:
             return {}
-        judged = self.in_its_convention(component, value)
+        judged = self.in_its_convention(component, fn)
         if judged.report.untried:
             raise Unjudged(
                 f"its name is that of {component}, and it could not be called "
@@ -283,10 +342,39 @@ class Finder:
             )
         return {"parts": [self.part(one, judged, "a usual name")]}
 
-    def judged_model(self, one: Candidate, model: nn.Module) -> dict:
+    def judged_loss(self, one: Candidate, kind: type) -> dict:
+        """Judge a loss that is made for its smoothing, in the form that fits.
+
+        Raises:
+            NotBuilt: The names of its arguments do not say what they are.
+        """
+        make_loss = loss_of(kind)
+        if self.components and "label_smoothing" not in self.components:
+            return {}
+        best = None
+        for logs, mean in itertools.product((False, True), repeat=2):
+            fn = smoothed_by(make_loss, logs=logs, mean=mean)
+            report = self.check("label_smoothing", fn)
+            said = ["a loss that is made for its smoothing"]
+            if logs:
+                said.append("it got log-probabilities")
+            if mean:
+                said.append("its sum was divided by the number of real tokens")
+            judged = Judged("label_smoothing", report, ("; ".join(said),))
+            if best is None or better(report, best.report):
+                best = judged
+            if report.passed:
+                break
+        if best is None or best.report.untried:
+            raise Unjudged(f"{NO_CALL}, as a loss: see `adapters.smoothed_by`")
+        return {"parts": [self.part(one, best, "a usual name")]}
+
+    def judged_model(
+        self, one: Candidate, model: nn.Module, built: str = ""
+    ) -> dict:
         """Judge a module that was built, and what it is made of."""
         self.built.append((one.name, model))
-        parts, unjudged, hints = [], [], widths(model)
+        parts, unjudged = [], []
         for name, part, _ in different_parts(model):
             kind, title = type(part), f"{one.name}.{name}".rstrip(".")
             if name and self.is_own(kind) and not one.asked:
@@ -294,29 +382,45 @@ class Finder:
             said = f"{title} ({kind.__name__})" if name else title
             this = replace(one, name=said)
             try:
-                judged = judge(part, self.check, self.space, hints)
+                judged = self.judged_in(part, model)
                 if not self.components or judged.component in self.components:
-                    parts.append(self.part(this, judged, "what it does"))
+                    how = "" if name else built
+                    parts.append(self.part(this, judged, "what it does", how))
             except Unjudged as reason:
                 if str(reason) != NOTHING and not self.components:
                     unjudged.append(self.unjudged(this, str(reason)))
         return {"parts": parts, "unjudged": unjudged}
 
+    def judged_in(self, part: nn.Module, model: nn.Module) -> Judged:
+        """Judge a part of a model, or the model itself.
+
+        Raises:
+            Unjudged: It is nothing that there are contracts for.
+        """
+        if part is not model:
+            whole = self.wholes.get(id(model))
+            return judge_part(part, model, whole, self.check, self.space)
+        judged = judge(model, self.check, self.space, widths(model))
+        self.wholes[id(model)] = judged
+        return judged
+
     def is_own(self, kind: type) -> bool:
-        """Tell whether a class stands in this file, and is judged by itself."""
-        return kind.__module__ == self.module.__name__ and kind not in self.left
+        """Tell whether a class stands in this file, and is told there."""
+        return kind.__module__ == self.module.__name__
 
     def rest(self) -> dict:
         """Judge, in what was built, the classes that could not be built."""
         parts, unjudged = [], []
         for kind, (one, reason) in self.left.items():
+            if any(type(model) is kind for _, model in self.built):
+                continue  # It was judged, as a whole model.
             for name, model in self.built:
                 inside = (x for x in model.modules() if type(x) is kind)
                 part = next(inside, None)
                 if part is None:
                     continue
                 try:
-                    judged = judge(part, self.check, self.space, widths(model))
+                    judged = self.judged_in(part, model)
                 except Unjudged as other:
                     reason = str(other)
                     continue
@@ -338,13 +442,10 @@ class Finder:
                 if kind.__module__ == self.module.__name__ or kind in seen:
                     continue
                 seen.add(kind)
-                try:
-                    make(kind, self.space)
+                if self.stands_alone(kind):
                     continue  # There it is judged by itself.
-                except NotBuilt:
-                    pass
                 try:
-                    judged = judge(part, self.check, self.space, widths(model))
+                    judged = self.judged_in(part, model)
                 except Unjudged:
                     continue
                 if self.components and judged.component not in self.components:
@@ -354,19 +455,37 @@ class Finder:
                 parts.append(self.part(one, judged, "what it does"))
         return parts
 
-    def check(self, component: str, fn: object) -> Report:
+    def stands_alone(self, kind: type) -> bool:
+        """Tell whether a class can be built, and called, by itself."""
+        try:
+            with silent():
+                made, _ = make(kind, self.space)
+            with torch.random.fork_rng([]), torch.no_grad():
+                understood(made.eval(), [])
+        except NotBuilt:
+            return False
+        except Unjudged as reason:
+            return not str(reason).startswith(NO_CALL)
+        return True
+
+    def check(self, component: str, fn: object, **options: Any) -> Report:
         """Try the contracts, with what the user says of masks."""
         fn = fn.eval() if isinstance(fn, nn.Module) else fn
         try:
-            return check(component, fn, **self.options)
+            return check(component, fn, **{**self.options, **options})
         except ValueError:  # It has no mask to say something of.
             return check(component, fn)
 
-    def in_its_convention(self, component: str, fn: object) -> Judged:
+    def in_its_convention(self, component: str, fn: Any) -> Judged:
         """Judge a function by the convention that it follows, if by one."""
         report = self.check(component, fn)
         if self.options or not report.faults or "mask" not in component:
             return Judged(component, report)
+        if "causal_from_added" in report.failures[0].message:
+            added = self.check(component, causal_from_added(fn))
+            if not added.faults:
+                said = "read as a mask that is added to the scores"
+                return Judged(component, added, (said,))
         try:
             hidden = check(component, fn, mask="hidden")  # pyrefly: ignore
         except (TypeError, ValueError):
@@ -402,6 +521,57 @@ class Finder:
             "line": one.line,
             "reason": sanitize(reason),
         }
+
+
+def loss_of(kind: type) -> Callable[..., Any]:
+    """Return what makes a loss of its smoothing, padding and vocabulary.
+
+    Raises:
+        NotBuilt: The names of its arguments do not say which is which.
+    """
+    which = {}
+    for one in [*inspect.signature(kind.__init__).parameters.values()][1:]:
+        name = one.name.lower()
+        found = (
+            0 if re.search("smooth|eps|alpha", name)
+            else 1 if re.search("pad|ignore", name)
+            else 2 if re.search("vocab|class|size|tgt|dim|^n$|^v$", name)
+            else None
+        )  # fmt: skip
+        if found is not None and found not in which.values():
+            which[one.name] = found
+        elif one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD:
+            raise NotBuilt(f"nothing says what its argument `{one.name}` is")
+    return lambda *sizes: kind(**{n: sizes[i] for n, i in which.items()})
+
+
+def is_factory(fn: Callable) -> bool:
+    """Tell whether a function builds a model of sizes, by its names."""
+    try:
+        names = list(inspect.signature(fn).parameters)
+    except (TypeError, ValueError):
+        return False
+    named = FACTORY.fullmatch(fn.__name__.strip("_").lower())
+    return bool(named) and any("vocab" in name for name in names)
+
+
+def kinds_of_numbers(fn: object) -> set[str]:
+    """Tell from what a function names whether it takes tensors or arrays."""
+    names = set(getattr(getattr(fn, "__code__", None), "co_names", ()))
+    known = getattr(fn, "__globals__", {})
+    modules = {
+        getattr(known.get(name), "__name__", "").partition(".")[0]
+        for name in names
+    }
+    # What it calls may know more than it does.
+    modules |= {
+        getattr(x, "__name__", "").partition(".")[0]
+        for x in known.values()
+        if inspect.ismodule(x)
+    }
+    if "torch" in modules:
+        return {"tensor"}
+    return {"array"} if modules & {"numpy", "jax"} else set()
 
 
 def alias(name: str) -> str:

@@ -9,19 +9,35 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from companion.contracts.adapters import without_residual
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.modules import module_kept
 from companion.contracts.engine.report import Report
 
-__all__ = ["NOTHING", "Judged", "Unjudged", "judge", "widths"]
+__all__ = [
+    "NOTHING",
+    "NO_CALL",
+    "SEES_ALL",
+    "SEQUENCE_FIRST",
+    "WHOLE",
+    "Judged",
+    "Unjudged",
+    "better",
+    "judge",
+    "understood",
+    "widths",
+]
 
 BATCH, SEQ = 2, 5
+NO_CALL = "no usual call was understood"
+WHOLE = "A whole language model of it can be judged"
+SEES_ALL = "every row sees all tokens"
 NOTHING = "in use it does nothing"
 STACK = "What leaves the stack is normalised"
 """What a single layer of an encoder need not do."""
 CLOSE = {"rtol": 1e-3, "atol": 1e-4}
-Check = Callable[[str, object], Report]
+Check = Callable[..., Report]
 
 
 class Unjudged(Exception):
@@ -92,27 +108,93 @@ def takes_ids(module: nn.Module) -> bool:
 
 def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     """Judge a translator or a language model."""
+    if ids_only_by_their_place(module):
+        raise Unjudged(
+            "ids go in, and what comes out does not depend on which they are: "
+            "a table of positions, for which `add_positions` and `sinusoidal` "
+            "have contracts"
+        )
     if most_arguments(module) > 1:
         report = check("translation_model", module)
+        said = ["two rows of ids go in, and logits for the second come out"]
+        if any("True hides in your masks" in a for a in report.assumed):
+            report = check("translation_model", module, mask="hidden")
+            told = (a.replace(ASKED, "") for a in report.assumed)
+            report = replace(report, assumed=tuple(told))
+            said.append(HIDES)
         if not report.untried:
-            said = "two rows of ids go in, and logits for the second come out"
-            return Judged("translation_model", report, (said,))
+            judged = Judged("translation_model", report, tuple(said))
+            return with_its_head(module, judged, check)
     report = check("language_model", module)
     if report.untried:
+        if DECODER in str(vectors):
+            raise vectors
         raise Unjudged(why_no_model(module, report.failures[0].message))
     messages = " ".join(f.message for f in report.failures)
     if "its own token only" in messages and only_looks_up(module):
         raise Unjudged("it looks ids up, and no place sees another")
     if "sees all tokens" in messages and not has_triangle(module):
         raise Unjudged(
-            "ids go in, a row of numbers for each comes out, and every row "
-            "sees all tokens. If it predicts the next token, this is a fault: "
-            "the causal mask is missing. If it fills gaps, or is an encoder, "
-            'it is right. Only you know: `check("language_model", …)` judges '
-            "it as the former"
+            f"ids go in, a row of numbers for each comes out, and {SEES_ALL}. "
+            "If it predicts the next token, this is a fault: the causal mask "
+            "is missing. If it fills gaps, or is an encoder, it is right. "
+            'Only you know: `check("language_model", …)` judges it as the '
+            "former"
         )
     said = "a row of ids goes in, and logits for each of them come out"
-    return Judged("language_model", report, (said,))
+    judged = Judged("language_model", report, (said,))
+    return with_its_head(module, judged, check)
+
+
+PART = "Every weight of a module takes part"
+"""What does not hold where an output layer is called by others only."""
+
+
+def with_its_head(module: nn.Module, judged: Judged, check: Check) -> Judged:
+    """Judge a model with its output layer, if its own forward leaves it out."""
+    if [f.contract for f in judged.report.faults] != [PART]:
+        return judged
+    for name, part in module.named_children():
+        if any(True for _ in part.parameters()) and name in str(
+            judged.report.faults[0].message
+        ):
+            report = check(judged.component, Topped(module, name))
+            if report.passed:
+                said = f"`{name}` stands on top, which its `forward` leaves out"
+                return Judged(judged.component, report, (*judged.assumed, said))
+    return judged
+
+
+class Topped(nn.Module):
+    """A model, and one of its own parts on what it returns.
+
+    Args:
+        module: The model.
+        name: The name of the part, its output layer.
+    """
+
+    def __init__(self, module: nn.Module, name: str):
+        super().__init__()
+        self.module = module
+
+        def forward(*args: Any, **named: Any) -> Any:
+            states = first(self.module(*args, **named))
+            return getattr(self.module, name)(states)
+
+        forward.__signature__ = inspect.signature(  # pyrefly: ignore
+            module.forward
+        )
+        self.forward = forward
+        self.train(module.training)
+
+
+def ids_only_by_their_place(module: nn.Module) -> bool:
+    """Tell whether a module turns ids into what is the same for all ids."""
+    one = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    got, other = answer(module, (one,)), answer(module, (one % 5 + 1,))
+    if got is None or other is None or got.ndim < 2:
+        return False
+    return torch.equal(got, other) and bool(got.isfinite().all())
 
 
 def only_looks_up(module: nn.Module) -> bool:
@@ -207,12 +289,15 @@ class Resized(nn.Module):
         return x
 
 
-MEMORY = r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)"
+DECODER = "a decoder"
+MEMORY = r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)|enc"
 """What decoders call what the encoder has made."""
 
+ASKED = "True hides in its masks, as `mask` says; "
+HIDES = "read as a mask where True hides, as fits best"
 MASKS: dict[str, Callable[[Tensor], Tensor] | None] = {
     "": None,
-    "read as a mask where True hides, as fits best": torch.logical_not,
+    HIDES: torch.logical_not,
     "read as a mask that is added to the scores, as fits best": lambda may: (
         torch.zeros(may.shape).masked_fill(~may, -torch.inf)
     ),
@@ -224,7 +309,7 @@ def judged_on_vectors(
     module: nn.Module, check: Check, near: dict, width: int, args: tuple
 ) -> Judged:
     """Judge a part that takes vectors."""
-    component, said = recognised(module, width, args)
+    module, component, said = taken_for(module, width, args)
     if component in ("layer_norm", "rms_norm"):
         return judged_norm(module, component, said, check, near)
     best = None
@@ -238,13 +323,47 @@ def judged_on_vectors(
         if not report.faults or component not in ("multihead", "encoder"):
             break
     if component == "feed_forward" and best.report.faults:
-        best = without_residual(module, width, best, check)
+        best = less_its_input(module, width, best, check)
     if best.report.untried:
         raise Unjudged(
             f"it looks like {component}, by this: {said}. But it could not be "
             f"called as one. {best.report.failures[0].message}"
         )
     return best
+
+
+def taken_for(
+    module: nn.Module, width: int, args: tuple
+) -> tuple[nn.Module, str, str]:
+    """Recognise a module, without its residual and norm if need be.
+
+    Raises:
+        Unjudged: It is nothing that there are contracts for.
+    """
+    try:
+        return module, *recognised(module, width, args)
+    except Unjudged as reason:
+        inner = bare(module)
+        if inner is None:
+            raise
+        try:
+            component, said = recognised(inner, width, args)
+        except Unjudged:
+            raise reason from None
+        if component not in ("multihead", "feed_forward", "causal_attention"):
+            raise
+        more = "judged without the norm inside, and less its input"
+        return inner, component, f"{said}; {more}"
+
+
+def bare(module: nn.Module) -> nn.Module | None:
+    """Return a part without the one norm inside, and less its input."""
+    norms = [
+        name
+        for name, part in module.named_children()
+        if "norm" in type(part).__name__.lower()
+    ]
+    return without_residual(module, norms[0]) if len(norms) == 1 else None
 
 
 def without_the_stack(component: str, report: Report) -> Report:
@@ -256,7 +375,7 @@ def without_the_stack(component: str, report: Report) -> Report:
     return replace(report, failures=rest)
 
 
-def without_residual(
+def less_its_input(
     module: nn.Module, width: int, best: Judged, check: Check
 ) -> Judged:
     """Judge a network that adds its input, without that."""
@@ -308,13 +427,11 @@ def understood(module: nn.Module, hints: list[int]) -> tuple[int, tuple]:
     names = list(inspect.signature(module.forward).parameters)
     if any(re.fullmatch(MEMORY, name) for name in names):
         raise Unjudged(
-            f"it takes `{', '.join(names)}`: a decoder, which has no contracts "
+            f"it takes `{', '.join(names)}`: {DECODER}, which has no contracts "
             "of its own. The whole translator is judged with it"
         )
     said = " ".join(said.split())
-    raise Unjudged(
-        f"no usual call was understood, from `{', '.join(names)}`. {said}"
-    )
+    raise Unjudged(f"{NO_CALL}, from `{', '.join(names)}`. {said}")
 
 
 def widths(module: nn.Module) -> list[int]:
@@ -328,6 +445,8 @@ def calls(module: nn.Module, x: Tensor) -> Iterator[tuple]:
     """List the usual calls that fit the number of its arguments."""
     most, least = most_arguments(module), least_arguments(module)
     may = torch.ones(1, 1, SEQ, SEQ, dtype=torch.bool)
+    own = (may[0].expand(BATCH, SEQ, SEQ),)
+    other, keys = (~own[0],), (may[0, 0, :1].expand(BATCH, SEQ),)
     for args in (
         (x,),
         (x, None),
@@ -342,6 +461,12 @@ def calls(module: nn.Module, x: Tensor) -> Iterator[tuple]:
         (x, x, x, may[0, 0]),
         (x, x, x, None, None),
         (x, 0),
+        (x, *own),
+        (x, *other),
+        (x, x, x, *own),
+        (x, x, x, *other),
+        (x, *keys),
+        (x, x, x, *keys),
     ):
         if least <= len(args) <= most:
             yield args
@@ -395,6 +520,8 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
         return first(module(*own)).detach()
 
     x = draw(BATCH, SEQ, width, seed=7)
+    if sequence_seems_first(fn, x):
+        raise Unjudged(SEQUENCE_FIRST)
     moved = movement(fn, x)
     if torch.equal(moved, torch.eye(SEQ, dtype=torch.bool)):
         return each_alone(module, fn, x)
@@ -410,7 +537,7 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
             return "causal_attention", "each position sees those before it"
         raise Unjudged(
             "each position sees itself and what stands before it: the mask is "
-            "built in. A whole language model of it can be judged"
+            f"built in. {WHOLE}"
         )
     if len(args) > 2 and args[1] is args[0] and not averages:
         raise Unjudged("it takes three vectors, and is no attention alone")
@@ -418,6 +545,38 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
         said = "positions see each other, and alike ones are mapped linearly"
         return "multihead", said
     return "encoder", "positions see each other, and each is changed further"
+
+
+SEQUENCE_FIRST = (
+    "what stands first in its tensors is what it looks over: one place sees "
+    "the same place of other sentences, and nothing else. If the sequence "
+    "comes first in yours, it may be right: judge "
+    "`adapters.sequence_first(…)` of it. If the batch comes first, this is a "
+    "fault"
+)
+
+
+def sequence_seems_first(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+    """Tell whether the first axis is looked over, and the second is not.
+
+    Either as attention looks over positions, or as positions are added.
+    """
+    try:
+        got, other = fn(x), fn(torch.cat([x[:1], 2 * x[1:] + 1]))
+        lone = fn(x[:, :1])
+        added = got - x
+        twice = fn(2 * x) - 2 * x
+    except Exception:
+        return False
+    if got.shape != x.shape or lone.shape != x[:, :1].shape:
+        return False
+    sees = not torch.allclose(got[:1], other[:1], **CLOSE)
+    if sees:
+        return torch.allclose(lone, got[:, :1], **CLOSE)
+    same = added[:, :1, :].expand_as(added)
+    apart = not torch.allclose(added[0], added[1], **CLOSE)
+    constant = torch.allclose(added, twice, **CLOSE)
+    return constant and apart and torch.allclose(added, same, **CLOSE)
 
 
 def known() -> set[str]:
@@ -439,7 +598,9 @@ def each_alone(
             return "add_positions", "to each position its own vector is added"
         raise Unjudged("each position is changed alone, and by its place")
     if norm := kind_of_norm(got):
-        if torch.allclose(fn(3 * x), got, rtol=0.02, atol=0.02):
+        way = x - x.mean(-1, keepdim=True) if norm[0] == "layer_norm" else x
+        along = torch.cosine_similarity(got, way, -1).min() > 0.98
+        if along and torch.allclose(fn(3 * x), got, rtol=0.02, atol=0.02):
             return norm
         raise Unjudged("it ends with a norm, and is more than a norm")
     if torch.equal(got, x):

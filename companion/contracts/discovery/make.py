@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
 
 __all__ = ["NotBuilt", "make"]
 
@@ -93,12 +94,12 @@ class Sizes:
 
 
 def make(
-    kind: type, near: dict[str, object], width: int = WIDTH
+    kind: Callable, near: dict[str, object], width: int = WIDTH
 ) -> tuple[Any, str]:
     """Build ``kind`` with sizes that its arguments' names suggest.
 
     Args:
-        kind: The class.
+        kind: The class, or a function that builds a model.
         near: What else stands in its file, where its configuration may be.
         width: How wide its vectors are to be.
 
@@ -108,7 +109,7 @@ def make(
     Raises:
         NotBuilt: An argument says nothing, or the class raised something.
     """
-    named = arguments(kind.__init__, near)
+    named = arguments(kind, near)
     if width != WIDTH:
         named = {n: width if x == WIDTH else x for n, x in named.items()}
     said = ", ".join(f"{name}={told(value)}" for name, value in named.items())
@@ -122,13 +123,14 @@ def make(
     return built, f"{kind.__name__}({said})"
 
 
-def arguments(function: Callable, near: dict[str, object]) -> dict[str, Any]:
+def arguments(kind: Callable, near: dict[str, object]) -> dict[str, Any]:
     """Choose the arguments of a constructor, by their names."""
+    is_class = isinstance(kind, type)
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(kind.__init__ if is_class else kind)
     except (TypeError, ValueError):
         raise NotBuilt("its `__init__` has no signature") from None
-    _, *parameters = signature.parameters.values()
+    parameters = [*signature.parameters.values()][is_class:]
     chosen: dict[str, Any] = {}
     for one in parameters:
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
@@ -161,10 +163,30 @@ def value_of(one: inspect.Parameter, near: dict[str, object]) -> Any:
     default = one.default
     value = size(one.name)
     if default is one.empty:
+        if (kind := module_for(one, near)) is not None:
+            rest = {name: x for name, x in near.items() if x is not kind}
+            try:
+                return make(kind, rest)[0]
+            except RecursionError:
+                return None
         return False if one.annotation is bool else value
     if isinstance(default, int | float) and not isinstance(default, bool):
         return None if isinstance(value, bool) else value
     return None  # A way to do it, and no size.
+
+
+def module_for(one: inspect.Parameter, near: dict) -> type | None:
+    """Return the class of a module that an argument asks for, if one does.
+
+    By its annotation, or because it is called as a class of the file is.
+    """
+    plain = one.name.replace("_", "").lower()
+    kinds = [one.annotation]
+    kinds += [kind for name, kind in near.items() if name.lower() == plain]
+    for kind in kinds:
+        if isinstance(kind, type) and issubclass(kind, nn.Module):
+            return None if kind is nn.Module else kind
+    return None
 
 
 def configuration(one: inspect.Parameter, near: dict[str, object]) -> object:

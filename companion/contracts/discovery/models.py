@@ -1,14 +1,22 @@
 """Judge a whole model, and the parts that it is made of."""
 
+import contextlib
+import inspect
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
+from companion.contracts.adapters import sequence_first
 from companion.contracts.discovery.kinds import (
+    NO_CALL,
     NOTHING,
+    SEES_ALL,
+    SEQUENCE_FIRST,
+    WHOLE,
     Judged,
     Unjudged,
     judge,
@@ -18,7 +26,7 @@ from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
 from companion.sanitize import sanitize
 
-__all__ = ["ModelReport", "Part", "Skipped", "judge_model"]
+__all__ = ["ModelReport", "Part", "Skipped", "judge_model", "judge_part"]
 
 CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
 
@@ -184,7 +192,11 @@ def judge_model(
         if name and not only(kind):
             continue
         try:
-            judged = judge(part, check, near, hints)
+            if name:
+                whole = report.parts[0].judged if report.kind else None
+                judged = judge_part(part, model, whole, check, near)
+            else:
+                judged = judge(part, check, near, hints)
         except Unjudged as reason:
             if str(reason) != NOTHING:
                 said = sanitize(str(reason))
@@ -192,6 +204,145 @@ def judge_model(
             continue
         report.parts.append(Part(name, kind, judged, more))
     return report
+
+
+def judge_part(
+    part: nn.Module,
+    model: nn.Module,
+    whole: Judged | None,
+    check: Callable[..., Report],
+    near: dict | None,
+) -> Judged:
+    """Judge a part, by what its model shows of it if need be.
+
+    Args:
+        part: The part.
+        model: What it is a part of.
+        whole: What the model was taken for, if it was judged.
+        check: ``companion.contracts.check``.
+        near: What else stands in its file.
+
+    Raises:
+        Unjudged: It is nothing that there are contracts for.
+    """
+    hints = widths(model)
+    try:
+        return judge(part, check, near, hints)
+    except Unjudged as reason:
+        said = str(reason)
+        if said == SEQUENCE_FIRST and whole and whole.report.passed:
+            first = sequence_first(part)
+            judged = judge(first, check, near, hints)
+            shows = "the sequence comes first in it, for the whole is right"
+            return replace(judged, assumed=(*judged.assumed, shows))
+        if WHOLE in said and whole:
+            raise Unjudged(
+                said.replace(WHOLE, "It was judged with the whole")
+            ) from None
+        if (
+            SEES_ALL in said
+            and whole
+            and (whole.component == "translation_model")
+        ):
+            raise Unjudged(
+                "it makes vectors of ids, and every row sees all tokens, as in "
+                "the encoder of a translator. It was judged with the whole"
+            ) from None
+        if not said.startswith(NO_CALL):
+            raise
+        there = InPlace.of(part, model)
+        if there is None:
+            raise
+        judged = judge(there, check, near, hints)
+        words = there.words()
+        return replace(judged, assumed=(*judged.assumed, words))
+
+
+class Enough(Exception):
+    """A model need not go on: its part was called."""
+
+
+class InPlace(nn.Module):
+    """A part that gets, beside vectors, what its model gives it.
+
+    Such as tables of its positions, or the mask.
+
+    Args:
+        part: The part.
+        model: The model, which makes vectors of ids.
+    """
+
+    def __init__(self, part: nn.Module, model: nn.Module):
+        super().__init__()
+        self.part = part
+        self.others: dict[tuple, tuple[tuple, dict]] = {}
+        self.model = (model,)  # So that its weights are not among the part's.
+
+    @classmethod
+    def of(cls, part: nn.Module, model: nn.Module) -> "InPlace | None":
+        """Put a part in its place, if its model calls it with vectors."""
+        there = cls(part, model)
+        try:
+            there.given(2, 5)
+            there.given(1, 3)
+        except Unjudged:
+            return None
+        return there
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Call the part as its model does for as many sentences and ids."""
+        args, named = self.given(*x.shape[:2])
+        words = {name: x if y is IT else y for name, y in named.items()}
+        return self.part(*(x if y is IT else y for y in args), **words)
+
+    def given(self, batch: int, seq: int) -> tuple[tuple, dict]:
+        """Return what the part gets for ``batch`` sentences of ``seq`` ids."""
+        if (batch, seq) not in self.others:
+            self.others[batch, seq] = self.heard(batch, seq)
+        return self.others[batch, seq]
+
+    def heard(self, batch: int, seq: int) -> tuple[tuple, dict]:
+        """Call the model, and hear what it gives the part."""
+        heard: list[tuple[tuple, dict]] = []
+
+        def hear(part: nn.Module, args: tuple, named: dict) -> None:
+            heard.append((args, named))
+            raise Enough
+
+        ids = torch.ones(batch, seq, dtype=torch.long)
+        hook = self.part.register_forward_pre_hook(hear, with_kwargs=True)
+        try:
+            with torch.no_grad():
+                for args in ((ids,), (ids, ids)):
+                    with contextlib.suppress(Exception):
+                        self.model[0](*args)
+                    if heard:
+                        break
+        finally:
+            hook.remove()
+        if not heard:
+            raise Unjudged("its model does not call it")
+        args, named = heard[0]
+        x = next(iter((*args, *named.values())), None)
+        fits = isinstance(x, Tensor) and x.shape[:-1] == (batch, seq)
+        if not fits or not x.is_floating_point():
+            raise Unjudged("its model gives it no vectors first")
+        return (
+            tuple(IT if y is x else y for y in args),
+            {name: IT if y is x else y for name, y in named.items()},
+        )
+
+    def words(self) -> str:
+        """Tell what it gets."""
+        args, named = self.given(2, 5)
+        names = [*inspect.signature(self.part.forward).parameters]
+        given = {**dict(zip(names, args, strict=False)), **named}
+        more = [f"`{name}`" for name, y in given.items() if y is not IT]
+        return f"it got {', '.join(more)} as its model gives it"
+
+
+IT = object()
+"""Stands for the vectors themselves."""
 
 
 def different_parts(

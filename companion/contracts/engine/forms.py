@@ -10,6 +10,8 @@ or the sequence comes first, no shape can tell: that is never taken, but
 """
 
 import inspect
+import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -157,15 +159,12 @@ class Form:
         """Call ``fn`` in this way."""
         if self.hidden:
             args = tuple(map(turned, args))
-        swapped = tuple(map(other_first, args)) if self.first else args
-        if self.whole:
-            result = self.whole(fn, swapped)
-        else:
-            result = self.styled(fn, swapped)
-        if self.reading:
-            result = self.reading(result, swapped)
         if self.first:
-            result = other_first(result)
+            fn = exchanged(fn)
+        call = self.whole or self.styled
+        result = call(fn, args)
+        if self.reading:
+            result = self.reading(result, args)
         return turned(result) if self.hidden else result
 
     def styled(self, fn: Callable, args: tuple) -> Any:
@@ -180,6 +179,8 @@ class Form:
             if mask is not None and self.layout:
                 if self.layout is alone:
                     return self.one_by_one(fn, named, mask)
+                if self.layout is of_keys:
+                    return self.row_by_row(fn, named, mask)
                 mask = self.layout(mask, named)
             named["mask"] = mask
             if mask is None and self.absent == "omitted":
@@ -200,12 +201,35 @@ class Form:
             one = {**named, "x": x[i : i + 1], "mask": four[i]}
             call = self.style(self.wants, one)
             results.append(fn(*call[0], **call[1]))
-        if isinstance(results[0], tuple | list):
-            return tuple(
-                torch.cat(parts) if isinstance(parts[0], Tensor) else parts[0]
-                for parts in zip(*results, strict=True)
-            )
-        return torch.cat(results)
+        return joined(results, 0)
+
+    def row_by_row(self, fn: Callable, named: dict, mask: Tensor) -> Any:
+        """Ask for each row alone, with the mask (batch, key) that it has."""
+        three = without_heads(mask, named)
+        results = []
+        for i in range(three.shape[1]):
+            call = self.style(self.wants, {**named, "mask": three[:, i]})
+            got = fn(*call[0], **call[1])
+            whole = type(got) in (tuple, list)
+            out = got[0] if whole else got
+            rows = isinstance(out, Tensor) and out.ndim > 1
+            if not rows or out.shape[1] != three.shape[1]:
+                return got
+            row = out[:, i : i + 1]
+            results.append((row, *got[1:]) if whole else row)
+        return joined(results, 1)
+
+
+def joined(results: list, axis: int) -> Any:
+    """Join what was asked for in pieces; of several results, the first."""
+    if not isinstance(results[0], tuple | list):
+        return torch.cat(results, axis)
+    return tuple(
+        torch.cat(parts, axis)
+        if isinstance(parts[0], Tensor) and not (axis and i)
+        else parts[0]
+        for i, parts in enumerate(zip(*results, strict=True))
+    )
 
 
 def turned(x: Any) -> Any:
@@ -217,11 +241,23 @@ def turned(x: Any) -> Any:
 
 
 def other_first(x: Any) -> Any:
-    """Exchange batch and sequence; a mask has neither."""
+    """Exchange batch and sequence, of vectors and of ids; leave masks."""
     if isinstance(x, tuple | list) and type(x) in (tuple, list):
         return type(x)(map(other_first, x))
-    swaps = isinstance(x, Tensor) and x.ndim > 1 and x.dtype != torch.bool
-    return x.transpose(0, 1) if swaps else x
+    if not isinstance(x, Tensor) or x.dtype == torch.bool:
+        return x
+    axes = 3 if x.is_floating_point() else 2
+    return x.transpose(0, 1) if x.ndim == axes else x
+
+
+def exchanged(fn: Callable) -> Callable:
+    """Hand over the sequence first, and the batch second."""
+
+    def call(*args: Any, **named: Any) -> Any:
+        words = {name: other_first(x) for name, x in named.items()}
+        return other_first(fn(*map(other_first, args), **words))
+
+    return call
 
 
 # Masks
@@ -250,6 +286,11 @@ def without_heads(mask: Tensor, named: dict) -> Tensor:
 
 def alone(mask: Tensor, named: dict) -> Tensor:
     """Stand for ``Form.one_by_one``, which makes masks (seq, seq)."""
+    raise NotImplementedError
+
+
+def of_keys(mask: Tensor, named: dict) -> Tensor:
+    """Stand for ``Form.row_by_row``, which makes masks (batch, key)."""
     raise NotImplementedError
 
 
@@ -301,6 +342,10 @@ def layouts(fn: object) -> Iterator[tuple[str, Callable | None]]:
     yield numbers, as_numbers(None)
     yield f"{numbers}, (batch, 1, seq, seq)", as_numbers(written_out)
     yield f"{numbers}, (batch, seq, seq)", as_numbers(without_heads)
+    yield (
+        "its masks are (batch, key), so that each row was asked alone",
+        of_keys,
+    )
 
 
 def heads_of(fn: object) -> int:
@@ -344,7 +389,14 @@ USUAL = {
     "past": lambda named: None,
     "memory": lambda named: None,
     "freqs_cis": lambda named: None,
-}
+    "start_pos": lambda named: 0,
+    **dict.fromkeys(
+        ("segment_info", "segment_label", "segment_ids", "segments",
+         "segment", "token_type_ids"),
+        lambda named: torch.zeros_like(named["tokens"])
+        if "tokens" in named else None,
+    ),
+}  # fmt: skip
 """What some are given besides -> what stands for nothing."""
 
 
@@ -471,6 +523,31 @@ def with_masks(axes: int) -> Style:
     return style
 
 
+def with_masks_apart(wants: Wanted, named: dict) -> Call | None:
+    """Give a translator masks of order and of padding, each for itself."""
+    src, tgt = named["src"], named["tgt"]
+    if not any("mask" in n and "pad" in n for n in wants.names):
+        return None
+    rows, keys = tgt.shape[1], src.shape[1]
+    past = torch.ones(rows, rows, dtype=torch.bool).tril()
+    given: dict[str, Tensor] = {}
+    for name in wants.names:
+        later = any(w in name for w in ("tgt", "trg", "target", "dec"))
+        later = later and "memory" not in name
+        if name in SAME["src"]:
+            given[name] = src
+        elif name in SAME["tgt"]:
+            given[name] = tgt
+        elif "mask" in name and "pad" in name:
+            given[name] = (tgt if later else src) != 0
+        elif "mask" in name and "memory" in name:
+            given[name] = torch.ones(rows, keys, dtype=torch.bool)
+        elif "mask" in name:
+            free = torch.ones(keys, keys, dtype=torch.bool)
+            given[name] = past if later else free
+    return filled(wants, ((), given), named)
+
+
 def with_lengths(wants: Wanted, named: dict) -> Call | None:
     """Give a translator how many tokens each source has."""
     lengths = next((n for n in wants.names if "len" in n), None)
@@ -512,6 +589,27 @@ def behind(wants: Wanted, named: dict) -> Call | None:
     four = x.reshape(-1, *x.shape[-3:]) if x.ndim > 3 else x
     four = four[(None,) * (4 - four.ndim)].transpose(1, 2)
     return filled(wants, ((four, named["positions"]), {}), named)
+
+
+def with_complex_table(wants: Wanted, named: dict) -> Call | None:
+    """Give what turns complex numbers a table of them, (seq, head_dim / 2)."""
+    if not wants.names or "freq" not in wants.names[-1]:
+        return None
+    x, positions = named["x"], named["positions"]
+    even = torch.arange(0, x.shape[-1], 2) / x.shape[-1]
+    angles = torch.outer(positions.float(), 10000.0**-even)
+    table = torch.polar(torch.ones_like(angles), angles)
+    (four, _), _ = behind(Wanted(), named)
+    vectors = (four,) * (len(wants.names) - 1)
+    return filled(wants, ((*vectors, table), {}), named)
+
+
+def of_queries_and_keys(wants: Wanted, named: dict) -> Call | None:
+    """Give the tokens that ask and those that are asked, where two are."""
+    sequences = [n for n in wants.names if re.search("seq|token|inputs", n)]
+    if len(sequences) != 2 or len(wants.required) > 2:
+        return None
+    return filled(wants, ((named["tokens"], named["tokens"]), {}), named)
 
 
 def with_shape(wants: Wanted, named: dict) -> Call | None:
@@ -564,6 +662,11 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         ("it got the lengths of the sources too", with_lengths),
         ("it got the masks too, (batch, 1, …, key)", with_masks(4)),
         ("it got the masks too, (batch, …, key)", with_masks(3)),
+        (
+            "it got the masks too, (seq, seq) for the order and (batch, key) "
+            "for padding",
+            with_masks_apart,
+        ),
     ],
     "rope": [
         ("", by_place("x", "positions")),
@@ -574,6 +677,11 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         ),
         ("it was called as (x, x, positions)", queries_and_keys),
         ("its vectors are (batch, seq, head, head_dim)", behind),
+        (
+            "it got a table of complex numbers, of base 10000, and vectors "
+            "(batch, seq, head, head_dim)",
+            with_complex_table,
+        ),
     ],
     "sinusoidal": [
         ("", by_place("length", "d_model")),
@@ -595,6 +703,10 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         (BY_NAMES, by_names("x", "gain", "eps")),
         ("it was called as (x, shape, gain, eps)", with_shape),
     ],
+    "padding_mask": [
+        ("", by_place("tokens", "pad")),
+        ("it was called as (tokens, tokens)", of_queries_and_keys),
+    ],
     "label_smoothing": [
         ("", by_place("logits", "target", "smoothing", "pad")),
         (BY_NAMES, by_names("logits", "target", "smoothing", "pad")),
@@ -606,8 +718,13 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
 # What comes back
 
 
-def readings(name: str) -> list[tuple[str, Callable | None]]:
+def readings(
+    name: str, style: Style | None
+) -> list[tuple[str, Callable | None]]:
     """List what may come back, the plainest first."""
+    if style is of_queries_and_keys:
+        rows = "its masks have no axis for the heads, (batch, seq, seq)"
+        return [("", None), (rows, first_row)]
     if name not in SHAPED:
         return [("", None)]
     found = [
@@ -631,6 +748,9 @@ def readings(name: str) -> list[tuple[str, Callable | None]]:
         found.append(("", without_head))
     if name == "rope":
         found.append(("", heads_back))
+        found.append(
+            ("the first of what it returned was taken", first_heads_back)
+        )
     if name in MODELS:
         flat = "its logits, one row a token, got their axes back"
         found += [(flat, unflattened), (f"the first was taken, and {flat}",
@@ -675,9 +795,22 @@ def heads_back(result: Any, args: tuple) -> Any:
     return result.transpose(1, 2).reshape(args[0].shape)
 
 
+def first_heads_back(result: Any, args: tuple) -> Any:
+    """Take the first of several, with its heads before the positions."""
+    return heads_back(entry(0)(result, args), args)
+
+
 def first_head(result: Any, args: tuple) -> Any:
     """Take the first of several, without the head that was added."""
     return without_head(entry(0)(result, args), args)
+
+
+def first_row(result: Any, args: tuple) -> Any:
+    """Take the mask of one row, if all rows have the same."""
+    three = isinstance(result, Tensor) and result.ndim == 3
+    if not three or not torch.equal(result, result[:, :1].expand_as(result)):
+        return result
+    return result[:, None, :1]
 
 
 def unflattened(result: Any, args: tuple) -> Any:
@@ -697,11 +830,21 @@ def first_unflattened(result: Any, args: tuple) -> Any:
 # The search
 
 
-def adopt(fn: Guarded, mask: str | None = None) -> None:
+def adopt(
+    fn: Guarded,
+    mask: str | None = None,
+    right: Callable[[Guarded], bool] = lambda fn: False,
+) -> None:
     """Find how ``fn`` is to be called, and have it called so from now on.
 
     Nothing is found where no form fits: then the plain one stays, and what is
     wrong with it is what the contracts tell.
+
+    Args:
+        fn: What is tried.
+        mask: What True means in its masks, if that was said.
+        right: Whether no contract finds a fault in it, as it is called now.
+            Asked only where no form fits with the batch first.
     """
     component = fn.component
     form = Form(
@@ -735,11 +878,38 @@ def adopt(fn: Guarded, mask: str | None = None) -> None:
     )
     if not fitting and not fn.unwritten:
         with_wants = replace(form, wants=wanted(fn.fn))
-        found = candidates(fn, with_wants, offered, cases)
-        plain = next(found, plain)
+        found = [
+            *itertools.islice(candidates(fn, with_wants, offered, cases), 1)
+        ]
+        if not found:
+            later = sequence_first(fn, with_wants, offered, cases)
+            found = [form for form in later if right_so(fn, form, right)]
+        plain = found[0] if found else plain
     fn.form = plain
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
+
+
+def sequence_first(
+    fn: Guarded, form: Form, offered: Iterable, cases: list[tuple]
+) -> Iterator[Form]:
+    """List the first form that fits with the sequence first, if one does.
+
+    Where a form fits with the batch first, there is none: what sees other
+    sentences may be called just so, and is wrong.
+    """
+    if fn.component.name in FIRST:
+        other = replace(form, first=True, said=(*form.said, ONLY_SO))
+        yield from itertools.islice(candidates(fn, other, offered, cases), 1)
+
+
+ONLY_SO = "the sequence comes first in it, for its shapes fit only so"
+
+
+def right_so(fn: Guarded, form: Form, right: Callable[[Guarded], bool]) -> bool:
+    """Tell whether nothing is wrong with ``fn``, if it is called so."""
+    fn.form = form
+    return right(fn)
 
 
 def fits(fn: Guarded, args: tuple) -> bool:
@@ -759,24 +929,28 @@ def candidates(
     masked = "mask" in fn.component.parameters
     bare = [args for args in cases if not has_mask(args)]
     covered = [args for args in cases if has_mask(args)]
+    given = bool(covered) and (name in SELF or name in ATTENDING)
     for said, style in offered or [("", None)]:
         for absent in ABSENT if masked else ("omitted",):
-            styled = replace(form, style=style, absent=absent)
-            if not bindable(styled, bare):
-                continue
-            for told, reading in readings_that_fit(fn, styled, bare):
-                read = replace(styled, reading=reading)
-                words = (*form.said, *filter(None, (said, told)))
-                if not covered:
-                    yield replace(read, said=words)
+            # What stands for no mask has the layout of all masks.
+            full = absent == "full" and given
+            for first, outer in layouts(fn.fn) if full else [("", None)]:
+                styled = replace(form, style=style, absent=absent, layout=outer)
+                if not bindable(styled, bare):
                     continue
-                given = name in SELF or name in ATTENDING
                 laid = layouts(fn.fn) if given else [("", None)]
-                for which, layout in laid:
-                    full = replace(read, layout=layout)
-                    if fit_all(fn, full, covered, bare):
-                        more = filter(None, (which, ABSENT[absent]))
-                        yield replace(full, said=(*words, *more))
+                laid = [(first, outer)] if full else laid
+                for told, reading in readings_that_fit(fn, styled, bare):
+                    read = replace(styled, reading=reading)
+                    words = (*form.said, *filter(None, (said, told)))
+                    if not covered:
+                        yield replace(read, said=words)
+                        continue
+                    for which, layout in laid:
+                        whole = replace(read, layout=layout)
+                        if fit_all(fn, whole, covered, bare):
+                            more = filter(None, (which, ABSENT[absent]))
+                            yield replace(whole, said=(*words, *more))
 
 
 ABSENT = {
@@ -815,7 +989,7 @@ def readings_that_fit(
         except Broken:
             return
     read = fn.component.read or one_tensor
-    for told, reading in readings(fn.component.name):
+    for told, reading in readings(fn.component.name, form.style):
         try:
             for result, args in results:
                 got = reading(result, args) if reading else result
@@ -872,8 +1046,7 @@ def known_form(fn: Guarded) -> Form | None:
     def call(module: nn.Module, args: tuple) -> Tensor:
         x, mask = (*args, None)[:2]
         if mask is not None:
-            named = {"x": x if attention.batch_first else x.transpose(0, 1)}
-            mask = ~for_heads(attention.num_heads, 3)(mask, named)
+            mask = ~for_heads(attention.num_heads, 3)(mask, {"x": x})
         if name == "encoder":
             return module(x, mask)
         return module(x, x, x, attn_mask=mask, need_weights=False)[0]
@@ -909,7 +1082,7 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
     first = "`adapters.sequence_first(…)`"
     if hides:
         yield f"If True hides in your masks, {NONE} {ask}.", turned_round
-    if name in FIRST:
+    if name in FIRST and not form.first:
         yield (
             f"If the sequence comes first in yours, {NONE} {first}.",
             replace(form, first=True),
@@ -920,8 +1093,28 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
                 f'masks, {NONE} {first}, with `mask="hidden"`.',
                 replace(turned_round, first=True),
             )
+    if name == "translation_model" and form.style is None and mask is None:
+        yield from with_its_masks(fn, form)
     if name == "language_model" and form.style is None and mask is None:
         yield from with_its_mask(replace(form, wants=wanted(fn.fn)))
+
+
+def with_its_masks(fn: Guarded, form: Form) -> Iterator[tuple[str, Form]]:
+    """List how a translator that fits only with the sequence first may be read.
+
+    Its masks may hide what is True.
+    """
+    cases = list(fn.component.cases().values())
+    asked = replace(form, wants=wanted(fn.fn))
+    offered = STYLES["translation_model"]
+    again = Guarded(fn.component, fn.given)  # The other was stopped.
+    for found in sequence_first(again, asked, offered, cases):
+        if any("mask" in said for said in found.said):
+            ask = '`check("translation_model", …, mask="hidden")`'
+            yield (
+                f"If True hides in your masks, {NONE} {ask}.",
+                replace(found, hidden=True),
+            )
 
 
 def with_its_mask(form: Form) -> Iterator[tuple[str, Form]]:

@@ -131,7 +131,7 @@ def outcomes(
     tried: list[tuple[str, Broken | None]] = []
 
     def task() -> None:
-        adopt(fn, mask)
+        adopt(fn, mask, no_fault)
         try_all(fn, tried)
 
     late = in_time(fn, task)
@@ -164,7 +164,11 @@ def assumed(
     told = (f"Called as yours: {said}",) if said else ()
     broken = [b for _, b in found if b and b.level == FAULT]
     whole = len(found) == len(contracts_for(fn))
-    if not broken or not whole:
+    # A model that wants masks can be called in no other way.
+    wants_more = fn.component.name == "translation_model" and (
+        len(found) <= len(GATE)
+    )
+    if not broken or not (whole or wants_more):
         return told
     ways: list[str] = []
     other = Guarded(fn.component, fn.given)
