@@ -283,7 +283,7 @@ class Finder:
             return ""
         (first, *_) = report.failures
         called = f"its name is that of {report.component}, and it could not be "
-        if "array" in kinds_of_numbers(fn):
+        if takes_arrays(fn):
             return (
                 f"{called}called with tensors, for it is written with NumPy: "
                 "`adapters.from_numpy(…)` lets it stay as it is. See "
@@ -555,23 +555,15 @@ def is_factory(fn: Callable) -> bool:
     return bool(named) and any("vocab" in name for name in names)
 
 
-def kinds_of_numbers(fn: object) -> set[str]:
-    """Tell from what a function names whether it takes tensors or arrays."""
-    names = set(getattr(getattr(fn, "__code__", None), "co_names", ()))
+def takes_arrays(fn: object) -> bool:
+    """Tell from what a function names whether it is written with NumPy."""
     known = getattr(fn, "__globals__", {})
-    modules = {
-        getattr(known.get(name), "__name__", "").partition(".")[0]
-        for name in names
-    }
-    # What it calls may know more than it does.
-    modules |= {
-        getattr(x, "__name__", "").partition(".")[0]
-        for x in known.values()
-        if inspect.ismodule(x)
-    }
-    if "torch" in modules:
-        return {"tensor"}
-    return {"array"} if modules & {"numpy", "jax"} else set()
+    own = getattr(getattr(fn, "__code__", None), "co_names", ())
+    named = [known[name] for name in own if inspect.ismodule(known.get(name))]
+    # Where it names neither, its file tells.
+    modules = named or [x for x in known.values() if inspect.ismodule(x)]
+    roots = {module.__name__.partition(".")[0] for module in modules}
+    return "numpy" in roots and "torch" not in roots
 
 
 def alias(name: str) -> str:

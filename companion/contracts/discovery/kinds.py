@@ -16,6 +16,7 @@ from companion.contracts.engine.modules import module_kept
 from companion.contracts.engine.report import Report
 
 __all__ = [
+    "LOOKS",
     "NOTHING",
     "NO_CALL",
     "SEES_ALL",
@@ -25,11 +26,13 @@ __all__ = [
     "Unjudged",
     "better",
     "judge",
+    "judged_as_causal",
     "understood",
     "widths",
 ]
 
 BATCH, SEQ = 2, 5
+LOOKS = "it looks like"
 NO_CALL = "no usual call was understood"
 WHOLE = "A whole language model of it can be judged"
 SEES_ALL = "every row sees all tokens"
@@ -326,10 +329,26 @@ def judged_on_vectors(
         best = less_its_input(module, width, best, check)
     if best.report.untried:
         raise Unjudged(
-            f"it looks like {component}, by this: {said}. But it could not be "
+            f"{LOOKS} {component}, by this: {said}. But it could not be "
             f"called as one. {best.report.failures[0].message}"
         )
     return best
+
+
+def judged_as_causal(
+    module: nn.Module, check: Check, hints: list[int]
+) -> Judged:
+    """Judge attention that gets a causal mask, whatever it makes of that.
+
+    Raises:
+        Unjudged: It cannot be called with vectors.
+    """
+    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+        module.eval()
+        width, _ = understood(module, hints)
+        fn = module if width == WIDTH else Resized(module, width)
+        report = check("causal_attention", fn.eval())
+    return Judged("causal_attention", report, ("positions see each other",))
 
 
 def taken_for(

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from companion.contracts.adapters import sequence_first
 from companion.contracts.discovery.kinds import (
+    LOOKS,
     NO_CALL,
     NOTHING,
     SEES_ALL,
@@ -20,6 +21,7 @@ from companion.contracts.discovery.kinds import (
     Judged,
     Unjudged,
     judge,
+    judged_as_causal,
     widths,
 )
 from companion.contracts.engine.page import html
@@ -253,7 +255,13 @@ def judge_part(
         there = InPlace.of(part, model)
         if there is None:
             raise
-        judged = judge(there, check, near, hints)
+        causal = whole is not None and whole.component == "language_model"
+        try:
+            judged = judge(there, check, near, hints)
+        except Unjudged as other:
+            if not causal or f"{LOOKS} multihead" not in str(other):
+                raise
+            judged = judged_as_causal(there, check, hints)
         words = there.words()
         return replace(judged, assumed=(*judged.assumed, words))
 

@@ -591,9 +591,14 @@ def behind(wants: Wanted, named: dict) -> Call | None:
     return filled(wants, ((four, named["positions"]), {}), named)
 
 
+def takes_table(wants: Wanted) -> bool:
+    """Tell whether a rotation says that it wants a table, by its name."""
+    return bool(wants.names) and "freq" in wants.names[-1]
+
+
 def with_complex_table(wants: Wanted, named: dict) -> Call | None:
     """Give what turns complex numbers a table of them, (seq, head_dim / 2)."""
-    if not wants.names or "freq" not in wants.names[-1]:
+    if not takes_table(wants):
         return None
     x, positions = named["x"], named["positions"]
     even = torch.arange(0, x.shape[-1], 2) / x.shape[-1]
@@ -669,6 +674,11 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         ),
     ],
     "rope": [
+        (
+            "it got a table of complex numbers, of base 10000, and vectors "
+            "(batch, seq, head, head_dim)",
+            with_complex_table,
+        ),
         ("", by_place("x", "positions")),
         (BY_NAMES, by_names("x", "positions")),
         (
@@ -677,11 +687,6 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         ),
         ("it was called as (x, x, positions)", queries_and_keys),
         ("its vectors are (batch, seq, head, head_dim)", behind),
-        (
-            "it got a table of complex numbers, of base 10000, and vectors "
-            "(batch, seq, head, head_dim)",
-            with_complex_table,
-        ),
     ],
     "sinusoidal": [
         ("", by_place("length", "d_model")),
@@ -873,9 +878,10 @@ def adopt(
         fn.form = None
     plain, drawn = fn.form, torch.get_rng_state()
     cases = list(component.cases().values())
-    fitting = not (mask and component.name in MODELS) and all(
-        fits(fn, args) for args in cases
+    other = (mask and component.name in MODELS) or (
+        component.name == "rope" and takes_table(wanted(fn.fn))
     )
+    fitting = not other and all(fits(fn, args) for args in cases)
     if not fitting and not fn.unwritten:
         with_wants = replace(form, wants=wanted(fn.fn))
         found = [

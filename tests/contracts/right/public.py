@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
+from contracts.right import built
+from contracts.right.standins import adapter_lines
 from torch import nn
 
 from companion.contracts.transformer.translation_model import Translator
@@ -44,17 +46,28 @@ class Port(NamedTuple):
     make: Callable[[], object]
     risks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    written: object = None
+
+    @property
+    def lines(self):
+        """How many lines of an adapter stand in front of it."""
+        return adapter_lines(built(self.make), self.written)
 
 
 PORTS: dict[str, Port] = {}
 
 
-def port(component, *, risks=(), notes=()):
-    """Register a function as a stand-in, or a class that builds one."""
+def port(component, *, risks=(), notes=(), written=False):
+    """Register a function as a stand-in, or a class that builds one.
+
+    ``written`` tells that what stands there is an adapter, written out.
+    """
 
     def register(made):
         make = made if isinstance(made, type) else lambda: made
-        PORTS[made.__name__] = Port(component, make, risks, notes)
+        PORTS[made.__name__] = Port(
+            component, make, risks, notes, made if written else None
+        )
         return made
 
     return register
@@ -373,7 +386,7 @@ class Lengths(Heads):
         return super().forward(x, mask)
 
 
-@port("multihead", risks=(EMPTY_FINITE,))
+@port("multihead", risks=(EMPTY_FINITE,), written=True)
 class BehindLengths(Lengths):
     """With an adapter that counts what a mask shows."""
 
@@ -433,7 +446,7 @@ class Causal(nn.Module):
         return logits, F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-@port("language_model")
+@port("language_model", written=True)
 class AllPositions(Causal):
     """With an adapter that asks for all logits, by passing targets."""
 
@@ -461,7 +474,7 @@ class ShiftsInside(Translator):
         return super().forward(src, torch.cat([begin, labels[:, :-1]], 1))
 
 
-@port("translation_model", notes=(PAST,))
+@port("translation_model", notes=(PAST,), written=True)
 class BehindLabels(ShiftsInside):
     """With an adapter that takes the start token away again."""
 

@@ -4,10 +4,14 @@ None is copied. ``MATTER`` says which component each is, how it is handed over,
 and what is told of it.
 """
 
+import ast
+import inspect
 import math
+import textwrap
 from types import SimpleNamespace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from contracts.right import built
@@ -27,18 +31,61 @@ class StandIn(NamedTuple):
         make: Makes what ``check`` is given, adapter included.
         mask: What True means in its masks.
         said: A part of what the report tells of the call.
+        written: The function itself, if it is an adapter that is written out.
     """
 
     component: str
     make: object
     mask: str | None = None
     said: str = ""
+    written: object = None
+
+    @property
+    def lines(self):
+        """How many lines stand between it and the contracts.
+
+        One for each of ``companion.contracts.adapters``, and as many as it
+        has where the adapter is written out.
+        """
+        return adapter_lines(self.make(), self.written)
 
 
 STANDINS: dict[str, StandIn] = {}
 
 
-def standin(component, *, mask=None, said="", adapt=lambda m: m):
+def adapter_lines(given, written=None):
+    """Count the lines of an adapter: of its body, or one for each layer."""
+    if written:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(written)))
+        bodies = [
+            node.body
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+        ]
+        return max(map(len, bodies))
+    layers = 0
+    while is_adapted(given):
+        layers += 1
+        given = inside(given)
+    return layers
+
+
+def is_adapted(given):
+    """Whether an adapter stands in front of it."""
+    code = getattr(given, "__code__", None)
+    here = code is not None and code.co_filename == adapters.__file__
+    return here or hasattr(given, "yours")
+
+
+def inside(given):
+    """What an adapter was given."""
+    if hasattr(given, "yours"):
+        return given.yours
+    held = inspect.getclosurevars(given).nonlocals
+    return inside(held["call"]) if "call" in held else held.get("yours")
+
+
+def standin(component, *, mask=None, said="", adapt=lambda m: m, written=False):
     """Register a class or a function; a class is built."""
 
     def register(made):
@@ -48,7 +95,9 @@ def standin(component, *, mask=None, said="", adapt=lambda m: m):
 
         name = f"{component}: {made.__name__}"
         assert name not in STANDINS
-        STANDINS[name] = StandIn(component, make, mask, said)
+        STANDINS[name] = StandIn(
+            component, make, mask, said, made if written else None
+        )
         return made
 
     return register
@@ -209,6 +258,44 @@ class KeyPaddingOnly(Projected):
     def forward(self, x, padding=None):
         keys = None if padding is None else ~padding[:, None, None, :]
         return self.attend(x, x, x, keys)[0]
+
+
+@standin("multihead", said="its masks are (batch, key), so that each row was")
+class KeysAndAContext(Projected):
+    """A second stream of vectors comes before the mask, (batch, key)."""
+
+    def forward(self, x, context=None, mask=None, context_mask=None):
+        keys = x if context is None else context
+        mask = mask if context is None else context_mask
+        q, k, v = (
+            self.heads(p(y))
+            for p, y in ((self.wq, x), (self.wk, keys), (self.wv, keys))
+        )
+        scores = torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5
+        if mask is not None:
+            _batch, _keys = mask.shape
+            scores = scores.masked_fill(~mask[:, None, None, :], LOWEST)
+        out = torch.einsum("bhij,bhjd->bihd", scores.softmax(-1), v)
+        return self.wo(out.flatten(2))
+
+
+@standin(
+    "multihead",
+    mask="hidden",
+    adapt=lambda m: adapters.without_residual(m, "norm"),
+    said="where there is no mask, it got one that hides nothing",
+)
+class ResidualAndAMaskThatIsWanted(Projected):
+    """A mask (batch, seq, seq) has to be given, and weights come back."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def forward(self, q, k, v, mask):
+        mask = mask.unsqueeze(1).repeat(1, HEADS, 1, 1)
+        out, weights = self.attend(q, k, v, ~mask)
+        return self.norm(out + q), weights
 
 
 @standin(
@@ -539,6 +626,23 @@ def queries_and_keys(x, cos, sin):
 # Masks
 
 
+@standin("rope", said="a table of complex numbers, of base 10000")
+def both_at_once(xq, xk, freqs_cis):
+    """Queries and keys, (batch, seq, head, head_dim), and who turns them."""
+    turned = []
+    for x in (xq, xk):
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+        pairs = pairs * freqs_cis[None, :, None]
+        turned.append(torch.view_as_real(pairs).flatten(-2).type_as(x))
+    return tuple(turned)
+
+
+@standin("padding_mask", mask="hidden", said="called as (tokens, tokens)")
+def of_both_sequences(seq_q, seq_k):
+    """Each row has the mask of the keys, in which padding is 0."""
+    return (seq_k == 0)[:, None].expand(-1, seq_q.shape[1], -1)
+
+
 @standin("causal_mask", adapt=adapters.causal_from_added)
 def of_minus_infinity(size):
     mask = torch.triu(torch.ones(size, size)) == 1
@@ -588,6 +692,24 @@ class WithItsMaps(nn.Module):
             src, weights = layer(src, src_mask)
             maps.append(weights)
         return src, maps
+
+
+@standin("encoder", said="(batch, key), so that each row was asked alone")
+class LayersOfKeys(nn.Module):
+    """Its mask says which words are none of padding, (batch, key)."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Layer() for _ in "12")
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def forward(self, x, mask=None):
+        if mask is not None:
+            _batch, _keys = mask.shape
+            mask = mask[:, None, None]
+        for layer in self.layers:
+            x = layer(x, mask)[0]
+        return self.norm(x)
 
 
 @standin("encoder", said="this is PyTorch's own layer")
@@ -746,7 +868,7 @@ class TargetFirst(Translator):
         return self.run(source, target, source == 0, self.past(target))
 
 
-@standin("translation_model", adapt=adapters.sequence_first)
+@standin("translation_model", said="the sequence comes first in it, for its")
 class SequenceFirstTranslator(Translator):
     """Tokens (seq, batch), and logits likewise."""
 
@@ -754,6 +876,53 @@ class SequenceFirstTranslator(Translator):
         src, tgt = src.T, tgt.T
         found = self.run(src, tgt, src == 0, self.past(tgt))
         return found.transpose(0, 1)
+
+
+@standin(
+    "translation_model",
+    mask="hidden",
+    said="(seq, seq) for the order and (batch, key) for padding",
+)
+class EveryMaskIsGiven(nn.Module):
+    """PyTorch's layers as they are, with the sequence first."""
+
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(WIDTH, 2, 31, 0.1)
+        encoder = nn.TransformerEncoder(
+            layer, 2, nn.LayerNorm(WIDTH), enable_nested_tensor=False
+        )
+        self.body = nn.Transformer(
+            WIDTH, 2, 2, 2, 31, 0.1, custom_encoder=encoder
+        )
+        self.words = nn.Embedding(WORDS, WIDTH)
+        self.places = nn.Embedding(32, WIDTH)
+        self.generator = nn.Linear(WIDTH, WORDS)
+
+    def placed(self, ids):
+        return self.words(ids) + self.places.weight[: len(ids), None]
+
+    def forward(
+        self,
+        src,
+        trg,
+        src_mask,
+        tgt_mask,
+        src_padding_mask,
+        tgt_padding_mask,
+        memory_key_padding_mask,
+    ):
+        states = self.body(
+            self.placed(src),
+            self.placed(trg),
+            src_mask,
+            tgt_mask,
+            None,
+            src_padding_mask,
+            tgt_padding_mask,
+            memory_key_padding_mask,
+        )
+        return self.generator(states)
 
 
 @standin("translation_model", adapt=adapters.drops_last_token)
@@ -804,14 +973,14 @@ def _greedy_with_a_model(model, src, src_mask, max_len, start_symbol, end):
     return ys[0, 1:]
 
 
-@standin("greedy_decode")
+@standin("greedy_decode", written=True)
 def with_a_model(step_fn, bos, eos, max_len):
     model = adapters.StepModel(step_fn)
     src = torch.ones(1, 4, dtype=torch.long)
     return _greedy_with_a_model(model, src, None, max_len, bos, eos)
 
 
-@standin("greedy_decode")
+@standin("greedy_decode", written=True)
 def with_a_cache(step_fn, bos, eos, max_len):
     model, ids, cache = adapters.KeepsItsCache(step_fn), [], None
     last = torch.tensor([[bos]])
@@ -822,3 +991,26 @@ def with_a_cache(step_fn, bos, eos, max_len):
         if ids[-1] == eos:
             break
     return ids
+
+
+# Arrays
+
+
+@standin("softmax", adapt=adapters.from_numpy)
+def of_arrays(x, axis):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+@standin("layer_norm", adapt=adapters.from_numpy)
+def norm_of_arrays(x, g, b, eps=1e-5):
+    rest = x - x.mean(-1, keepdims=True)
+    return g * rest / np.sqrt((rest**2).mean(-1, keepdims=True) + eps) + b
+
+
+@standin("attention", adapt=lambda fn: adapters.from_numpy(fn, batch=False))
+def a_sentence_of_arrays(q, k, v, mask=None):
+    scores = q @ k.T / np.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = np.where(mask, scores, -1e9)
+    return of_arrays(scores, -1) @ v

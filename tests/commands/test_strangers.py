@@ -1,0 +1,324 @@
+"""``check`` on files of strangers, each in another public style.
+
+None of them has a mark, a name that the contracts know, or an adapter.
+"""
+
+import re
+
+import pytest
+
+from companion.commands import main
+from companion.commands.check.process import Asked, judged
+from companion.commands.check.target import Target
+
+pytestmark = pytest.mark.once
+
+BEGIN = """
+import math
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+"""
+
+TABLES = """
+class Sizes:
+    pass
+
+
+class Heads(nn.Module):
+    def __init__(self, dim, n_heads, n_kv_heads):
+        super().__init__()
+        self.n_heads, self.groups = n_heads, n_heads // n_kv_heads
+        self.wide = dim // n_heads
+        self.q = nn.Linear(dim, dim, bias=False)
+        self.kv = nn.Linear(dim, 2 * n_kv_heads * self.wide, bias=False)
+        self.o = nn.Linear(dim, dim, bias=False)
+
+    def forward(self, x, turns, mask):
+        batch, seq, _ = x.shape
+        q = self.q(x).view(batch, seq, -1, self.wide)
+        k, v = self.kv(x).view(batch, seq, -1, 2, self.wide).unbind(3)
+        q, k = turned(q, turns), turned(k, turns)
+        k, v = (y.repeat_interleave(self.groups, 2) for y in (k, v))
+        q, k, v = (y.transpose(1, 2) for y in (q, k, v))
+        scores = q @ k.mT / math.sqrt(self.wide) + mask
+        y = (scores.softmax(-1) @ v).transpose(1, 2)
+        return self.o(y.reshape(batch, seq, -1))
+
+
+def turned(x, turns):
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * turns[:, None]).flatten(-2)
+
+
+class Talker(nn.Module):
+    def __init__(self, vocab_size, dim, n_heads, n_kv_heads):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, dim)
+        self.heads = Heads(dim, n_heads, n_kv_heads)
+        self.out = nn.Linear(dim, vocab_size)
+        slower = torch.linspace(0, 0.9, dim // n_heads // 2)
+        at = torch.outer(torch.arange(64.0), 1e4**-slower)
+        self.turns = torch.polar(torch.ones_like(at), at)
+
+    def forward(self, ids, begin=0):
+        seq = ids.shape[1]
+        mask = torch.full((seq, seq), -torch.inf).triu(DIAGONAL)
+        x = self.words(ids)
+        x = x + self.heads(x, self.turns[begin : begin + seq], mask)
+        return self.out(F.silu(x))
+"""
+
+FIRST = """
+class Places(nn.Module):
+    def __init__(self, emb_size, maxlen=99):
+        super().__init__()
+        self.register_buffer("table", torch.randn(maxlen, 1, emb_size))
+
+    def forward(self, x):
+        return x + self.table[: len(x)]
+
+
+class Both(nn.Module):
+    def __init__(self, emb_size, src_vocab_size, tgt_vocab_size, nhead):
+        super().__init__()
+        self.a = nn.Embedding(src_vocab_size, emb_size)
+        self.b = nn.Embedding(tgt_vocab_size, emb_size)
+        self.places = Places(emb_size)
+        self.reads = nn.MultiheadAttention(emb_size, nhead)
+        self.looks = nn.MultiheadAttention(emb_size, nhead)
+        self.out = nn.Linear(emb_size, tgt_vocab_size)
+
+    def forward(self, src, trg, src_padding_mask, tgt_mask):
+        x, y = self.places(self.a(src)), self.places(self.b(trg))
+        x = x + self.reads(x, x, x, src_padding_mask)[0]
+        y = y + self.looks(y, y, y, attn_mask=tgt_mask)[0]
+        return self.out(y + self.looks(y, x, x, src_padding_mask)[0])
+"""
+
+BUILT = """
+class Layer(nn.Module):
+    def __init__(self, size, look):
+        super().__init__()
+        self.look, self.norm = look, nn.LayerNorm(size)
+
+    def forward(self, x, memory, mask):
+        return x + self.look(self.norm(x), memory, memory, mask)[0]
+
+
+class Pair(nn.Module):
+    def __init__(self, parts):
+        super().__init__()
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, src, tgt, src_mask, tgt_mask):
+        seq = torch.arange(32)
+        x = self.src(src) + self.at(seq[: src.shape[1]])
+        y = self.tgt(tgt) + self.at(seq[: tgt.shape[1]])
+        x = self.one(x, x, src_mask)
+        y = self.two(y, y, tgt_mask)
+        return self.three(y, x, src_mask)
+
+
+class Look(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(size, size) for _ in "123")
+
+    def forward(self, q, k, v, mask=None):
+        scores = self.q(q) @ self.k(k).mT / math.sqrt(q.shape[-1])
+        if mask is not None:
+            _batch, _head, _rows, _keys = mask.shape
+            scores = scores.masked_fill(mask[:, 0] == 0, -1e9)
+        return scores.softmax(-1) @ self.v(v), scores
+
+
+def build_model(src_vocab, tgt_vocab, d_model):
+    return Pair({
+        "src": nn.Embedding(src_vocab, d_model),
+        "tgt": nn.Embedding(tgt_vocab, d_model),
+        "at": nn.Embedding(32, d_model),
+        "one": Layer(d_model, Look(d_model)),
+        "two": Layer(d_model, Look(d_model)),
+        "three": Layer(d_model, Look(d_model)),
+        "generator": nn.Linear(d_model, tgt_vocab),
+    })
+"""
+
+LOSS = """
+class LabelSmoothing(nn.Module):
+    def __init__(self, size, padding_idx, smoothing=0.0):
+        super().__init__()
+        self.size, self.pad, self.mass = size, padding_idx, smoothing
+
+    def forward(self, logs, target):
+        aim = torch.full_like(logs, self.mass / (self.size - 2))
+        aim.scatter_(1, target[:, None], 1 - self.mass)
+        aim[:, self.pad] = 0
+        aim[target == self.pad] = 0
+        return F.kl_div(logs, aim, reduction="sum")
+"""
+
+ARRAYS = """
+def layer_norm(x, g, b, eps=1e-5):
+    rest = x - np.mean(x, axis=-1, keepdims=True)
+    power = np.mean(rest**2, axis=-1, keepdims=True)
+    return g * rest / np.sqrt(power + eps) + b
+
+
+def softmax(x):
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+"""
+
+OTHERS = """
+def greedy_decode(model, src, src_mask, max_len, start_symbol):
+    return model
+
+
+def subsequent_mask(size):
+    return torch.full((size, size), float("-inf")).triu(1)
+
+
+class ByTheirPlace(nn.Module):
+    def __init__(self, embedding_dim, padding_idx):
+        super().__init__()
+        self.pad, self.table = padding_idx, torch.randn(64, embedding_dim)
+
+    def forward(self, ids):
+        return self.table[(ids != self.pad).cumsum(1)]
+
+
+class Sum(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.up, self.down = nn.Linear(size, 31), nn.Linear(31, size)
+        self.norm = nn.LayerNorm(size)
+
+    def forward(self, x):
+        return self.norm(self.down(self.up(x).relu()) + x)
+
+
+criterion = nn.CrossEntropyLoss()
+"""
+
+
+@pytest.fixture
+def told(tmp_path):
+    def judge(text, name="mine.py", **asked):
+        path = tmp_path / name
+        path.write_text(BEGIN + text, encoding="utf-8")
+        section = judged(Target(path), Asked(**asked))
+        assert not section.error
+        parts = {p["name"]: p for p in section.parts}
+        left = {one["name"]: one["reason"] for one in section.unjudged}
+        return parts, left
+
+    return judge
+
+
+def faults(part):
+    groups = part["found"]["failed"]
+    return [g["message"] for g in groups if g["level"] == "fault"]
+
+
+def said(part):
+    return " ".join(part["found"]["assumed"])
+
+
+def test_a_part_gets_what_its_model_gives_it_beside_vectors(told):
+    parts, left = told(TABLES.replace("DIAGONAL", "1"))
+    assert parts["Talker"]["component"] == "language_model"
+    assert parts["Heads"]["component"] == "causal_attention"
+    assert "it got `turns`, `mask` as its model gives it" in said(
+        parts["Heads"]
+    )
+    assert not faults(parts["Talker"])
+    assert not faults(parts["Heads"])
+    assert left == {}
+
+
+def test_a_mistake_in_it_is_found_in_the_part_and_in_the_whole(told):
+    parts, _ = told(TABLES.replace("DIAGONAL", "2"))
+    assert any("future" in m for m in faults(parts["Talker"]))
+    mistaken = TABLES.replace("DIAGONAL", "1").replace(
+        "(scores.softmax(-1) @ v).transpose(1, 2)", "scores.softmax(-1) @ v"
+    )
+    parts, _ = told(mistaken, "other.py")
+    assert any("split or joined" in m for m in faults(parts["Heads"]))
+
+
+def test_where_the_sequence_comes_first_the_whole_shows_it_for_its_parts(told):
+    parts, left = told(FIRST)
+    whole = parts["Both"]
+    assert not faults(whole)
+    assert "read as a mask where True hides, as fits best" in said(whole)
+    assert "the sequence comes first in it" in said(whole)
+    assert parts["Places"]["component"] == "add_positions"
+    assert "for the whole is right" in said(parts["Places"])
+    assert left == {}
+
+
+def test_alone_such_a_part_is_not_judged_and_both_readings_are_told(told):
+    parts, left = told(FIRST.partition("class Both")[0])
+    assert parts == {}
+    assert "`adapters.sequence_first(…)`" in left["Places"]
+    assert "If the batch comes first, this is a fault" in left["Places"]
+
+
+def test_a_model_that_a_function_builds_is_judged_with_its_output_layer(told):
+    parts, left = told(BUILT)
+    whole = parts["build_model"]
+    assert whole["component"] == "translation_model"
+    assert not faults(whole)
+    assert "built as build_model(src_vocab=11, tgt_vocab=11" in said(whole)
+    assert "`generator` stands on top, which its `forward` lea" in said(whole)
+    assert not faults(parts["Look"])
+    assert "a decoder, which has no contracts of its own" in left["Layer"]
+
+
+def test_an_output_layer_that_is_called_for_nothing_stays_a_fault(told):
+    lost = BUILT.replace("d_model, tgt_vocab)", "7, tgt_vocab)")
+    parts, _ = told(lost)
+    assert any("takes no part" in m for m in faults(parts["build_model"]))
+
+
+def test_a_loss_that_is_made_for_its_smoothing_is_tried_in_every_form(told):
+    parts, _ = told(LOSS)
+    loss = parts["LabelSmoothing"]
+    assert loss["component"] == "label_smoothing"
+    assert not faults(loss)
+    assert "it got log-probabilities" in said(loss)
+    assert "divided by the number of real tokens" in said(loss)
+    wrong = LOSS.replace("aim[target == self.pad] = 0", "pass")
+    parts, _ = told(wrong, "other.py")
+    assert faults(parts["LabelSmoothing"])
+
+
+def test_numpy_is_no_fault_and_its_adapter_is_named(told, capfd, tmp_path):
+    parts, left = told(ARRAYS)
+    assert parts == {}
+    for name in ("layer_norm", "softmax"):
+        assert "`adapters.from_numpy(…)` lets it stay as it is" in left[name]
+    assert main(["check", str(tmp_path / "mine.py")]) == 2
+    assert "✗" not in capfd.readouterr().out
+
+
+def test_a_name_alone_makes_nothing_a_fault(told):
+    parts, left = told(OTHERS)
+    assert "cannot be called as `greedy_decode(" in left["greedy_decode"]
+    mask = parts["subsequent_mask"]
+    assert not faults(mask)
+    assert "added to the scores" in said(mask)
+    assert "a table of positions" in left["ByTheirPlace"]
+    assert parts["Sum"]["component"] == "feed_forward"
+    assert "without the norm inside, and less its input" in said(parts["Sum"])
+    assert "criterion" not in {**parts, **left}
+
+
+def test_a_mark_with_another_call_stays_a_fault(told):
+    marked = "# checks: greedy_decode" + OTHERS.partition("\n\n\n")[0]
+    parts, _ = told(marked)
+    assert re.search("cannot be called", *faults(parts["greedy_decode"]))
