@@ -37,6 +37,7 @@ __all__ = [
     "mask_added",
     "mask_each_head",
     "mask_turned",
+    "one_row_a_token",
     "padding_from_keys",
     "padding_is",
     "probabilities_of",
@@ -831,6 +832,27 @@ def smoothed_by(
         return found / real if mean else found
 
     return label_smoothing
+
+
+def one_row_a_token(yours: Yours) -> Yours:
+    """Mask: none. For a loss of logits (tokens, vocab) and targets (tokens,).
+
+    No shape can tell such a loss from one that forgot to move the classes to
+    the second axis: both are the same code, called in another way.
+
+    Example:
+        >>> from companion.contracts import check
+        >>> def mine(logits, target, smoothing, pad):
+        ...     return F.cross_entropy(
+        ...         logits, target, ignore_index=pad, label_smoothing=smoothing)
+        >>> check("label_smoothing", one_row_a_token(mine)).passed
+        True
+    """
+
+    def call(logits: Tensor, target: Tensor, *rest: Any) -> Tensor:
+        return yours(logits.flatten(0, -2), target.flatten(), *rest)
+
+    return _as_given(yours, call)
 
 
 # Searches

@@ -154,6 +154,23 @@ def test_the_sequence_is_put_first_where_nothing_else_fits_and_it_is_right():
     assert "future" in behind.faults[0].contract
 
 
+def test_a_loss_of_one_row_a_token_is_told_its_adapter_and_is_no_guess():
+    """As code it is what forgets that PyTorch wants the classes second."""
+
+    def loss(pred, gold, smoothing, pad):
+        return F.cross_entropy(
+            pred, gold, ignore_index=pad, label_smoothing=smoothing
+        )
+
+    report = check("label_smoothing", loss)
+    assert not report.passed
+    assert report.assumed == (
+        "If yours takes one row a token, (tokens, vocab) and (tokens,), no "
+        "contract finds a fault. Say so: `adapters.one_row_a_token(…)`.",
+    )
+    assert check("label_smoothing", adapters.one_row_a_token(loss)).passed
+
+
 @pytest.mark.bad_input
 def test_a_word_about_masks_has_to_be_known_and_there_has_to_be_a_mask():
     with pytest.raises(ValueError, match=r"^mask: expected .* got 'True'"):

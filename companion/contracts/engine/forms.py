@@ -617,6 +617,12 @@ def of_queries_and_keys(wants: Wanted, named: dict) -> Call | None:
     return filled(wants, ((named["tokens"], named["tokens"]), {}), named)
 
 
+def flat(wants: Wanted, named: dict) -> Call:
+    """Give a loss one row a token, (tokens, vocab) and (tokens,)."""
+    logits, target, *rest = named.values()
+    return (logits.flatten(0, -2), target.flatten(), *rest), {}
+
+
 def with_shape(wants: Wanted, named: dict) -> Call | None:
     """Give the shape of what is normalised after ``x``."""
     x, *rest = named.values()
@@ -1099,6 +1105,12 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
                 f'masks, {NONE} {first}, with `mask="hidden"`.',
                 replace(turned_round, first=True),
             )
+    if name == "label_smoothing":
+        yield (
+            "If yours takes one row a token, (tokens, vocab) and (tokens,), "
+            f"{NONE} `adapters.one_row_a_token(…)`.",
+            replace(form, style=flat, wants=wanted(fn.fn)),
+        )
     if name == "translation_model" and form.style is None and mask is None:
         yield from with_its_masks(fn, form)
     if name == "language_model" and form.style is None and mask is None:

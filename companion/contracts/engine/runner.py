@@ -164,9 +164,9 @@ def assumed(
     told = (f"Called as yours: {said}",) if said else ()
     broken = [b for _, b in found if b and b.level == FAULT]
     whole = len(found) == len(contracts_for(fn))
-    # A model that wants masks can be called in no other way.
-    wants_more = fn.component.name == "translation_model" and (
-        len(found) <= len(GATE)
+    # What wants more, or other axes, can be called in no other way.
+    wants_more = len(found) <= len(GATE) and (
+        fn.component.name in ("translation_model", "label_smoothing")
     )
     if not broken or not (whole or wants_more):
         return told
