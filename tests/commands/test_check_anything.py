@@ -192,7 +192,7 @@ def test_a_name_is_judged_alone_and_by_the_component_that_is_asked_for(
     monkeypatch.chdir(repository())
     assert main(["check", "shop.model:Language"]) == 0
     out = capfd.readouterr().out
-    assert "✓ language_model: all 11 contracts hold" in out
+    assert "✓ language_model: all 12 contracts hold" in out
     assert main(["check", "shop/parts.py:Network(12, 24)", "feed_forward"]) == 0
     assert "feed_forward: all" in capfd.readouterr().out
     assert main(["check", "torch.nn.functional:softmax", "softmax"]) in (0, 1)
@@ -414,7 +414,7 @@ def test_the_three_lines_of_the_page_print_what_it_shows(tmp_path):
     (tmp_path / "attention.py").write_text(MULTIHEAD)
     [code] = shown("python", "import check\n")
     assert len(code.split("\n\n")[0].splitlines()) + 1 == 3
-    [quoted] = shown("text", "multihead: 6 of 18 contracts fail\n\n")
+    [quoted] = shown("text", "multihead: 6 of 19 contracts fail\n\n")
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.append('.')\n{code}"],
         cwd=tmp_path,

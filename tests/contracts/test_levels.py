@@ -114,6 +114,22 @@ def eps_outside_and_unbiased(x, gain, eps):
     return x / (size + eps) * gain
 
 
+def torchs_std_without_a_bias(x, gain, bias, eps):
+    deviation = x.std(-1, keepdim=True)
+    return gain * (x - x.mean(-1, keepdim=True)) / (deviation + eps)
+
+
+def torchs_std_of_the_sentence(x, gain, bias, eps):
+    mean, deviation = x.mean(1, keepdim=True), x.std(1, keepdim=True)
+    return gain * (x - mean) / (deviation + eps) + bias
+
+
+def torchs_std_for_small_vectors(x, gain, bias, eps):
+    large = x.abs().amax(-1, keepdim=True) > 1e3
+    mean, deviation = x.mean(-1, keepdim=True), x.std(-1, keepdim=True)
+    return gain * (x - mean) / torch.where(large, 1, deviation + eps) + bias
+
+
 def overflows_at_ninety(q, k, v, mask=None):
     scores = (q @ k.mT / math.sqrt(q.shape[-1])).exp()
     if mask is not None:
@@ -138,6 +154,9 @@ def zero_unless_it_is_three(logits, target, smoothing, pad):
         ("label_smoothing", a_tenth_and_a_sum),
         ("label_smoothing", zero_unless_it_is_three),
         ("rms_norm", eps_outside_and_unbiased),
+        ("layer_norm", torchs_std_without_a_bias),
+        ("layer_norm", torchs_std_of_the_sentence),
+        ("layer_norm", torchs_std_for_small_vectors),
         ("attention", overflows_at_ninety),
     ],
     ids=lambda x: getattr(x, "__name__", x),

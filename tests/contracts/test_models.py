@@ -139,8 +139,9 @@ def test_t5_is_a_translation_model(transformers):
         return model(input_ids=src, decoder_input_ids=tgt).logits
 
     report = check("translation_model", without_a_mask)
-    (failures,) = report.grouped()
-    assert "Two tokens of padding" in failures[0].message
+    faults, notes = report.grouped()
+    assert "Two tokens of padding" in faults[0].message
+    assert "T5 leaves the division out" in notes[0].excuse
 
 
 # Numbers instead of functions

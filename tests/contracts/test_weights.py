@@ -1,15 +1,25 @@
-"""What only a module can break: unused weights, and norms over the batch."""
+"""What only a module can break: unused weights, norms, a wrong root."""
+
+import functools
 
 import pytest
 import torch
+import torch.nn.functional as F
 from contracts.known import gate_message
 from contracts.right import built
 from contracts.right.multihead import WIDTH
 from contracts.right.transformer import PostNorm, PyTorchs
 from torch import nn
 
-from companion.contracts import check
+from companion.contracts import COMPONENTS, check
+from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.modules import is_unused
+from companion.contracts.engine.scale import attentions, hidden_score
+from companion.contracts.multihead.causal_attention import Causal
+from companion.contracts.multihead.multihead import Heads, padding
+from companion.contracts.transformer.encoder import Stack
+from companion.masks import causal_mask
+from companion.multihead import MultiHeadAttention
 
 PART = "Every weight of a module takes part"
 APART = "In training mode too no sentence sees another"
@@ -126,3 +136,192 @@ def test_a_list_of_tensors_is_described_by_its_length():
     assert gate_message("clip_gradients", clip_gradients).endswith(
         "The arguments were gradients of 3 tensors, scale 2.0, max_norm 1.0."
     )
+
+
+# By how much scores are multiplied
+
+
+ROOT = "The scores of a head are divided by the root of its width"
+
+
+class Scaled(Heads):
+    """Heads whose queries, keys and scores are multiplied by anything."""
+
+    def __init__(self, heads=3, queries=1.0, keys=1.0, scores=1.0):
+        super().__init__()
+        self.count = heads
+        self.factors = queries, keys, scores
+
+    def split(self, x):
+        return x.unflatten(-1, (self.count, -1)).transpose(1, 2)
+
+    def forward(self, x, mask=None):
+        q, k, v = (self.split(p(x)) for p in (self.q, self.k, self.v))
+        one, other, both = self.factors
+        weights = self.weigh((one * q) @ (other * k).mT * both, mask)
+        return self.o(self.join(weights @ v))
+
+
+def heard(component, fn):
+    guarded = Guarded(COMPONENTS[component], fn)
+    return attentions(guarded, guarded.component.example)
+
+
+def rooted(fn, component="multihead"):
+    """What is found about the root, and nothing else is amiss."""
+    report = check(component, fn)
+    found = [f for f in report.failures if f.contract == ROOT]
+    assert [f for f in report.faults if f.contract != ROOT] == []
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 4, 6])
+def test_pytorchs_function_and_a_product_by_hand_are_heard_alike(heads):
+    """PyTorch divides by the root of the last axis; so does our module."""
+    fused = built(lambda: MultiHeadAttention(12, heads)).eval()
+    by_hand = built(lambda: Scaled(heads, scores=(12 / heads) ** -0.5))
+    for fn in (fused, by_hand):
+        [one] = heard("multihead", fn)
+        assert one.factor == pytest.approx((12 / heads) ** -0.5, rel=1e-4)
+        assert (one.head, one.width) == (12 // heads, 12)
+        assert rooted(fn) is None
+
+
+@pytest.mark.parametrize(
+    "factors", [(0.3, 1, 1), (1, 0.3, 1), (1, 1, 0.3), (0.6, 1.5, 1 / 3)]
+)
+def test_it_does_not_matter_where_a_factor_stands(factors):
+    [one] = heard("multihead", built(lambda: Scaled(3, *factors)))
+    assert one.factor == pytest.approx(0.3, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (12**-0.5, "divided by √12, the root of d_model"),
+        (1.0, "not divided by anything"),
+        (0.25, "divided by 4, its width"),
+        (2.0, "multiplied by √4"),
+        (3**-0.5, "divided by √3, the root of the number of heads"),
+        (5**-0.5, "divided by √5, the root of the number of positions"),
+        (2**-0.5, "divided by √2, the root of the number of sentences"),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_wrong_number_under_the_root_is_named(factor, words, place):
+    factors = [1.0, 1.0, 1.0]
+    factors[place] = factor
+    found = rooted(built(lambda: Scaled(3, *factors)))
+    assert found.level == "fault"
+    assert words in found.message
+
+
+def test_one_head_is_as_wide_as_the_model():
+    assert rooted(built(lambda: Scaled(1, scores=12**-0.5))) is None
+
+
+def test_another_factor_is_a_note_and_so_is_one_folded_into_the_weights():
+    found = rooted(built(lambda: Scaled(3, scores=0.123)))
+    assert found.level == "note"
+    assert "multiplied by 0.123: 1/√4 is 0.5" in found.message
+
+    folded = built(Scaled)
+    for x in folded.q.parameters():
+        x.data /= 2
+    found = rooted(folded)
+    assert found.level == "note"
+    assert "T5 leaves the division out" in found.excuse
+
+
+def turned(x):
+    """Every second pair of features turns by its position."""
+    a, b = x.chunk(2, -1)
+    angle = torch.arange(x.shape[-2])[:, None] * torch.ones(a.shape[-1])
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+class Turned(Causal):
+    """Rotary positions, and no scale at all."""
+
+    def scores(self, q, k):
+        return turned(q) @ turned(k).mT
+
+
+class Biased(Causal):
+    """A learned number for each distance is added to the scores."""
+
+    def __init__(self):
+        super().__init__()
+        self.far = nn.Parameter(torch.randn(16))
+
+    def scores(self, q, k):
+        place = torch.arange(q.shape[-2])
+        return q @ k.mT + self.far[(place[:, None] - place).clamp(min=0)]
+
+
+@pytest.mark.parametrize("make", [Turned, Biased])
+def test_where_it_cannot_be_told_how_scores_came_about_nothing_is_said(make):
+    fn = built(make)
+    [one] = heard("causal_attention", fn)
+    assert one.factor is None
+    assert rooted(fn, "causal_attention") is None
+
+
+def test_without_a_softmax_nothing_is_heard():
+    assert heard("feed_forward", nn.Linear(12, 12)) == []
+
+
+def test_all_attentions_of_a_stack_are_heard_one_by_one():
+    assert [a.head for a in heard("encoder", built(Stack).eval())] == [4, 4]
+
+
+def test_a_hidden_score_that_counts_is_told_with_its_value():
+    def score(value, x, mask):
+        class Filled(Heads):
+            def weigh(self, scores, mask):
+                return scores.masked_fill(~mask, value).softmax(-1)
+
+        guarded = Guarded(COMPONENTS["multihead"], built(Filled))
+        return hidden_score(guarded, (x, mask), mask.expand(2, 1, 5, 5)[:, 0])
+
+    x = torch.randn(2, 5, 12)
+    for mask in (padding(2, 4), causal_mask(5)[None, None]):
+        assert score(0.5, x, mask) == 0.5
+        assert score(1e-9, x, mask) == pytest.approx(1e-9)
+        assert score(-1e9, x, mask) is None
+        assert score(-torch.inf, x, mask) is None
+
+
+# A partial of a module, or of its class
+
+
+class WithASpare(Heads):
+    def __init__(self):
+        super().__init__()
+        self.spare = nn.Linear(3, 3)
+
+    def forward(self, x, mask=None, loud=False):
+        return super().forward(x, mask) * (1 + loud)
+
+
+def test_what_stands_behind_a_partial_is_judged_as_a_module():
+    fn = functools.partial(built(WithASpare), loud=True)
+    (failure,) = check("multihead", fn).faults
+    assert "`spare.weight` takes no part" in failure.message
+    whole = check("multihead", functools.partial(built(Heads)))
+    assert "Every weight of a module takes part" in whole.held
+
+
+def test_a_partial_of_a_function_is_a_function():
+    fn = functools.partial(F.scaled_dot_product_attention, dropout_p=0.0)
+    assert check("attention", fn).passed
+    fn = functools.partial(F.scaled_dot_product_attention, scale=1.0)
+    (first, *_) = check("attention", fn).faults
+    assert "The scores are not scaled" in first.message
+
+
+def test_a_partial_of_a_class_is_to_be_called_first():
+    report = check("multihead", functools.partial(MultiHeadAttention, 12, 3))
+    (failure,) = report.faults
+    assert "a partial of the class MultiHeadAttention" in failure.message

@@ -29,8 +29,9 @@ __all__ = ["FEED_FORWARD"]
 
 SEQ, WIDTH = 5, 12
 APART = (
-    "Does a softmax, a normalisation or a convolution run over the positions? "
-    "Only the last axis is to be touched."
+    "Does a softmax, a normalisation or a convolution run over the positions, "
+    "or does a `view` stand where a transpose is meant? Only the last axis is "
+    "to be touched."
 )
 
 
@@ -49,7 +50,9 @@ FEED_FORWARD = Component(
     shape_hints={
         "It is still d_ff wide: the second projection leads back to d_model.": (
             lambda x: (*x.shape[:2], None)
-        )
+        ),
+        "Half of the batch is gone: `chunk` and `split` cut axis 0 unless they "
+        "are told `dim=-1`.": lambda x: (len(x) // 2, *x.shape[1:]),
     },
 )
 ORDER = torch.tensor([3, 0, 4, 2, 1], device="cpu")
@@ -296,3 +299,47 @@ class LouderTowardsTheEnd(Network):
     def forward(self, x):
         place = torch.arange(1, x.shape[1] + 1)[:, None]
         return super().forward(x) * place / x.shape[1]
+
+
+@FEED_FORWARD.mistake(
+    symptom="it trains, and each word gets a part of what its neighbours say"
+)
+class ViewedForAConvolution(Network):
+    """A convolution wants features second, and `reshape` puts them there."""
+
+    def forward(self, x):
+        turned = x.reshape(len(x), x.shape[2], x.shape[1])
+        inner = F.conv1d(turned, self.up.weight[..., None], self.up.bias)
+        outer = F.conv1d(
+            inner.relu(), self.down.weight[..., None], self.down.bias
+        )
+        return outer.reshape(x.shape)
+
+
+@FEED_FORWARD.mistake()
+class HalvesTheBatch(Network):
+    """A gate and a value are cut apart, and `chunk` cuts the sentences."""
+
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(12, 94)
+        self.down = nn.Linear(94, 12)
+
+    def forward(self, x):
+        gate, value = self.up(x).chunk(2)
+        return self.down(F.silu(gate) * value)
+
+
+@FEED_FORWARD.mistake(
+    symptom="the loss stays where it began, and evaluation is noise"
+)
+class BuiltInItsForward(Network):
+    """The second matrix is built where it is used, and drawn at each call."""
+
+    def __init__(self):
+        super().__init__()
+        del self.down
+
+    def forward(self, x):
+        inner = self.up(x).relu()
+        return nn.Linear(inner.shape[-1], x.shape[-1])(inner)

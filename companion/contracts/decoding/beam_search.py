@@ -108,6 +108,18 @@ SHORT = tree({
     (3, 6, 7): {EOS: 1.0},
 })  # fmt: skip
 
+# After eos nothing is likely, so that it is dear to go on.
+SPENT = dict.fromkeys(range(3, VOCAB), 1 / (VOCAB - 3))
+COSTLY = tree({
+    (): {3: 0.55, 4: 0.45},
+    (3,): {EOS: 0.9, 5: 0.1},
+    (4,): {5: 0.9, 6: 0.1},
+    (4, 5): {6: 0.9, 7: 0.1},
+    (4, 5, 6): {EOS: 0.9, 7: 0.1},
+    (3, EOS): SPENT,
+    **{(3, EOS, word): SPENT for word in SPENT},
+})  # fmt: skip
+
 SILENT = tree({
     (): {EOS: 0.6, 3: 0.4},
     (3,): {EOS: 0.8, 4: 0.2},
@@ -153,6 +165,7 @@ CUT = [Case(branches(seed, stop=False), 4, 3) for seed in (65, 70, 77)]
 BEST = [
     Case(GARDEN, 2, 5),
     Case(SHORT, 3, 6),
+    Case(COSTLY, 3, 4),
     Case(SILENT, 3, 4),
     *WHOLE,
     *CUT,
@@ -174,6 +187,12 @@ class Search:
         forgets: Whether a finished hypothesis is dropped.
         hurries: Whether the first finished one is returned.
         extends: Whether a finished one is extended like any other.
+        cuts: Whether all after eos is cut off at the end.
+        copies: Whether it starts from as many copies of bos as are kept.
+        apart: Whether each hypothesis is replaced by its own best
+            continuation, however good others are.
+        shrinks: Whether a sum is divided by the penalty at each step.
+        spare: How many steps less than asked for are made.
         patient: Whether it goes on when enough of them are finished.
         late: Whether the larger id comes first where two are as good.
         misplaced: Whether all words are appended to the first row.
@@ -186,6 +205,11 @@ class Search:
     forgets: bool = False
     hurries: bool = False
     extends: bool = False
+    cuts: bool = False
+    copies: bool = False
+    apart: bool = False
+    shrinks: bool = False
+    spare: int = 0
     patient: bool = False
     late: bool = False
     misplaced: bool = False
@@ -194,8 +218,8 @@ class Search:
 
     def __call__(self, case: Case) -> list[int]:
         """The ids of the hypothesis it finds, without bos."""
-        live, done = [((), 0.0)], []
-        for _ in range(case.max_len):
+        live, done = [((), 0.0)] * (case.beam if self.copies else 1), []
+        for _ in range(case.max_len - self.spare):
             found = self.step(case, live)
             ends = [] if self.extends else [f for f in found if f[0][-1] == EOS]
             live = [f for f in found if f not in ends]
@@ -210,7 +234,8 @@ class Search:
             key=lambda f: f[1] / self.penalty(len(f[0]), case.alpha),
             reverse=True,
         )
-        return list(pool[self.rank][0])
+        ids = list(pool[self.rank][0])
+        return ids[: ids.index(EOS) + 1] if self.cuts and EOS in ids else ids
 
     def decode(self, step_fn, bos, eos, beam, max_len, alpha) -> list[int]:
         """Search as the function of a learner does."""
@@ -226,7 +251,11 @@ class Search:
         for ids, score in live:
             logs = self.logs(case.scores(ids)).tolist()
             start = live[0][0] if self.misplaced else ids
-            found += [((*start, i), score + x) for i, x in enumerate(logs)]
+            by = self.penalty(len(ids) + 1, case.alpha) if self.shrinks else 1
+            more = [((*start, i), (score + x) / by) for i, x in enumerate(logs)]
+            if self.apart and len(live) > 1:
+                more = [max(more, key=lambda f: f[1])]
+            found += more
         found.sort(reverse=self.late)
         found.sort(key=lambda f: f[1], reverse=True)
         return found[: self.width or case.beam]
@@ -265,7 +294,16 @@ def mistake(fn: Guarded) -> str:
     """The hint of the known mistake that finds the same, or nothing."""
     results = [found(fn, case) for case in BEST + PAIRS]
     known = (hint for hint in BEAM_SEARCH.hints if results in mistaken(hint))
-    return next(known, "")
+    hint = next(known, "")
+    return COPIES if hint == GREEDY and asks_again(fn) else hint
+
+
+def asks_again(fn: Guarded) -> bool:
+    """Whether it asks for the same prefix twice, and no longer at the start."""
+    model = StubModel(GARDEN, 5)
+    fn(model, BOS, EOS, 2, 5, 0.0)
+    rows = [row for asked in model.asked for row in asked if len(row) > 1]
+    return len(set(rows)) < len(rows)
 
 
 @functools.cache
@@ -350,6 +388,7 @@ def garden(fn: Guarded) -> None:
 def finished(fn: Guarded) -> None:
     """What is finished stays, and is extended no more."""
     require_best(fn, Case(SHORT, 3, 6), [3, EOS])
+    require_best(fn, Case(COSTLY, 3, 4), [3, EOS])
     require_best(fn, Case(SILENT, 3, 4), [EOS])
 
 
@@ -409,10 +448,16 @@ def penalty(fn: Guarded) -> None:
 # Known mistakes
 
 RIGHT_SEARCH = Search()
+GREEDY = "This is a greedy search: one hypothesis is kept, whatever `beam` is."
+COPIES = (
+    "All hypotheses are copies of one: at the first step each row holds bos "
+    "alone, and the same continuation is the best of each. Keep one row at "
+    "first, or set the other rows' sums to -∞."
+)
 
 
 @BEAM_SEARCH.mistake(
-    hint="This is a greedy search: one hypothesis is kept, whatever `beam` is.",
+    hint=GREEDY,
     symptom="ten beams are ten times as slow, and find what one finds",
 )
 def greedy_in_disguise(*args, search=RIGHT_SEARCH):
@@ -525,3 +570,51 @@ def always_the_mean(*args, search=RIGHT_SEARCH):
 def without_the_exponent(*args, search=RIGHT_SEARCH):
     """The penalty of alpha 1, whatever alpha is."""
     return replace(search, penalty=lambda n, alpha: wu(n, 1.0)).decode(*args)
+
+
+@BEAM_SEARCH.mistake(
+    hint="It extends finished hypotheses, and cuts off at the end what follows "
+    "eos: what was paid for that stays in their sums. Put them aside.",
+    symptom="good short sentences lose, and which of them wins is chance",
+)
+def extends_and_cuts(*args, search=RIGHT_SEARCH):
+    """eos is a word like any other, until the result is printed."""
+    return replace(search, extends=True, cuts=True).decode(*args)
+
+
+@BEAM_SEARCH.mistake(
+    hint=COPIES,
+    symptom="ten beams are ten times as slow, and all of them say the same",
+)
+def copies_of_one_beam(*args, search=RIGHT_SEARCH):
+    """bos stands in as many rows as there are beams, all of them equal."""
+    return replace(search, copies=True).decode(*args)
+
+
+@BEAM_SEARCH.mistake(
+    hint="Hypotheses never compete: each is replaced by its own best "
+    "continuation. Take the best of all continuations together.",
+    symptom="the beams differ in their first word, and a wrong start lives on",
+)
+def beams_apart(*args, search=RIGHT_SEARCH):
+    """`topk` row by row: so many greedy searches side by side."""
+    return replace(search, apart=True).decode(*args)
+
+
+@BEAM_SEARCH.mistake(
+    hint="The sum is divided by the penalty at every step, and goes on from "
+    "there: the first words count less and less. Divide only what is compared.",
+    symptom="with alpha it prefers whatever ends well",
+)
+def shrinks_at_each_step(*args, search=RIGHT_SEARCH):
+    """The score that is compared becomes the sum that is added to."""
+    return replace(search, shrinks=True).decode(*args)
+
+
+@BEAM_SEARCH.mistake(
+    hint="It makes one step less than `max_len`: bos was counted.",
+    symptom="long sentences lack their last word",
+)
+def bos_is_counted(*args, search=RIGHT_SEARCH):
+    """The loop ends when the row, bos included, is `max_len` long."""
+    return replace(search, spare=1).decode(*args)

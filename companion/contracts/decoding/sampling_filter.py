@@ -333,3 +333,32 @@ def one_row(logits, *rest):
 def over_the_batch(logits, *rest):
     """The axes have changed places."""
     return filtered(logits.mT, *rest).mT
+
+
+@SAMPLING_FILTER.mistake(
+    hint="The tokens come back in another order than they had: `gather` by the "
+    "order of sorting sorts once more. `scatter` puts them where they were.",
+    symptom="what is drawn has nothing to do with what was likely",
+)
+def sorted_once_more(logits, top_k, top_p, temperature):
+    """Filtered in sorted order, and put back by that order itself."""
+    kept = filtered(logits, top_k, top_p, temperature)
+    if top_p is None:
+        return kept
+    ranked, order = kept.sort(descending=True)
+    return ranked.gather(-1, order)
+
+
+@SAMPLING_FILTER.mistake(
+    hint="Probabilities are summed up in the order of the vocabulary: sort "
+    "them first, the most likely in front.",
+    symptom="whatever stands early in the vocabulary is said, likely or not",
+)
+def summed_unsorted(logits, top_k, top_p, temperature):
+    """`cumsum` of what was not sorted."""
+    logits = filtered(logits, top_k, None, temperature)
+    if top_p is None:
+        return logits
+    chances = logits.softmax(-1)
+    before = chances.cumsum(-1) - chances
+    return logits.masked_fill(before >= top_p, -torch.inf)

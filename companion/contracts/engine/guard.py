@@ -1,5 +1,6 @@
 """A learner's function, behind which nothing can go unnoticed."""
 
+import functools
 import inspect
 import re
 import threading
@@ -220,6 +221,14 @@ class Guarded:
             raise Broken(
                 f"It is the class {fn.__name__}: make a module of it first, "
                 f'`check("{name}", {fn.__name__}(...))`.'
+            )
+        made = fn
+        while isinstance(made, functools.partial):
+            made = made.func
+        if isinstance(made, type) and issubclass(made, nn.Module):
+            raise Broken(
+                f"It is a partial of the class {made.__name__}: make a module "
+                f'of it first, `check("{name}", {name}())`.'
             )
         if self.form is not None:
             return  # It was tried.

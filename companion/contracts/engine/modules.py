@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.overrides import TorchFunctionMode
 
 from companion.contracts.engine.compare import (
     Broken,
@@ -23,16 +24,25 @@ from companion.contracts.engine.compare import (
 from companion.contracts.engine.guard import Guarded
 
 __all__ = [
+    "MADE_ANEW",
     "OF_MODULES",
+    "apart_in_training",
     "is_unused",
+    "made_anew",
+    "matrices_in_use",
     "module_kept",
     "module_of",
+    "no_way_past",
     "zeros_moved",
 ]
 
 UNUSED = (
     "no gradient reaches it, whatever the input. Is it built and never called, "
     "or is the path to it cut by `.detach()` or `no_grad`?"
+)
+MADE_ANEW = (
+    "A {} is made anew in each call, so its weights are never trained: make it "
+    "once, in `__init__`."
 )
 NORM_OVER_THE_BATCH = (
     "does a norm run over the batch (BatchNorm)? In eval mode it does not "
@@ -42,7 +52,10 @@ NORM_OVER_THE_BATCH = (
 
 def module_of(fn: Guarded) -> nn.Module | None:
     """Return the module that is checked, or whose method it is."""
-    owner = getattr(fn.fn, "__self__", fn.fn)
+    owner = fn.fn
+    while isinstance(owner, functools.partial):
+        owner = owner.func
+    owner = getattr(owner, "__self__", owner)
     return owner if isinstance(owner, nn.Module) else None
 
 
@@ -122,10 +135,7 @@ def starts_at_zero(x: Tensor) -> bool:
 def takes_part(fn: Guarded) -> None:
     """Every weight of a module takes part."""
     if made := made_anew(fn):
-        raise Broken(
-            f"A {made} is made anew in each call, so its weights are never "
-            "trained: make it once, in `__init__`."
-        )
+        raise Broken(MADE_ANEW.format(made))
     parameters = module_of(fn).named_parameters()
     named = {name: p for name, p in parameters if p.requires_grad}
     # A part may be used for some inputs only, such as one expert of many.
@@ -157,7 +167,8 @@ def made_anew(fn: Guarded) -> str:
     finally:
         nn.Module.__init__ = plain
     # A slice of a ModuleList is a new list of old parts.
-    own = {id(p) for p in module_of(fn).parameters()}
+    module = module_of(fn)
+    own = {id(p) for p in module.parameters()} if module is not None else {}
     for part in made:
         weights = (p for p in part.parameters() if p.requires_grad)
         if any(id(p) not in own for p in weights):
@@ -178,6 +189,51 @@ def unused(
     )
     pairs = zip(named.items(), found, strict=True)
     return {name: p for (name, p), got in pairs if is_unused(p, got)}
+
+
+class Uses(TorchFunctionMode):
+    """Notes the order in which a call uses parameters."""
+
+    def __init__(self, named: dict[str, Tensor]):
+        super().__init__()
+        self.names, self.order = {id(p): n for n, p in named.items()}, []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        for x in args:
+            if (name := self.names.pop(id(x), "")) and isinstance(x, Tensor):
+                self.order.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+def matrices_in_use(fn: Guarded, x: Tensor) -> dict[str, Tensor]:
+    """Return name -> matrix of a module, in the order of their first use."""
+    named = dict(module_of(fn).named_parameters())
+    matrices = {n: p for n, p in named.items() if p.ndim == 2}
+    with Uses(matrices) as uses:
+        fn.raw(x)
+    return {name: matrices[name] for name in uses.order}
+
+
+def no_way_past(fn: Guarded, x: Tensor) -> list[str]:
+    """Return the matrices that all of ``x`` goes through, by name.
+
+    Where one of them is 0, nothing of ``x`` is left in the result. One alone
+    may lead into the stack or out of it, and so may two that are not used one
+    after the other; a network between two norms has two.
+    """
+    matrices = matrices_in_use(fn, x)
+    other, lost, order = x + draw(*x.shape, seed=61), [], list(matrices)
+    for matrix in matrices.values():
+        with module_kept(module_of(fn)):
+            matrix.data.zero_()
+            lost.append(furthest(fn.raw(other), fn.raw(x)) is None)
+    found = []
+    pairs = zip(order, order[1:], lost, lost[1:], strict=False)
+    for one, next_one, first, second in pairs:
+        up, down = matrices[one].shape, matrices[next_one].shape
+        if first and second and up == down[::-1] and up[0] != up[1]:
+            found.append(one)
+    return found
 
 
 def is_unused(parameter: Tensor, gradient: Tensor | None) -> bool:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from companion.contracts.engine.blame import now_at, text_of
-from companion.contracts.engine.compare import Broken
+from companion.contracts.engine.compare import Broken, furthest
 from companion.contracts.engine.forms import adopt, other_ways
 from companion.contracts.engine.guard import Guarded, Raised, Stop
 from companion.contracts.engine.levels import (
@@ -207,7 +208,8 @@ def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
                 broken.level, broken.why = level_of_known(fn, broken.cause)
             if not broken.level:
                 broken.level, broken.why = level_of(contract)
-            attribute(broken, named_cause(contract, fn, tried), contract)
+            cause = named_cause(contract, fn, tried, broken)
+            attribute(broken, cause, contract)
         tried.append((name, broken))
         if broken and contract in GATE:
             return
@@ -231,11 +233,15 @@ def attribute(
 
 
 def named_cause(
-    contract: Callable, fn: Guarded, tried: list[tuple[str, Broken | None]]
+    contract: Callable,
+    fn: Guarded,
+    tried: list[tuple[str, Broken | None]],
+    found: Broken,
 ) -> Broken | None:
     """Return what was named before, if it alone breaks ``contract`` too.
 
-    A contract's own message may then point at what is in order.
+    A contract's own message may then point at what is in order. What is no
+    fault explains its own numbers, and no others.
     """
     hints = fn.component.hints
     for earlier in (broken for _, broken in tried if broken):
@@ -244,8 +250,17 @@ def named_cause(
             broken = outcome(contract, mistake)
             # What raises is a mistake that needs other sizes.
             follows = broken is not None and not isinstance(broken, Raised)
+            if follows and earlier.level != FAULT:
+                follows = alike(broken.got, found.got)
             return earlier if follows else None
     return None
+
+
+def alike(one: Tensor | None, other: Tensor | None) -> bool:
+    """Tell whether two results are the same, if there are any to compare."""
+    if one is None or other is None or one.shape != other.shape:
+        return True
+    return furthest(one.float(), other.float(), 0.01) is None
 
 
 def outcome(contract: Callable, fn: Guarded) -> Broken | None:

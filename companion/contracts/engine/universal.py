@@ -20,7 +20,11 @@ from companion.contracts.engine.compare import (
 from companion.contracts.engine.component import Component, title
 from companion.contracts.engine.guard import Guarded, Raised
 from companion.contracts.engine.levels import FAULT
-from companion.contracts.engine.modules import OF_MODULES
+from companion.contracts.engine.modules import (
+    MADE_ANEW,
+    OF_MODULES,
+    made_anew,
+)
 
 __all__ = ["GATE", "contracts_of", "level_of_known", "recognised_mistake"]
 
@@ -127,6 +131,8 @@ def repeatable(fn: Guarded) -> None:
                 "The second call differs: dropout is on. It belongs to "
                 "training only: call `.eval()` on the module first."
             )
+        elif furthest(before, after) is not None and (made := made_anew(fn)):
+            why = f"The second call differs. {MADE_ANEW.format(made)}"
         same(fn, before, after, why)
     if not tensors_in(one) and one != two:
         raise Broken(f"{why} It returned {one}, and then {two}.")

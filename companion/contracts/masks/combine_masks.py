@@ -311,6 +311,25 @@ def target_rows_of_padding(src, tgt, pad):
     return real & real.mT & causal(tgt.shape[-1])
 
 
+@one_wrong(
+    "tgt",
+    "right until targets are padded in front: then every word reads padding",
+)
+def target_rows_for_keys(src, tgt, pad):
+    """Padding of the target may not ask, and may be asked."""
+    return oracle(tgt, pad).mT & causal(tgt.shape[-1])
+
+
+@one_wrong(
+    "cross",
+    "what the target's padding reads is hidden, and words read the source's",
+)
+def memory_rows_for_keys(src, tgt, pad):
+    """The target's padding is hidden, along the axis that it has: its rows."""
+    width = src.shape[-1]
+    return oracle(tgt, pad).mT[..., :1].expand(-1, 1, -1, width)
+
+
 @one_wrong("src", "the source is read left to right only, and scores are lower")
 def causal_for_the_source(src, tgt, pad):
     """The encoder is masked as the decoder is."""

@@ -19,6 +19,8 @@ from companion.contracts.engine.influence import (
     require_silent,
 )
 from companion.contracts.engine.masking import causal
+from companion.contracts.engine.modules import module_kept, module_of
+from companion.contracts.engine.scale import divided_by_the_root_of_a_head
 from companion.multihead import merge_heads, split_heads
 
 __all__ = ["CAUSAL_ATTENTION", "sees_its_past_only"]
@@ -53,6 +55,10 @@ NO_MASK = (
     "Every row sees all positions: is there a causal mask, and does its result "
     "reach the softmax? `masked_fill` returns a new tensor."
 )
+TRAINING = (
+    "In training mode the future is hidden, and here it is seen: does "
+    "`is_causal` get `self.training`, as a dropout does?"
+)
 COUNTED = (
     "A mask is at work, and hidden scores still count: put -∞ into them "
     "before the softmax over the keys. 0 is a score like any other, and what "
@@ -63,6 +69,10 @@ NEXT = (
     "keeps the diagonal and all below it."
 )
 TURNED = "The past is hidden and the future seen: is the mask upside down?"
+EXCHANGED = (
+    "What a row may see is hidden, and the rest is seen: `masked_fill` fills "
+    "where its condition is True, so that it wants `mask == 0`."
+)
 ITSELF = (
     "A row does not see its own position: `tril()` keeps the diagonal, and "
     "`tril(-1)` hides it."
@@ -88,11 +98,16 @@ def who(seq: int) -> dict[str, Tensor]:
     # Row 0 may see nothing, which some softmaxes turn into all; row 1 sees one
     # position only, so that its own query does not count.
     hidden[0], hidden[1, 1] = True, False
+    # The last row is left nothing then, and sees all or is NaN; of a single
+    # future position its own query does not count.
+    others = past.mT.clone()
+    others[-1], others[-2, -2] = True, False
     return {
         NO_MASK: past | True,
         NEXT: torch.ones_like(past).tril(1),
         TURNED: past.mT,
         ITSELF: hidden,
+        EXCHANGED: others,
         APART: past & past.mT,
     }
 
@@ -104,9 +119,21 @@ def why(fn: Guarded, seen: Tensor) -> str:
             if hint != NO_MASK:
                 return hint
             x, order = arguments(7), torch.tensor([3, 0, 4, 2, 1])
-            moved = furthest(fn(x[:, order]), fn(x)[:, order])
-            return NO_MASK if moved is None else COUNTED
+            if furthest(fn(x[:, order]), fn(x)[:, order]) is not None:
+                return COUNTED
+            return TRAINING if hides_in_training(fn) else NO_MASK
     return MIXED
+
+
+def hides_in_training(fn: Guarded) -> bool:
+    """Tell whether no row sees its future while the module trains."""
+    module = module_of(fn)
+    if module is None:
+        return False
+    with module_kept(module):
+        module.train()
+        seen = reach(fn, arguments(7))
+    return torch.equal(seen, may(seen))
 
 
 def may(seen: Tensor) -> Tensor:
@@ -183,6 +210,11 @@ def content(fn: Guarded) -> None:
     require_not_linear(fn, arguments(29), arguments(31), says)
 
 
+CAUSAL_ATTENTION.contract(
+    divided_by_the_root_of_a_head(lambda: (arguments(37),))
+)
+
+
 # Known mistakes
 
 
@@ -201,6 +233,10 @@ class Causal(nn.Module):
         """Who may look at whom."""
         return causal(seq)
 
+    def scores(self, q, k):
+        """How well each query fits each key."""
+        return q @ k.mT / q.shape[-1] ** 0.5
+
     def weigh(self, scores, mask):
         """The weights of scores (batch, head, query, key)."""
         return scores.masked_fill(~mask, -torch.inf).softmax(-1)
@@ -212,7 +248,7 @@ class Causal(nn.Module):
     def forward(self, x):
         """What each position gathers from its past."""
         q, k, v = map(self.split, self.qkv(x).chunk(3, -1))
-        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores = self.scores(q, k)
         weights = self.weigh(scores, self.mask(scores.shape[-1]))
         return self.out(self.join(weights @ v))
 
@@ -364,3 +400,60 @@ class DropoutLeftOn(Causal):
 
     def weigh(self, scores, mask):
         return F.dropout(super().weigh(scores, mask), 0.5)
+
+
+@CAUSAL_ATTENTION.mistake(
+    symptom="a small model learns as well; with many heads it learns to look "
+    "at one place much later",
+)
+class DividedByTheWholeWidth(Causal):
+    """A head was written by itself first, where both widths are the same."""
+
+    def scores(self, q, k):
+        return q @ k.mT / 12**0.5
+
+
+@CAUSAL_ATTENTION.mistake(
+    symptom="the loss in evaluation is far below that of training, and it "
+    "writes nonsense",
+)
+class MaskedWhileItTrains(Causal):
+    """`is_causal` is handed over as `self.training`, as dropout is."""
+
+    def weigh(self, scores, mask):
+        return super().weigh(scores, mask | (not self.training))
+
+
+@CAUSAL_ATTENTION.mistake(
+    symptom="the loss falls at once; the last row gets equal weights",
+)
+class FilledWhereTheTriangleIs(Causal):
+    """The triangle says who may attend, and `masked_fill` hides these."""
+
+    def weigh(self, scores, mask):
+        lowest = torch.finfo(scores.dtype).min
+        return scores.masked_fill(mask, lowest).softmax(-1)
+
+
+@CAUSAL_ATTENTION.mistake(
+    symptom="as without a mask, but for a little more weight on the past",
+)
+class TriangleAdded(Causal):
+    """The triangle of 0 and 1 is added to the scores, and hides nothing."""
+
+    def weigh(self, scores, mask):
+        return (scores + mask.to(scores.dtype)).softmax(-1)
+
+
+@CAUSAL_ATTENTION.mistake(
+    symptom="the first text is written well, the second goes on with it",
+)
+class CacheNeverEmptied(Causal):
+    """Keys and values of one call are still there in the next."""
+
+    def forward(self, x):
+        seq = x.shape[1]
+        kept = getattr(self, "kept", None)
+        kept = kept if kept is not None and len(kept) == len(x) else x[:, :0]
+        self.kept = torch.cat([kept, x.detach()], 1)[:, -16:]
+        return super().forward(torch.cat([kept, x], 1))[:, -seq:]

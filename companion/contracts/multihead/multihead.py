@@ -1,8 +1,9 @@
 """Multi-head attention, whatever weights it has of its own.
 
-Nothing is said of the heads: one head is right too, and nobody can count them
-from outside. Sizes are 2 sentences of 5 positions, and width 12, which 2, 3, 4
-and 6 heads divide.
+How many heads there are is not asked: one is right too, and from outside nobody
+can count them. Only the width under the root is that of a head, which a
+listener hears where it can. Sizes are 2 sentences of 5 positions, and width 12,
+which 2, 3, 4 and 6 heads divide.
 """
 
 import torch
@@ -35,6 +36,10 @@ from companion.contracts.engine.masking import (
     EMPTY,
     causal,
     require_finite_row,
+)
+from companion.contracts.engine.scale import (
+    divided_by_the_root_of_a_head,
+    hidden_score,
 )
 from companion.multihead import merge_heads, split_heads
 
@@ -88,6 +93,11 @@ IGNORED = "The mask is not used: without it nothing changes."
 AFTERWARDS = (
     "The mask multiplies the weights after the softmax, whose sum still counts "
     "the hidden keys: put -∞ into the hidden scores before it."
+)
+A_SCORE = (
+    "Hidden scores become {:.3g} before the softmax, a score like any other: "
+    "put -∞ into them, or a large negative number. 1e-9 is nearly 0, where "
+    "-1e9 is meant."
 )
 COUNTED = (
     "Does the mask reach the scores, as -∞, before the softmax over the keys?"
@@ -152,7 +162,8 @@ def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
         other = mistake(allowed(mask))
         if looks_like(seen, other) and alike_if_masked(fn.raw(x, mask), other):
             return hint
-    return COUNTED
+    score = hidden_score(fn, (x, mask), allowed(mask))
+    return COUNTED if score is None else A_SCORE.format(score)
 
 
 def counts_afterwards(fn: Guarded, x: Tensor) -> bool:
@@ -321,6 +332,9 @@ MULTIHEAD.contract(
 )
 
 
+MULTIHEAD.contract(divided_by_the_root_of_a_head(lambda: (arguments(53),)))
+
+
 # Known mistakes
 
 
@@ -335,6 +349,10 @@ class Heads(nn.Module):
         """(batch, seq, d_model) to (batch, head, seq, head_dim)."""
         return split_heads(x, 3)
 
+    def scores(self, q, k):
+        """How well each query fits each key."""
+        return q @ k.mT / q.shape[-1] ** 0.5
+
     def weigh(self, scores, mask):
         """The weights of scores (batch, head, query, key)."""
         return (
@@ -348,7 +366,7 @@ class Heads(nn.Module):
     def forward(self, x, mask=None):
         """What each position gathers."""
         q, k, v = (self.split(p(x)) for p in (self.q, self.k, self.v))
-        weights = self.weigh(q @ k.mT / q.shape[-1] ** 0.5, mask)
+        weights = self.weigh(self.scores(q, k), mask)
         return self.o(self.join(weights @ v))
 
 
@@ -488,3 +506,69 @@ class DropoutLeftOn(Heads):
 
     def weigh(self, scores, mask):
         return F.dropout(super().weigh(scores, mask), 0.5)
+
+
+@MULTIHEAD.mistake(symptom="attention stays flatter, the more heads there are")
+class DividedByTheWholeWidth(Heads):
+    """The root of d_model, which is known where the heads are not yet cut."""
+
+    def scores(self, q, k):
+        return q @ k.mT / 12**0.5
+
+
+@MULTIHEAD.mistake(
+    symptom="from the first step each word looks at one other, and learns "
+    "slowly to look elsewhere"
+)
+class Undivided(Heads):
+    """The division is forgotten, as in a sketch of the formula."""
+
+    def scores(self, q, k):
+        return q @ k.mT
+
+
+@MULTIHEAD.mistake(
+    symptom="after a move to the fused function it is a little worse, and no "
+    "test of shapes knows why"
+)
+class DividedByHandAndByTheFunction(Heads):
+    """Queries are scaled by hand, and the fused function scales once more."""
+
+    def forward(self, x, mask=None):
+        q, k, v = (self.split(p(x)) for p in (self.q, self.k, self.v))
+        q = q / q.shape[-1] ** 0.5
+        heads = F.scaled_dot_product_attention(q, k, v, mask)
+        return self.o(self.join(heads))
+
+
+@MULTIHEAD.mistake(
+    symptom="as if there were no mask, and yet it is there and has its shape"
+)
+class ABillionthForABillion(Heads):
+    """The minus of -1e9 went to the exponent: 1e-9 is a score like others."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            scores = scores.masked_fill(~mask, 1e-9)
+        return scores.softmax(-1)
+
+
+@MULTIHEAD.mistake(
+    symptom="a quarter of the weights stays as it was drawn, and scores are "
+    "the same both ways"
+)
+class KeysByTheMatrixOfQueries(Heads):
+    """A line was copied, and its name not changed: W_K is never called."""
+
+    def __init__(self):
+        super().__init__()
+        self.unused, self.k = self.k, self.q
+
+
+@MULTIHEAD.mistake(symptom="it trains; no head can use what another one found")
+class NeverMixed(Heads):
+    """W_O is built, and the joined heads are returned as they are."""
+
+    def forward(self, x, mask=None):
+        q, k, v = (self.split(p(x)) for p in (self.q, self.k, self.v))
+        return self.join(self.weigh(self.scores(q, k), mask) @ v)

@@ -82,7 +82,12 @@ def nothing_at_zero(fn: Guarded) -> None:
     """Position 0 turns nothing."""
     x, positions = arguments(5)
     why = "The angle of position 0 is 0: cos 0 = 1 and sin 0 = 0."
-    same(fn, fn(x, 0 * positions), x, why)
+    got = fn(x, 0 * positions)
+    # A quarter of a turn, in every plane.
+    aside = torch.stack([(got * x).sum(-1), (got * got - x * x).sum(-1)])
+    if furthest(aside, torch.zeros_like(aside)) is None:
+        why += " Have the tables of sines and cosines changed places?"
+    same(fn, got, x, why)
 
 
 @ROPE.before_reference
@@ -343,3 +348,26 @@ def one_speed(x, positions):
 def other_base(x, positions):
     """500000 for 10000: right for one model, wrong for another."""
     return turned(x, positions, speeds_of(x, base=5e5))
+
+
+@ROPE.mistake(
+    symptom="it trains a little worse than learned positions, and nobody "
+    "compares",
+)
+def sines_for_cosines(x, positions):
+    """Two tables are handed over, and unpacked in the other order."""
+    a, b = x.chunk(2, -1)
+    angle = torch.outer(positions.float(), speeds_of(x))
+    cos, sin = angle.sin(), angle.cos()
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+@ROPE.mistake(
+    symptom="trains, and a dot product depends on where two words stand"
+)
+def halves_that_disagree(x, positions):
+    """Angles for neighbours, but the turned copy is made of halves."""
+    angle = torch.outer(positions.float(), speeds_of(x))
+    angle = angle.repeat_interleave(2, -1)
+    a, b = x.chunk(2, -1)
+    return x * angle.cos() + torch.cat([-b, a], -1) * angle.sin()

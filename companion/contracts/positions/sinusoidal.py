@@ -344,3 +344,28 @@ def even_widths_only(length, d_model):
     angle = angles(length, torch.arange(0, d_model, 2) / d_model)
     table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
     return table
+
+
+@SINUSOIDAL.mistake(
+    hint="The exponent is rounded down: `log(10000) / d // 2` divides by d and "
+    "rounds what is left. Write `/ (d // 2)`, or leave `//` out.",
+    symptom="all but a few dimensions stand still over a whole text",
+)
+def rounded_down(length, d_model):
+    """`//` is meant for the width alone, and rounds all before it."""
+    step = -(-math.log(10000.0) / d_model // 2)
+    return table(
+        length, d_model, base=math.exp(step), exponent=lambda j, d: j - j % 2
+    )
+
+
+@SINUSOIDAL.mistake(
+    hint="Base and exponent have changed places: 10000^(−2i/d), not "
+    "(2i/d)^(1/10000).",
+    symptom="it trains, and only the distance of neighbours is seen",
+)
+def base_for_exponent(length, d_model):
+    """`steps ** 1e-4` for `1e-4 ** steps`: all pairs turn nearly alike."""
+    j = torch.arange(d_model)
+    angle = torch.outer(torch.arange(length), ((j - j % 2) / d_model) ** 1e-4)
+    return torch.where(j % 2 == 0, angle.sin(), angle.cos())

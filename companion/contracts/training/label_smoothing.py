@@ -561,3 +561,45 @@ def knows_padding_zero_only(logits, target, smoothing, pad, form=PYTORCH):
 def logarithm_of_a_softmax(*args):
     """A softmax, and the logarithm afterwards: of 0, sooner or later."""
     return replace(PYTORCH, logs=lambda logits: logits.softmax(-1).log())(*args)
+
+
+@LABEL_SMOOTHING.mistake(
+    hint="Each class gets 1 / V, not ε / V: the part for all classes is not "
+    "multiplied by ε.",
+    symptom="with no smoothing at all it is not the cross-entropy",
+)
+def all_of_the_mass_twice(*args, form=PYTORCH):
+    """(1 - ε) for the target and 1 / V for all: the masses sum to 2 - ε."""
+    form = replace(form, left_out=0)
+    return spread_by(
+        form, lambda e, n: 1 - e + 1 / n, lambda e, n: 1 / n, False
+    )(*args)
+
+
+def in_two_parts(logits, target, smoothing, pad):
+    """The loss of the target and that of all classes, for each position."""
+    logs = logits.log_softmax(-1)
+    sure = -logs.gather(-1, target[..., None])[..., 0]
+    return (1 - smoothing) * sure, -smoothing * logs.mean(-1), target != pad
+
+
+@LABEL_SMOOTHING.mistake(
+    hint="At padding only the target's part is left out: the part of all "
+    "classes counts there too.",
+    symptom="the loss depends on how much padding a batch has",
+)
+def half_masked(*args, form=PYTORCH):
+    """`ignore_index` reaches the one part, and the other is summed up."""
+    sure, all_classes, real = in_two_parts(*args)
+    return ((sure * real).sum() + all_classes.sum()) / real.sum()
+
+
+@LABEL_SMOOTHING.mistake(
+    hint="The two parts are divided by different numbers: the target's by the "
+    "real tokens, that of all classes by all positions.",
+    symptom="the more padding, the less is smoothed",
+)
+def two_denominators(*args, form=PYTORCH):
+    """A mean over real tokens, and one over a tensor with zeros in it."""
+    sure, all_classes, real = in_two_parts(*args)
+    return sure[real].mean() + (all_classes * real).mean()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import (
     Broken,
+    after,
     draw,
     furthest,
     same,
@@ -31,14 +32,25 @@ from companion.contracts.engine.influence import (
     require_moved,
     require_silent,
 )
-from companion.contracts.engine.levels import risk
+from companion.contracts.engine.levels import NOTE, risk
 from companion.contracts.engine.masking import (
     EMPTY,
     causal,
     require_finite_row,
 )
-from companion.contracts.engine.modules import module_kept, module_of
+from companion.contracts.engine.modules import (
+    apart_in_training,
+    matrices_in_use,
+    module_kept,
+    module_of,
+    no_way_past,
+)
+from companion.contracts.engine.scale import (
+    attentions,
+    divided_by_the_root_of_a_head,
+)
 from companion.masks import causal_mask
+from companion.multihead import MultiHeadAttention
 
 __all__ = ["ENCODER"]
 
@@ -248,6 +260,7 @@ def any_size(fn: Guarded) -> None:
 
 
 @ENCODER.contract
+@after(pads)
 def normalised(fn: Guarded) -> None:
     """What leaves the stack is normalised."""
     x, times, module = arguments(43), 1000, module_of(fn)
@@ -258,12 +271,95 @@ def normalised(fn: Guarded) -> None:
             module.train()
         short, long = (fn.raw(y).detach().norm() for y in (x, times * x))
     if long > times / 10 * short:
-        raise Broken(
+        says = (
             f"Vectors {times} times as long came in, and {long / short:.0f} "
             "times as long they left: a sum leaves as it is. In a stack whose "
             "norms come first (pre-LN), one more norm stands after the last "
             "layer. Is this one layer of such a stack? Then check the stack."
         )
+        single = len(attentions(fn, (x,))) == 1
+        level, why = (NOTE, ONE_LAYER) if single else ("", "")
+        raise Broken(says, level=level, why=why)
+    if long < 1.5 * short and apart(fn) and adds_to_the_normed(fn):
+        raise Broken(NORMED_STREAM)
+
+
+def apart(fn: Guarded) -> bool:
+    """Tell whether no norm runs over the batch, not in training mode either."""
+    try:
+        if module_of(fn) is not None:
+            apart_in_training(fn)
+    except Broken:
+        return False
+    return True
+
+
+ONE_LAYER = (
+    "One attention is at work here, and of a single pre-LN layer nobody asks "
+    "for the norm that follows the last one."
+)
+NORMED_STREAM = (
+    "A sum leaves that no norm has seen, and yet it does not matter how long "
+    "the vectors were that came in: the residual starts from the normed "
+    "vector. Write `x + f(norm(x))`; after `x = norm(x)` the sum `x + f(x)` "
+    "has lost what came in, and no path leads past the norms."
+)
+
+
+def on_a_quadric(fn: Guarded) -> bool:
+    """Tell whether a norm made the vectors that leave, whatever follows it.
+
+    A norm's lie on a sphere or an ellipsoid, and a linear map leaves them on
+    one: some quadratic form of them is 1. Of a sum there is none.
+    """
+    y = many(fn)
+    one, other = torch.triu_indices(WIDTH, WIDTH)
+    form = torch.cat([y[:, one] * y[:, other], y], 1)
+    wanted = torch.ones(len(y), 1, dtype=y.dtype)
+    fitted = form @ torch.linalg.lstsq(form, wanted).solution
+    return bool((fitted - wanted).abs().max() < 0.01)
+
+
+def many(fn: Guarded) -> Tensor:
+    """Return more vectors that leave than a quadratic form has terms."""
+    terms = WIDTH * (WIDTH + 3) // 2
+    batch = 2 * terms // SEQ
+    got = fn.raw(draw(batch, SEQ, WIDTH, seed=47))
+    return got.detach().flatten(0, 1).double()
+
+
+def adds_to_the_normed(fn: Guarded) -> bool:
+    """Tell whether a sum leaves that started from what a norm had returned.
+
+    Without what the last sub-layer says, which its last matrix makes, only
+    what the norm returned is left. A map that leads out of the stack leaves
+    nothing then.
+    """
+    module = module_of(fn)
+    if module is None or on_a_quadric(fn):
+        return False
+    (*_, last) = matrices_in_use(fn, arguments(43)).values()
+    with module_kept(module):
+        last.data.zero_()
+        return bool(many(fn).std(0).min() > 0.01) and on_a_quadric(fn)
+
+
+@ENCODER.contract
+def past_the_networks(fn: Guarded) -> None:
+    """A path leads past every sub-layer."""
+    module = module_of(fn)
+    lost = no_way_past(fn, arguments(53)) if module is not None else []
+    if lost:
+        one, *others = lost
+        more = f" So it is with {len(others)} more." if others else ""
+        raise Broken(
+            f"With `{one}` at 0 nothing of `x` leaves the stack: what a "
+            "sub-layer says replaces what came in. Is the residual connection "
+            f"around it missing, `x + f(x)`?{more}"
+        )
+
+
+ENCODER.contract(divided_by_the_root_of_a_head(lambda: (arguments(59),)))
 
 
 # Known mistakes
@@ -462,3 +558,94 @@ class InfinityForWhatIsHidden(Stack):
             x = layer.attention_residual.norm(x + attend.out_proj(said))
             x = layer.feed_forward_residual(x, layer.feed_forward)
         return x
+
+
+@ENCODER.mistake(
+    symptom="it trains as post-LN does, badly when it is deep, though its "
+    "norms come first",
+)
+class StartsFromTheNormed(Stack):
+    """The name of the stream is given to what is normalised.
+
+    What came in is gone, and the sum starts from the norm.
+    """
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer.attention_residual.norm(x)
+            x = x + layer.self_attention(x, mask)
+            x = layer.feed_forward_residual.norm(x)
+            x = x + layer.feed_forward(x)
+        return x
+
+
+@ENCODER.mistake(
+    symptom="two layers train, six do not, and the warm-up is blamed",
+)
+class NetworkWithoutResidual(Stack):
+    """The network's result replaces what came in, where it should add."""
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer.attention_residual(
+                x, lambda y, layer=layer: layer.self_attention(y, mask)
+            )
+            x = layer.feed_forward_residual.norm(layer.feed_forward(x))
+        return x
+
+
+@ENCODER.mistake(
+    symptom="half of its weights never get a gradient, and it says nothing",
+)
+class ThrowsItsNetworksAway(Stack):
+    """Each network is called, and what it returns gets no name."""
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer.attention_residual(
+                x, lambda y, layer=layer: layer.self_attention(y, mask)
+            )
+            layer.feed_forward(x)
+            x = layer.feed_forward_residual.norm(x)
+        return x
+
+
+@ENCODER.mistake(
+    symptom="six layers are no better than one, and only the last one learns",
+)
+class EachLayerReadsTheInput(Stack):
+    """The loop calls each layer on `x`, and keeps what the last one says."""
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            out = layer(x, mask)
+        return out
+
+
+class ByTheNumberOfHeads(MultiHeadAttention):
+    """Scaled by the root of axis 1, once that of the heads is there."""
+
+    def queries(self, *args):
+        q = super().queries(*args)
+        return q * (q.shape[-1] / q.shape[1]) ** 0.5
+
+
+@ENCODER.mistake(
+    symptom="attention is sharper than it should be, and with fewer heads more "
+    "so",
+)
+class DividedByTheHeads(Stack):
+    """`size(1)` was the width once, before the heads were cut."""
+
+    parts = PARTS._replace(attention=ByTheNumberOfHeads)
+
+
+@ENCODER.mistake(
+    symptom="the last gain and bias are 1 and 0 for ever, and in no list of "
+    "parameters",
+)
+class LastNormMadeAnew(Stack):
+    """A norm is built where it is used, and forgotten with the call."""
+
+    def forward(self, x, mask=None):
+        return nn.LayerNorm(12)(super().forward(x, mask))

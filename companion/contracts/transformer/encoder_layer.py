@@ -109,6 +109,10 @@ class Layer:
         norm_first: Whether a sub-layer's input is normalised, not its sum.
         residual: How much of its input each sub-layer's sum has.
         swapped: Whether the norms have changed places.
+        normed_stream: Where a norm comes first, whether the sum starts from
+            what it returned.
+        on_the_branch: Whether what a sub-layer says is normalised, not a sum.
+        from_the_input: Whether the second sum starts from the layer's input.
     """
 
     scale: Callable = lambda d_k, d_model: d_k**-0.5
@@ -122,6 +126,9 @@ class Layer:
     norm_first: bool = False
     residual: tuple[int, int] = (1, 1)
     swapped: bool = False
+    normed_stream: bool = False
+    on_the_branch: bool = False
+    from_the_input: bool = False
 
     def __call__(
         self,
@@ -136,12 +143,18 @@ class Layer:
             [lambda x: self.feed_forward(x, w)] if self.feeds_forward else []
         )
         names = ("2", "1") if self.swapped else ("1", "2")
+        came_in = x
         for part, name, kept in zip(parts, names, self.residual, strict=False):
             gain, bias = w[f"gain_{name}"], w[f"bias_{name}"]
+            start = came_in if self.from_the_input else x
             if self.norm_first:
-                x = kept * x + part(self.norm(x, gain, bias))
+                normed = self.norm(x, gain, bias)
+                start = normed if self.normed_stream else start
+                x = kept * start + part(normed)
+            elif self.on_the_branch:
+                x = kept * start + self.norm(part(x), gain, bias)
             else:
-                x = self.norm(kept * x + part(x), gain, bias)
+                x = self.norm(kept * start + part(x), gain, bias)
         return x
 
     def attend(
@@ -336,6 +349,34 @@ layer(
     symptom="loaded weights answer worse than they should, and no test of "
     "shapes knows why",
     swapped=True,
+)
+layer(
+    "sum-starts-from-the-norm",
+    "Pre-LN, in which the name of the stream is given to what is normalised.",
+    hint="The norms come first, and the sums start from what they returned: "
+    "`x = norm(x)` loses what came in. Here a sum is normalised, "
+    "`norm(x + sublayer(x))`.",
+    symptom="deep stacks train as badly as post-LN ones, though norms come "
+    "first",
+    norm_first=True,
+    normed_stream=True,
+)
+layer(
+    "norm-on-the-branch",
+    "`x + norm(sublayer(x))`: one bracket stands in another place.",
+    hint="What a sub-layer says is normalised, and not the sum: "
+    "`norm(x + sublayer(x))`.",
+    symptom="it trains; trained weights of another library answer with noise",
+    on_the_branch=True,
+)
+layer(
+    "second-sum-from-the-input",
+    "The residual around the network goes back to the layer's input.",
+    hint="The second sum starts from the layer's input: add what the network "
+    "says to what attention and its norm made.",
+    symptom="the loss ends higher: what attention said is read by the network "
+    "alone, and gets no further",
+    from_the_input=True,
 )
 layer(
     "norm-unbiased",

@@ -10,12 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from companion.blocks import EncoderLayer
+from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import Broken, same, seeded
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.masking import causal
+from companion.contracts.engine.scale import divided_by_the_root_of_a_head
 from companion.masks import causal_mask
+from companion.multihead import MultiHeadAttention
 
 __all__ = ["LANGUAGE_MODEL"]
 
@@ -258,6 +260,9 @@ def require_logits(got: Tensor) -> None:
         )
 
 
+LANGUAGE_MODEL.contract(divided_by_the_root_of_a_head(lambda: (sentences(19),)))
+
+
 # Known mistakes
 
 
@@ -428,3 +433,24 @@ class ReturnsInTheLoop(Language):
         for layer in self.layers:
             x = layer(x, causal_mask(tokens.shape[1]))
             return self.head(x)
+
+
+class DividedTwice(MultiHeadAttention):
+    """Queries are scaled by hand, and the scores are divided once more."""
+
+    def queries(self, *args):
+        q = super().queries(*args)
+        return q / q.shape[-1] ** 0.5
+
+
+@LANGUAGE_MODEL.mistake(
+    symptom="the loss is a little higher than that of the same model elsewhere",
+)
+class ScalesTwice(Language):
+    """The line that scaled by hand stayed when a fused function came."""
+
+    def __init__(self):
+        super().__init__()
+        parts = PARTS._replace(attention=DividedTwice)
+        layers = (EncoderLayer(12, 2, 31, parts=parts) for _ in "12")
+        self.layers = nn.ModuleList(layers)

@@ -9,12 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from companion.blocks import EncoderLayer
+from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import Broken, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE
 from companion.contracts.engine.masking import causal
+from companion.contracts.engine.scale import divided_by_the_root_of_a_head
 from companion.contracts.transformer.language_model import (
     BATCH,
     SHARE,
@@ -30,6 +31,7 @@ from companion.contracts.transformer.language_model import (
     whole_gap,
 )
 from companion.masks import causal_mask, combine_masks
+from companion.multihead import MultiHeadAttention
 from companion.transformer.layers import DecoderLayer
 
 __all__ = ["TRANSLATION_MODEL"]
@@ -229,6 +231,9 @@ def logits(fn: Guarded) -> None:
     require_logits(fn(*pairs(37, BATCH)))
 
 
+TRANSLATION_MODEL.contract(divided_by_the_root_of_a_head(lambda: pairs(41)))
+
+
 # Known mistakes
 
 
@@ -417,3 +422,48 @@ class DropsOutForEver(Translator):
 
     def placed(self, x):
         return F.dropout(super().placed(x), 0.1, training=True)
+
+
+@TRANSLATION_MODEL.mistake(
+    symptom="half of the model never gets a gradient, and it translates word "
+    "by word",
+)
+class MemoryIsTheEmbedding(Translator):
+    """The encoder is called, and the decoder is given the source itself."""
+
+    def encoded(self, src, mask):
+        super().encoded(src, mask)
+        return self.source(src)
+
+
+@TRANSLATION_MODEL.mistake(
+    symptom="it trains, and the encoder stays as it was drawn",
+)
+class MemoryCutOff(Translator):
+    """The encoder runs under `no_grad`, as it does while decoding."""
+
+    def encoded(self, src, mask):
+        with torch.no_grad():
+            return super().encoded(src, mask)
+
+
+class Undivided(MultiHeadAttention):
+    """Scores as they are: what divides them is multiplied in again."""
+
+    def queries(self, *args):
+        q = super().queries(*args)
+        return q * q.shape[-1] ** 0.5
+
+
+@TRANSLATION_MODEL.mistake(
+    symptom="each word looks at one word of the source from the first step on, "
+    "and seldom at the right one",
+)
+class SourceAskedTooLoudly(Translator):
+    """Self-attention divides its scores, and cross-attention forgot to."""
+
+    def __init__(self):
+        super().__init__()
+        parts = PARTS._replace(cross_attention=Undivided)
+        layers = (DecoderLayer(12, 3, 31, parts=parts) for _ in "12")
+        self.decoder = nn.ModuleList(layers)

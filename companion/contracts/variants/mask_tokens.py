@@ -205,6 +205,8 @@ SPLITS = {
     "word: 10 % of all that is chosen is half of what the 80 % left.",
     (0.8, 0.18, 0.02): "Only a tenth of what is not MASK stays as it is: 10 % "
     "of all that is chosen is half of what the 80 % left.",
+    (0.4, 0.5, 0.1): "Half of all that is chosen becomes a random word, MASK "
+    "too: half of what the 80 % left is meant, `& ~masked`.",
     (0.1, 0.8, 0.1): "80 % become a random word: 80 % become MASK.",
     (0.1, 0.1, 0.8): "80 % stay as they are: 80 % become MASK.",
     (0.0, 1.0, 0.0): "No chosen token becomes MASK: 80 % do.",
@@ -562,3 +564,14 @@ def one_choice_for_the_batch(tokens, generator):
         return (tokens >= FIRST_WORD) & places
 
     return masking(tokens, generator, share=1.0, may=may)
+
+
+@MASK_TOKENS.mistake(
+    symptom="the loss stays high: half of what it has to guess from is wrong",
+)
+def words_over_masks(tokens, generator):
+    """Half of the rest is meant, and half of all that is chosen is drawn."""
+    inputs, target = masking(tokens, generator, other=0.0)
+    over = torch.rand(tokens.shape, generator=generator) < 0.5
+    words = torch.randint(FIRST_WORD, VOCAB, tokens.shape, generator=generator)
+    return inputs.where(~(over & (target != PAD)), words), target

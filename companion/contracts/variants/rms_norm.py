@@ -396,3 +396,13 @@ def divided_by_the_mean_size(x, gain, eps):
 def squares_in_half_precision(x, gain, eps):
     """Squares in the number type that it got."""
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * gain
+
+
+@RMS_NORM.mistake(
+    hint="The unit vector is divided by √d: it is multiplied by √d, since its "
+    "numbers are to be 1 in size.",
+    symptom="each layer adds next to nothing, and the loss hardly falls",
+)
+def unit_vector_made_smaller(x, gain, eps):
+    """`dim ** -0.5` is called a scale, and a scale is multiplied."""
+    return x / (total(x) + eps).sqrt() * x.shape[-1] ** -0.5 * gain

@@ -159,6 +159,43 @@ class Plain(Heads):
 right("multihead")(built(lambda: Plain(2)))
 
 
+class NormedQueries(Heads):
+    """Queries and keys are normed, so that no listener knows their factor."""
+
+    def split(self, x):
+        heads = super().split(x)
+        return F.layer_norm(heads, heads.shape[-1:])
+
+
+class ScaledBeforehand(Heads):
+    """Half of the scale on queries, and half on keys, as in fused kernels."""
+
+    def attend(self, q, k, v, mask):
+        root = q.shape[-1] ** -0.25
+        scores = torch.einsum("bhqd,bhkd->bhqk", q * root, k * root)
+        if mask is None:
+            return scores.softmax(-1) @ v
+        return masked_by_lowest(scores, mask) @ v
+
+
+class LeastSubtracted(Heads):
+    """The row's largest score is subtracted, and batch and heads are one."""
+
+    def attend(self, q, k, v, mask):
+        flat = [x.flatten(0, 1) for x in (q, k, v)]
+        scores = torch.bmm(flat[0] * q.shape[-1] ** -0.5, flat[1].mT)
+        scores = (scores - scores.amax(-1, keepdim=True)).view(
+            *q.shape[:3], k.shape[2]
+        )
+        if mask is None:
+            return scores.softmax(-1) @ v
+        return masked_by_lowest(scores, mask) @ v
+
+
+for make in (NormedQueries, ScaledBeforehand, LeastSubtracted):
+    right("multihead")(built(lambda make=make: make(3)))
+
+
 # With the causal mask inside
 
 

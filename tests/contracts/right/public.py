@@ -33,6 +33,8 @@ PLAIN = "Without smoothing it is the cross-entropy"
 PAD_COUNTS = "The logits at padding do not count"
 ADDED = "What is added does not depend on what stands there"
 PAST = "Every target token of the past can move a logit"
+NORMALISED = "What leaves the stack is normalised"
+ROOT = "The scores of a head are divided by the root of its width"
 ALPHA = "With alpha it divides by the length penalty"
 
 
@@ -183,6 +185,59 @@ class LayersWithInfinity(Layers):
     heads = FilledWithInfinity
 
 
+@port("encoder", notes=(NORMALISED,))
+class OneLayerOfPreLN(nn.Module):
+    """A layer of a stack, whose last norm stands outside."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = Layer(FilledWithABillion)
+
+    def forward(self, x, mask=None):
+        attend, feed = self.layer.attention, self.layer.network
+        x = x + attend(self.layer.norms[0](x), mask)
+        return x + feed(self.layer.norms[1](x))
+
+
+@port("multihead", risks=(EMPTY_FINITE,), notes=(ROOT,))
+class FoldedIntoTheWeights(Heads):
+    """Nothing divides the scores: queries begin smaller by that much."""
+
+    def __init__(self):
+        super().__init__()
+        for x in self.maps[0].parameters():
+            x.data /= 2
+
+    def forward(self, x, mask=None):
+        q, k, v = (
+            m(x).view(len(x), -1, 3, 4).transpose(1, 2) for m in self.maps[:3]
+        )
+        scores = q @ k.mT
+        if mask is not None:
+            scores = scores + (1 - mask.float()) * -1e9
+        heads = scores.softmax(-1) @ v
+        return self.maps[-1](heads.transpose(1, 2).flatten(2))
+
+
+@port("multihead", risks=(EMPTY_FINITE,), notes=(ROOT,))
+class LearnedTemperature(FoldedIntoTheWeights):
+    """By how much scores are multiplied is learned, and begins at 1/3."""
+
+    def __init__(self):
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor(3.0))
+
+    def forward(self, x, mask=None):
+        q, k, v = (
+            m(x).view(len(x), -1, 3, 4).transpose(1, 2) for m in self.maps[:3]
+        )
+        scores = q @ k.mT / self.temperature
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        heads = scores.softmax(-1) @ v
+        return self.maps[-1](heads.transpose(1, 2).flatten(2))
+
+
 # Odd widths, and the layouts of sinusoids
 
 
@@ -295,6 +350,37 @@ def layer_norm_with_eps_outside(x, gain, bias, eps):
     mean = x.mean(-1, keepdim=True)
     deviation = x.std(-1, keepdim=True, unbiased=False)
     return gain * (x - mean) / (deviation + eps) + bias
+
+
+@port("layer_norm", notes=(PYTORCH,))
+def layer_norm_by_torchs_std(x, gain, bias, eps):
+    """The deviation of a sample, and eps beside it."""
+    mean, deviation = x.mean(-1, keepdim=True), x.std(-1, keepdim=True)
+    return gain * (x - mean) / (deviation + eps) + bias
+
+
+@port("layer_norm", notes=(PYTORCH,))
+class NormWithItsOwnEps(nn.Module):
+    """The same as a module, whose eps stands in a line of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Parameter(torch.ones(12))
+        self.b = nn.Parameter(torch.zeros(12))
+
+    def forward(self, x):
+        mean, deviation = x.mean(-1, keepdim=True), x.std(-1, keepdim=True)
+        return self.a * ((x - mean) / (deviation + 1e-6)) + self.b
+
+
+@port("layer_norm", notes=(PYTORCH,))
+class NormWithATinyEps(NormWithItsOwnEps):
+    """A variance by d, and 1e-12 below the root."""
+
+    def forward(self, x):
+        mean = x.mean(-1, keepdim=True)
+        variance = (x - mean).pow(2).mean(-1, keepdim=True)
+        return self.a * (x - mean) / torch.sqrt(variance + 1e-12) + self.b
 
 
 # Losses

@@ -186,6 +186,59 @@ for encoder in ENCODERS:
     right("attention_maps")(encoder.maps)
 
 
+class NormedBefore(PostNorm):
+    """Post-LN, and a norm of the embeddings before the first layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.LayerNorm(WIDTH)
+
+    def forward(self, x, mask=None):
+        return super().forward(self.first(x), mask)
+
+
+class WiderWithin(nn.Module):
+    """Maps lead into a stack of width 24, and out of it."""
+
+    def __init__(self, num_layers):
+        super().__init__()
+        self.into, self.out = nn.Linear(WIDTH, 24), nn.Linear(24, WIDTH)
+        self.layers = nn.ModuleList(
+            EncoderLayer(24, 3, 31) for _ in range(num_layers)
+        )
+
+    def forward(self, x, mask=None):
+        x = self.into(x)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.out(x)
+
+
+class SideBySide(nn.Module):
+    """Attention and a gated network read one norm, without biases."""
+
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.RMSNorm(WIDTH) for _ in "123")
+        self.attentions = nn.ModuleList(Heads(3) for _ in "12")
+        self.up, self.gate, self.down = (
+            nn.ModuleList(nn.Linear(*sizes, bias=False) for _ in "12")
+            for sizes in ((WIDTH, 29), (WIDTH, 29), (29, WIDTH))
+        )
+
+    def forward(self, x, mask=None):
+        for i in range(2):
+            y = self.norms[i](x)
+            inner = F.silu(self.gate[i](y)) * self.up[i](y)
+            x = x + self.attentions[i](y, mask) + self.down[i](inner)
+        return self.norms[2](x)
+
+
+for make in (NormedBefore, lambda: WiderWithin(2), SideBySide):
+    right("encoder")(built(make).eval())
+right("encoder")(built(lambda: WiderWithin(1)).eval())
+
+
 # Encoder layer
 
 

@@ -1,0 +1,350 @@
+"""What attention does to its scores, heard while a module runs.
+
+How wide a head is cannot be seen from outside, and so neither can a wrong
+number under the root. But the products that a module computes pass by a
+listener: which numbers two vectors have in common, and by how much their
+product differs from what enters the softmax. Where it cannot be told how
+queries and keys came about, say for rotary positions, nothing is said.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from companion.contracts.engine.compare import Broken, is_float, number
+from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import NOTE
+
+__all__ = ["attentions", "divided_by_the_root_of_a_head", "hidden_score"]
+
+LINEAR = {"linear", "addmm", "conv1d", "add", "__add__", "__radd__", "add_"}
+PRODUCTS = {
+    "matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm",
+}  # fmt: skip
+SOFTMAX = {"softmax", "_safe_softmax"}
+WHOLE = {"multi_head_attention_forward"}
+FUSED = "scaled_dot_product_attention"
+
+NEAR = 1e-3
+"""Two factors that differ by less are the same."""
+
+HIDDEN = -1e3
+"""What is lower was put there by a mask."""
+
+OTHERS = (
+    "Some models learn this factor, or choose another with their initial "
+    "weights."
+)
+FOLDED = (
+    "T5 leaves the division out, and draws smaller weights for the queries "
+    "instead."
+)
+
+
+class Product(NamedTuple):
+    """A product of queries with keys, and how long their vectors are."""
+
+    queries: Tensor
+    keys: Tensor
+    width: int
+    result: Tensor | None = None
+    factor: float = 1.0
+
+
+class Projected(NamedTuple):
+    """The result of a linear map, and how wide its input was."""
+
+    result: Tensor
+    width: int
+
+
+@dataclass
+class Attention:
+    """One attention: its scores' product, and by what it is multiplied.
+
+    Attributes:
+        factor: By how much what enters the softmax is larger than the product
+            of queries and keys as they were projected; None if unknown.
+        head: How long the vectors of a head are.
+        width: How wide the vectors are that queries are made of.
+        seq: How many keys there are.
+        batch: How many sentences there are.
+        small: Whether queries are smaller than keys by the root of ``head``.
+    """
+
+    factor: float | None = None
+    head: int = 0
+    width: int = 0
+    seq: int = 0
+    batch: int = 0
+    small: bool = False
+
+
+@dataclass
+class Heard(TorchFunctionMode):
+    """Listens to the products and the softmaxes of a call."""
+
+    batch: int
+    products: list[Product] = field(default_factory=list)
+    projected: list[Projected] = field(default_factory=list)
+    found: list[Attention] = field(default_factory=list)
+    scores: list[Tensor] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        got, name = func(*args, **kwargs), getattr(func, "__name__", "")
+        if name == FUSED:
+            self.hear_fused(args, kwargs)
+        elif name in SOFTMAX:
+            self.hear_softmax(args, kwargs)
+        elif name in WHOLE:
+            self.found.append(Attention())
+        elif name in PRODUCTS and is_float(got):
+            self.hear_product(name, args, got)
+        elif name in LINEAR and is_float(got):
+            self.hear_linear(args, got)
+        return got
+
+    def hear_linear(self, args: tuple, got: Tensor) -> None:
+        """Keep what a linear map returned, or a bias added to it."""
+        known = [p.width for p in self.projected for a in args if a is p.result]
+        first = next((a for a in args if is_float(a)), got)
+        width = known[-1] if known else first.shape[-1] if first.ndim else 1
+        self.projected.append(Projected(got.detach(), width))
+        # A sum is known by the tensor that others will be given.
+        self.projected.append(Projected(got, width))
+
+    def hear_product(self, name: str, args: tuple, got: Tensor) -> None:
+        """Keep a product of two tensors, and how many numbers it sums."""
+        if name == "einsum":
+            pair = args[1] if isinstance(args[1], list | tuple) else args[1:]
+            width = summed(args[0], pair)
+        else:
+            pair = args[1:3] if name == "baddbmm" else args[:2]
+            pair = pair[::-1] if name == "__rmatmul__" else pair
+            width = pair[0].shape[-1] if pair[0].ndim else 0
+        if len(pair) != 2 or not width:
+            return
+        one, other = (x.detach() for x in pair)
+        if min(one.ndim, other.ndim) > 2:
+            self.products.append(Product(one, other, width, got.detach()))
+        self.projected.append(Projected(got.detach(), one.shape[-1]))
+        self.projected.append(Projected(got, one.shape[-1]))
+
+    def hear_fused(self, args: tuple, kwargs: dict) -> None:
+        """Judge a call of PyTorch's attention."""
+        named = dict(zip(("query", "key"), args, strict=False)) | kwargs
+        queries, keys = (named[n].detach() for n in ("query", "key"))
+        head = queries.shape[-1]
+        factor = kwargs.get("scale") or head**-0.5
+        one = Product(queries, keys, head, None, factor)
+        self.judge(one, keys.shape[-2])
+
+    def hear_softmax(self, args: tuple, kwargs: dict) -> None:
+        """Judge the softmax of a product's multiple."""
+        scores = args[0].detach()
+        if scores.ndim < 3:
+            return
+        self.scores.append(scores)
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
+        dim = dim if isinstance(dim, int) else -1
+        for product in reversed(self.products):
+            factor = multiple(scores, product.result, dim)
+            if factor:
+                self.judge(product._replace(factor=factor), scores.shape[dim])
+                return
+        self.found.append(Attention())
+
+    def judge(self, product: Product, seq: int) -> None:
+        """Find out by what queries and keys were multiplied before."""
+        found = Attention(None, product.width, seq=seq, batch=self.batch)
+        queries = self.origin(product.queries)
+        keys = self.origin(product.keys)
+        if queries and keys:
+            (one, width, large), (other, _, size) = queries, keys
+            found.factor, found.width = product.factor * one * other, width
+            found.small = large < size * product.width**-0.25
+        self.found.append(found)
+
+    def origin(self, x: Tensor) -> tuple[float, int, float] | None:
+        """Return the multiple, width and spread of the projection of ``x``.
+
+        Heads are a part of a projection's numbers in another order, so that
+        each number of ``x``, divided by the right factor, is found there.
+        """
+        for projected in reversed(self.projected):
+            y = projected.result.detach().flatten()
+            if y.numel() < x.numel() or x.numel() < 8:
+                continue
+            ordered = y.sort().values
+            for factor in multiples(x.flatten(), ordered):
+                found = contains(ordered, x.flatten() / factor)
+                # Of a number near 0 the rounding is not small beside it.
+                if (found | (x.flatten().abs() < 0.01)).all():
+                    spread = float(x.std()) / factor
+                    return factor, projected.width, spread
+        return None
+
+
+def multiples(x: Tensor, ordered: Tensor) -> list[float]:
+    """Return by what numbers were multiplied, if ``x`` is a multiple of some.
+
+    The largest of ``x`` is a multiple of one of them, and the next largest
+    are the same multiple of others.
+    """
+    first, *rest = x[x.abs().topk(4).indices]
+    factors = first / ordered
+    factors = factors[(factors > 0.01) & (factors < 100)]
+    fits = [contains(ordered, other / factors) for other in rest]
+    return factors[torch.stack(fits).all(0)].tolist()
+
+
+def contains(ordered: Tensor, values: Tensor) -> Tensor:
+    """Tell which of ``values`` are among ``ordered``."""
+    at = torch.searchsorted(ordered, values.contiguous())
+    above = ordered[at.clamp(max=len(ordered) - 1)]
+    below = ordered[(at - 1).clamp(min=0)]
+    gap = torch.minimum((above - values).abs(), (below - values).abs())
+    return gap <= 1e-5 * values.abs()
+
+
+def summed(equation: str, pair: tuple) -> int:
+    """Return how many numbers of two tensors a sum with letters runs over."""
+    if not isinstance(equation, str) or len(pair) != 2:
+        return 0
+    inputs, _, output = equation.replace(" ", "").partition("->")
+    both = inputs.split(",")
+    if not output or len(both) != 2 or "." in inputs:
+        return 0 if "..." not in inputs else pair[0].shape[-1]
+    shared = (set(both[0]) & set(both[1])) - set(output)
+    sizes = dict(zip(both[0], pair[0].shape, strict=False))
+    return math.prod(sizes[letter] for letter in shared) if shared else 0
+
+
+def multiple(scores: Tensor, product: Tensor | None, dim: int) -> float:
+    """Return by what a product was multiplied to make scores, or 0.
+
+    A number added to a whole row changes no softmax.
+    """
+    if product is None or product.numel() != scores.numel():
+        return 0.0
+    product = product.reshape(scores.shape)
+    seen = scores > HIDDEN
+    one, other = (centred(x, seen, dim) for x in (scores, product))
+    size = (other * other).sum()
+    if not size > 0:
+        return 0.0
+    factor = (one * other).sum() / size
+    rest = (one - factor * other).abs().max()
+    small = bool(rest <= 1e-4 * (1 + one.abs().max()))
+    return float(factor) if small and factor > 0 else 0.0
+
+
+def centred(x: Tensor, seen: Tensor, dim: int) -> Tensor:
+    """Subtract from each row the mean of what is seen; the rest is 0."""
+    x = x.masked_fill(~seen, 0)
+    mean = x.sum(dim, keepdim=True) / seen.sum(dim, keepdim=True).clamp(min=1)
+    return (x - mean).masked_fill(~seen, 0)
+
+
+def attentions(fn: Guarded, args: tuple) -> list[Attention]:
+    """Return what is heard of each attention while ``fn`` runs."""
+    first = next((a for a in args if isinstance(a, Tensor)), None)
+    batch = 1 if first is None else len(first)
+    with Heard(batch) as heard:
+        fn.raw(*args)
+    return heard.found
+
+
+def hidden_score(fn: Guarded, args: tuple, may: Tensor) -> float | None:
+    """Return the one score that hidden keys have in a softmax, if it counts.
+
+    Args:
+        fn: What is checked.
+        args: The arguments, with a mask.
+        may: Who may see whom, (batch, row, key).
+    """
+    with Heard(len(may)) as heard:
+        fn.raw(*args)
+    for scores in heard.scores:
+        if scores.ndim == 4 and scores.shape[-2:] == may.shape[-2:]:
+            hidden = scores[~may[:, None].expand_as(scores)]
+            one = float(hidden[0])
+            if (hidden == one).all() and abs(one) < 50:
+                return one
+    return None
+
+
+def is_near(one: float, other: float) -> bool:
+    """Tell whether two factors are the same."""
+    return math.isclose(one, other, rel_tol=NEAR)
+
+
+def mistaken(one: Attention) -> dict[str, float]:
+    """Return hint -> by what the mistake multiplies."""
+    head, width = one.head, one.width
+    heads = max(width // head, 1)
+    roots = f"its scores are divided by √{head}"
+    return {
+        f"The scores of each head are divided by √{width}, the root of "
+        f"d_model: a head compares vectors of {head} numbers, so that {roots}. "
+        "With many heads attention stays too even.": width**-0.5,
+        f"The scores are not divided by anything: a head compares vectors of "
+        f"{head} numbers, so that {roots}, or the softmax saturates.": 1.0,
+        f"The scores of a head are divided by {head}, its width, and not by "
+        "the root of that. Is the root forgotten, or is it divided twice? "
+        "`scaled_dot_product_attention` divides already.": 1 / head,
+        f"The scores of a head are multiplied by √{head}: divide by it.": head
+        ** 0.5,
+        f"The scores are divided by √{heads}, the root of the number of "
+        f"heads: the width of a head counts, √{head}.": heads**-0.5,
+        f"The scores are divided by √{one.seq}, the root of the number of "
+        f"positions: the width of a head counts, √{head}. Which axis does "
+        "`size` name?": one.seq**-0.5,
+        f"The scores are divided by √{one.batch}, the root of the number of "
+        f"sentences: the width of a head counts, √{head}. Which axis does "
+        "`size` name?": one.batch**-0.5,
+    }
+
+
+def require_root(one: Attention) -> None:
+    """Raise Broken unless an attention divides by the root of its width."""
+    if one.factor is None or is_near(one.factor, one.head**-0.5):
+        return
+    for hint, factor in mistaken(one).items():
+        if is_near(one.factor, factor):
+            folded = factor == 1.0 and one.small
+            level, why = (NOTE, FOLDED) if folded else ("", "")
+            raise Broken(hint, level=level, why=why)
+    raise Broken(
+        f"The scores of a head of width {one.head} are multiplied by "
+        f"{number(torch.tensor(one.factor))}: 1/√{one.head} is "
+        f"{one.head**-0.5:.4g}.",
+        level=NOTE,
+        why=OTHERS,
+    )
+
+
+def divided_by_the_root_of_a_head(args: Callable[[], tuple]) -> Callable:
+    """Make: scores are divided by the root of the width of a head.
+
+    Args:
+        args: The arguments, without a mask.
+    """
+
+    def holds(fn: Guarded) -> None:
+        for one in attentions(fn, args()):
+            require_root(one)
+
+    holds.__doc__ = "The scores of a head are divided by the root of its width."
+    return holds
