@@ -122,6 +122,9 @@ $(VENV)/book: requirements/book.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11"; \
 	  exit 1; }
+	@[ ! -L $(VENV) ] || { \
+	  echo "$(VENV) is a link, and what it leads to would be emptied and made"; \
+	  echo "anew: remove the link first."; exit 1; }
 	@echo "Making $(VENV) (once)"
 	@$(PYTHON) -m venv --clear $(VENV) || { \
 	  echo "Python has no venv: on Debian, apt install python3-venv."; exit 1; }

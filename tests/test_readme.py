@@ -73,7 +73,7 @@ INSTEAD[f"{TORCHRUN} --folder runs/two"] = (
     "as long as the training above",
 )
 # What is left beside what is committed, and nothing else.
-MADE = ("class/", "companion.apkg", "grades/", "my_file.py")
+MADE = ("my_file.py",)
 PIP = re.compile(r"pip install '?\.(?:\[(\w+)\])?'?")
 # How pip begins a script for an interpreter whose path has spaces.
 START = """#!/bin/sh

@@ -7,6 +7,7 @@ bank, as Chromium prints them without their scripts. All lie in
 ``_build/bundle``.
 """
 
+import io
 import re
 import sys
 import zipfile
@@ -17,6 +18,15 @@ from unicodedata import normalize
 import paper
 from playwright.sync_api import Browser, Error, sync_playwright
 from pypdf import PageObject, PdfReader, PdfWriter
+from pypdf.generic import (
+    ArrayObject,
+    DecodedStreamObject,
+    IndirectObject,
+    NameObject,
+    NumberObject,
+    PdfObject,
+    StreamObject,
+)
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "_build" / "html"
@@ -41,6 +51,8 @@ LIMIT_MS = 600_000
 MOVES = re.compile(
     rb"^(?:[qQ]|(?:\S+ ){3}(\S+) \S+ (\S+) (cm|Tm))$", re.MULTILINE
 )
+# How many objects of a PDF are compressed together.
+TOGETHER = 500
 # The files of a bundle, and what the PDFs are made of.
 ZIP = ".zip"
 PDFS = {".pdf": paper.course, "-questions.pdf": paper.bank}
@@ -121,6 +133,81 @@ def mend_words(pdf: Path) -> None:
     writer.write(pdf)
 
 
+def pack_objects(pdf: Path) -> None:
+    """Write ``pdf`` again, with all that is no stream in compressed streams.
+
+    What lets it be read aloud is an object for each word or cell, more than a
+    hundred thousand, and Chromium and pypdf write each as text: that was more
+    than half of the file. PDF 1.5 has a better way (ISO 32000-1, 7.5.7 and
+    7.5.8).
+    """
+    reader = PdfReader(pdf)
+    written = bytearray(b"%PDF-1.5\n%\xe2\xe3\xcf\xd3\n")
+    # Where each object is: its kind, then a place or a stream and a number.
+    where = {0: (0, 0, 0)}
+    size = max(reader.xref[0]) + 1
+
+    def write(number: int, thing: PdfObject) -> None:
+        where[number] = (1, len(written), 0)
+        written.extend(b"%d 0 obj\n%s\nendobj\n" % (number, _bytes(thing)))
+
+    small = []
+    for number in sorted(reader.xref[0]):
+        thing = reader.get_object(IndirectObject(number, 0, reader))
+        if isinstance(thing, StreamObject):
+            write(number, thing)
+        elif thing is not None:
+            small.append((number, _bytes(thing)))
+    for start in range(0, len(small), TOGETHER):
+        some = small[start : start + TOGETHER]
+        heads, texts = [], b""
+        for at, (number, text) in enumerate(some):
+            where[number] = (2, size, at)
+            heads.append(b"%d %d " % (number, len(texts)))
+            texts += text + b"\n"
+        head = b"".join(heads)
+        entries = {"/N": NumberObject(len(some))}
+        entries["/First"] = NumberObject(len(head))
+        write(size, _compressed("/ObjStm", head + texts, entries))
+        size += 1
+    begin = len(written)
+    where[size] = (1, begin, 0)
+    table = b"".join(
+        kind.to_bytes(1) + place.to_bytes(4) + at.to_bytes(2)
+        for kind, place, at in (
+            where.get(number, (0, 0, 0)) for number in range(size + 1)
+        )
+    )
+    entries = {
+        key: reader.trailer.raw_get(key)
+        for key in ("/Root", "/Info", "/ID")
+        if key in reader.trailer
+    }
+    entries["/Size"] = NumberObject(size + 1)
+    entries["/W"] = ArrayObject(map(NumberObject, (1, 4, 2)))
+    write(size, _compressed("/XRef", table, entries))
+    written.extend(b"startxref\n%d\n%%%%EOF\n" % begin)
+    pdf.write_bytes(written)
+
+
+def _bytes(thing: PdfObject) -> bytes:
+    stream = io.BytesIO()
+    thing.write_to_stream(stream)
+    return stream.getvalue()
+
+
+def _compressed(
+    kind: str, data: bytes, entries: dict[str, PdfObject]
+) -> StreamObject:
+    plain = DecodedStreamObject()
+    plain.set_data(data)
+    stream = plain.flate_encode()
+    stream[NameObject("/Type")] = NameObject(kind)
+    for key, value in entries.items():
+        stream[NameObject(key)] = value
+    return stream
+
+
 def half_empty(pdf: PdfReader) -> list[int]:
     """Number the pages, from 1, that end before their middle.
 
@@ -178,6 +265,7 @@ def print_books(
             target = FOLDER / named(version, suffix)
             print_pdf(browser, sheet, target)
             mend_words(target)
+            pack_objects(target)
             yield target
         browser.close()
     sheet.unlink()
@@ -188,6 +276,9 @@ def main() -> int:
     sys.path.append(str(ROOT))
     from companion import __version__ as version
 
+    if not (PAGES / "index.html").is_file():
+        print(f"Nothing was packed: no book in {PAGES}. make bundle builds it.")
+        return 1
     FOLDER.mkdir(parents=True, exist_ok=True)
     pack(PAGES, FOLDER / named(version, ZIP))
     print(f"Written: {FOLDER / named(version, ZIP)}")

@@ -262,6 +262,9 @@
     // The link's own sentence is marked, not every word of the page.
     localStorage.removeItem("sphinx_highlight_terms");
     _finishSearch(found.length);
+    // Sphinx speaks of categories, of which there are none.
+    if (!found.length)
+      Search.status.textContent = "No page has all of these words.";
     const meant = found.length ? null : await suggestion(query);
     if (meant) {
       const offer = document.createElement("p");

@@ -124,7 +124,8 @@ def test_two_notebooks_of_a_learner_are_both_kept_and_told_of(folder):
     ("data", "says"),
     [
         (b'{"cells": [', "It cannot be read as a notebook: Notebook does not"),
-        (b"", "It cannot be read as a notebook: "),
+        (b"", "The file is empty."),
+        (b" \n", "The file is empty."),
         (b"[1]", "It cannot be read as a notebook: "),
         (b"{}", "It cannot be read as a notebook: "),
         (b"[" * 100_000, "It cannot be read as a notebook: "),

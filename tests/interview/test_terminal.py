@@ -624,6 +624,18 @@ def test_an_interview_that_is_left_early_still_reports(say, monkeypatch):
     assert "Answered: 1, on average 0 %" in out
 
 
+def test_an_interview_of_which_nothing_was_answered_has_no_report(
+    say, monkeypatch
+):
+    give(monkeypatch, [question(name) for name in "abcd"])
+    code, out, err = say("mock --minutes 12", "q\n")
+    assert (code, err) == (0, "")
+    assert "Nothing was answered, so there is nothing to report." in out
+    assert "没有作答，所以没有报告。" in out
+    assert "Minutes" not in out
+    assert answers() == []
+
+
 def test_the_seed_of_an_interview_is_drawn_and_told(say, monkeypatch):
     give(monkeypatch, large())
     _, out, _ = say("mock --lang en")

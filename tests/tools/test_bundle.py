@@ -206,6 +206,19 @@ def test_the_zip_is_the_site_and_the_same_twice(site, tmp_path):
     assert there == here
 
 
+@pytest.mark.bad_input
+def test_without_a_book_one_line_says_what_builds_it(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(bundle, "PAGES", tmp_path / "html")
+    monkeypatch.setattr(bundle, "FOLDER", tmp_path / "bundle")
+    assert bundle.main() == 1
+    said = capsys.readouterr()
+    assert said.out.count("\n") == 1
+    assert "make bundle builds it" in said.out
+    assert not (tmp_path / "bundle").exists()
+
+
 @pytest.mark.browser
 def test_a_printed_chapter_begins_a_page_and_is_in_the_outline(
     chromium, sheet, tmp_path
@@ -240,6 +253,30 @@ def test_chinese_words_are_found_in_what_was_printed(chromium, tmp_path):
     assert "注意力" in text
     assert "小猫" in text
     assert "对齐" in text
+
+
+@pytest.mark.browser
+def test_packed_objects_are_a_fraction_and_nothing_of_the_pdf_is_lost(
+    chromium, tmp_path
+):
+    page, pdf = tmp_path / "paper.html", tmp_path / "paper.pdf"
+    rows = "<tr><td>3</td><td>5</td></tr>" * 211
+    page.write_text(
+        f"<h1 id=a>One 一</h1><a href='#b'>on</a><table>{rows}</table>"
+        "<h1 id=b>Two</h1>",
+        encoding="utf-8",
+    )
+    bundle.print_pdf(chromium, page, pdf)
+    bundle.mend_words(pdf)
+    before = PdfReader(pdf)
+    was, text = pdf.stat().st_size, [p.extract_text() for p in before.pages]
+    bundle.pack_objects(pdf)
+    after = PdfReader(pdf, strict=True)
+    assert pdf.stat().st_size < was / 3
+    assert [p.extract_text() for p in after.pages] == text
+    assert chapters(after) == chapters(before)
+    assert structure(after) == structure(before)
+    assert len(after.pages[0]["/Annots"]) == 1
 
 
 @pytest.mark.browser
@@ -290,6 +327,21 @@ def chapters(pdf):
         for entry in pdf.outline
         if not isinstance(entry, list)
     }
+
+
+def structure(pdf):
+    """What is read aloud, in order: headings, cells, links."""
+    found, ahead = [], [pdf.trailer["/Root"]["/StructTreeRoot"]]
+    while ahead:
+        node = ahead.pop()
+        found.append(node.get("/S"))
+        below = node.get("/K", [])
+        ahead += [
+            each.get_object()
+            for each in (below if isinstance(below, list) else [below])
+            if hasattr(each.get_object(), "get")
+        ]
+    return found
 
 
 def tables(pdf):

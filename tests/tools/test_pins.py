@@ -218,3 +218,22 @@ def test_pins_for_a_new_environment_have_no_sums():
     lines = pins.versions("torch", "cuda").splitlines()
     assert re.fullmatch(r"torch==[\d.]+", lines[0])
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines)
+
+
+def test_an_environment_behind_a_link_is_not_emptied(tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "book.txt").touch()
+    (tmp_path / "another's").mkdir()
+    theirs = tmp_path / "another's" / "file"
+    theirs.touch()
+    (tmp_path / ".venv").symlink_to(theirs.parent)
+    done = subprocess.run(
+        ["make", f"PYTHON={sys.executable}", ".venv/book"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert "remove the link first" in done.stdout
+    assert theirs.exists()

@@ -113,6 +113,8 @@ def read(path: Path, who: str) -> Submission:
                 f"it is larger than {LARGEST >> 20} MiB: clear its outputs"
             )
         text = path.read_bytes().decode("utf-8-sig")
+        if not text.strip():
+            return Submission(who, path, fault="The file is empty.")
         notebook = cast(NotebookNode, nbformat.reads(text, as_version=4))
         cells = tuple(
             Cell(number, _python(str(cell.source)))

@@ -21,6 +21,12 @@ __all__ = ["show_report", "show_stats"]
 def show_report(session: Session, questions: Sequence[Question]) -> None:
     """Print what went well, what did not, and what to read again."""
     screen, marks = session.screen, session.marks
+    if not marks:
+        screen.say(
+            "Nothing was answered, so there is nothing to report.",
+            "没有作答，所以没有报告。",
+        )
+        return
     found = report(questions, marks)
     grid = _grid(screen, ("Question", "题目"), ("Minutes", "用时"), _MARK)
     for question in questions:
