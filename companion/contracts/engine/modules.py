@@ -6,6 +6,7 @@ A function's weights cannot be found, so these are tried on modules only.
 import contextlib
 import functools
 import inspect
+import itertools
 import threading
 from collections.abc import Iterator
 
@@ -215,11 +216,11 @@ def matrices_in_use(fn: Guarded, x: Tensor) -> dict[str, Tensor]:
 
 
 def no_way_past(fn: Guarded, x: Tensor) -> list[str]:
-    """Return the matrices that all of ``x`` goes through, by name.
+    """Return the networks that all of ``x`` goes through, by a name in each.
 
-    Where one of them is 0, nothing of ``x`` is left in the result. One alone
-    may lead into the stack or out of it, and so may two that are not used one
-    after the other; a network between two norms has two.
+    Where one of their matrices is 0, nothing of ``x`` is left in the result. A
+    matrix alone may lead into the stack or out of it, and a network may do so
+    too where it is the first of all, or the last while others have a way past.
     """
     matrices = matrices_in_use(fn, x)
     other, lost, order = x + draw(*x.shape, seed=61), [], list(matrices)
@@ -227,13 +228,14 @@ def no_way_past(fn: Guarded, x: Tensor) -> list[str]:
         with module_kept(module_of(fn)):
             matrix.data.zero_()
             lost.append(furthest(fn.raw(other), fn.raw(x)) is None)
-    found = []
-    pairs = zip(order, order[1:], lost, lost[1:], strict=False)
-    for one, next_one, first, second in pairs:
-        up, down = matrices[one].shape, matrices[next_one].shape
-        if first and second and up == down[::-1] and up[0] != up[1]:
-            found.append(one)
-    return found
+    networks = []
+    for i, (one, following) in enumerate(itertools.pairwise(order)):
+        up, down = matrices[one].shape, matrices[following].shape
+        if i and up == down[::-1] and up[0] != up[1]:
+            networks.append((one, lost[i] and lost[i + 1]))
+    found = [name for name, without in networks if without]
+    leads_out = len(networks) > 1 and found == [networks[-1][0]]
+    return [] if leads_out else found
 
 
 def is_unused(parameter: Tensor, gradient: Tensor | None) -> bool:

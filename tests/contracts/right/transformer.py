@@ -214,6 +214,20 @@ class WiderWithin(nn.Module):
         return self.out(x)
 
 
+class BetweenTwoNetworks(PostNorm):
+    """Networks without a residual lead into the stack, and out of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.into, self.out = (
+            nn.Sequential(nn.Linear(WIDTH, 29), nn.ReLU(), nn.Linear(29, WIDTH))
+            for _ in "12"
+        )
+
+    def forward(self, x, mask=None):
+        return self.out(super().forward(self.into(x), mask))
+
+
 class SideBySide(nn.Module):
     """Attention and a gated network read one norm, without biases."""
 
@@ -234,7 +248,12 @@ class SideBySide(nn.Module):
         return self.norms[2](x)
 
 
-for make in (NormedBefore, lambda: WiderWithin(2), SideBySide):
+for make in (
+    NormedBefore,
+    BetweenTwoNetworks,
+    lambda: WiderWithin(2),
+    SideBySide,
+):
     right("encoder")(built(make).eval())
 right("encoder")(built(lambda: WiderWithin(1)).eval())
 
