@@ -4,6 +4,8 @@ None of them has a mark, a name that the contracts know, or an adapter.
 """
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -322,3 +324,40 @@ def test_a_mark_with_another_call_stays_a_fault(told):
     marked = "# checks: greedy_decode" + OTHERS.partition("\n\n\n")[0]
     parts, _ = told(marked)
     assert re.search("cannot be called", *faults(parts["greedy_decode"]))
+
+
+COSTS = """
+import time
+
+began = time.process_time()
+from companion.commands.check import add_options, run  # noqa: F401
+own = time.process_time() - began
+import torch
+import torch.nn.functional
+began = time.process_time()
+from pathlib import Path
+from companion.commands.check import process
+from companion.commands.check.target import Target
+
+said = []
+process._judge(said.append, Target(Path("mine.py")), process.Asked(), [], [])
+assert any("parts" in message for message in said), said
+print(own + time.process_time() - began)
+"""
+
+
+def test_the_command_costs_less_than_a_second_beside_the_import_of_torch(
+    tmp_path,
+):
+    (tmp_path / "mine.py").write_text(BEGIN + TABLES.replace("DIAGONAL", "1"))
+    costs = []
+    for _ in range(2):  # What is not compiled yet is so afterwards.
+        said = subprocess.run(
+            [sys.executable, "-c", COSTS],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        costs.append(float(said.stdout.split()[-1]))
+    assert min(costs) < 1

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from companion.contracts import check, check_model
+from companion.contracts.discovery import kinds
 from companion.contracts.discovery.make import NotBuilt, make
 from companion.transformer import Transformer, TransformerConfig
 
@@ -153,6 +154,94 @@ def test_a_class_is_built_from_the_names_of_its_arguments():
 
     with pytest.raises(NotBuilt, match="what its argument `who_knows` is"):
         make(Odd, {})
+
+
+class Endless(Causal):
+    def forward(self, idx):
+        while True:
+            pass
+
+
+class Leaves(Causal):
+    def forward(self, idx):
+        raise SystemExit(3)
+
+
+class Lazy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.LazyLinear(12)
+
+    def forward(self, x):
+        return self.up(x).relu()
+
+
+class Shouts(nn.Module):
+    def forward(self, x):
+        raise ValueError("\x1b[2Jno\u202e")
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (lambda: Endless(CONFIG), "had not come back after 0.5 seconds"),
+        (lambda: Leaves(CONFIG), "raised SystemExit"),
+        (Lazy, "its parameters have no shape yet: call it once"),
+        (Shouts, "ValueError: [2Jno"),
+        (nn.Module, "NotImplementedError"),
+    ],
+)
+def test_a_model_that_cannot_be_called_is_not_judged_and_the_reason_told(
+    model, says, monkeypatch
+):
+    monkeypatch.setattr(kinds, "SECONDS", 0.5)
+    report = check_model(model())
+    [whole] = [one for one in report.unjudged if not one.name]
+    assert says.replace("0.5", "5") in whole.reason
+    assert not set("\x1b\u202e") & set(str(report))
+
+
+def test_attention_with_its_mask_built_in_is_judged_as_such():
+    class Past(Wide):
+        def forward(self, x):
+            seq = x.shape[1]
+            return super().forward(x, torch.ones(seq, seq).tril().bool())
+
+    class Model(Causal):
+        def __init__(self, config, **more):
+            super().__init__(config)
+            self.attn = Past(config.n_embd, config.n_head, **more)
+
+        def forward(self, idx):
+            x = self.wte(idx) + self.wpe.weight[: idx.shape[1]]
+            return self.head(x + self.attn(self.norm(x)))
+
+    report = check_model(Model(CONFIG))
+    assert report.passed
+    assert components(report)["attn"] == "causal_attention"
+
+
+def test_attention_that_is_given_the_causal_mask_is_judged_in_its_place():
+    class Given(Wide):
+        def forward(self, x, hidden):
+            return super().forward(x, ~hidden)
+
+    class Model(Causal):
+        def __init__(self, config, **more):
+            super().__init__(config)
+            self.attn = Given(config.n_embd, config.n_head, **more)
+
+        def forward(self, idx):
+            seq = idx.shape[1]
+            x = self.wte(idx) + self.wpe.weight[:seq]
+            hidden = torch.ones(1, 1, 1, seq, seq).triu(1).bool()[0]
+            return self.head(x + self.attn(self.norm(x), hidden))
+
+    for join in (True, False):
+        report = check_model(Model(CONFIG, join=join))
+        [attention] = [p for p in report.parts if p.name == "attn"]
+        assert attention.judged.report.passed == join
 
 
 class NormInTheCall(Wide):

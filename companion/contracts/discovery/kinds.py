@@ -1,7 +1,9 @@
 """Tell what a module is by what it takes and returns, and judge it as that."""
 
+import contextlib
 import inspect
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,8 +14,10 @@ from torch import Tensor, nn
 from companion.contracts.adapters import without_residual
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
 from companion.contracts.engine.compare import draw
-from companion.contracts.engine.modules import module_kept
+from companion.contracts.engine.guard import Stop
+from companion.contracts.engine.modules import is_lazy, module_kept
 from companion.contracts.engine.report import Report
+from companion.contracts.engine.runner import stop
 
 __all__ = [
     "LOOKS",
@@ -45,6 +49,10 @@ Check = Callable[..., Report]
 
 class Unjudged(Exception):
     """There is no contract for it; the message says why."""
+
+
+class NoAnswer(Unjudged):
+    """A call takes too long, or wants to end the process."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +90,72 @@ def judge(
     Raises:
         Unjudged: It is nothing that there are contracts for.
     """
+    if any(map(is_lazy, (*module.parameters(), *module.buffers()))):
+        raise Unjudged(
+            "its parameters have no shape yet: call it once, with a batch of "
+            "yours, and then again"
+        )
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
         module.eval()
         try:
-            width, args = understood(module, hints or [])
+            width, args = in_time(lambda: understood(module, hints or []))
+        except NoAnswer:
+            raise
         except Unjudged as reason:
-            if not takes_ids(module):
+            if not in_time(lambda: takes_ids(module)):
                 raise
             said = reason
         else:
             return judged_on_vectors(module, check, near or {}, width, args)
         return judged_on_ids(module, check, said)
+
+
+SECONDS = 5.0
+"""How long it may take to find out what something is."""
+
+LATE = (
+    f"it had not come back after {SECONDS:g} seconds, and was stopped. Does a "
+    "loop never end?"
+)
+
+
+def in_time(task: Callable[[], Any]) -> Any:
+    """Return what ``task`` does, which calls somebody's code.
+
+    Raises:
+        NoAnswer: It takes too long, or wants to end the process.
+    """
+    done: list[tuple[Any, BaseException | None]] = []
+    finished = threading.Event()
+
+    def work() -> None:
+        # Twice, since a Stop can also arrive on the way out.
+        with contextlib.suppress(Stop), contextlib.suppress(Stop):
+            try:
+                with torch.no_grad():
+                    done.append((task(), None))
+            except Stop:
+                raise
+            except BaseException as error:
+                done.append((None, error))
+            finally:
+                finished.set()
+
+    thread = threading.Thread(target=work, daemon=True)
+    try:
+        thread.start()
+        finished.wait(SECONDS)
+    finally:
+        if not finished.is_set():
+            stop(thread, finished)
+    if not done:
+        raise NoAnswer(LATE)
+    [(found, error)] = done
+    if error is None:
+        return found
+    if isinstance(error, Exception):
+        raise error
+    raise NoAnswer(f"a call of it raised {type(error).__name__}")
 
 
 # Models: ids in, logits out.
@@ -111,7 +174,7 @@ def takes_ids(module: nn.Module) -> bool:
 
 def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     """Judge a translator or a language model."""
-    if ids_only_by_their_place(module):
+    if in_time(lambda: ids_only_by_their_place(module)):
         raise Unjudged(
             "ids go in, and what comes out does not depend on which they are: "
             "a table of positions, for which `add_positions` and `sinusoidal` "
@@ -360,13 +423,13 @@ def taken_for(
         Unjudged: It is nothing that there are contracts for.
     """
     try:
-        return module, *recognised(module, width, args)
+        return module, *in_time(lambda: recognised(module, width, args))
     except Unjudged as reason:
         inner = bare(module)
         if inner is None:
             raise
         try:
-            component, said = recognised(inner, width, args)
+            component, said = in_time(lambda: recognised(inner, width, args))
         except Unjudged:
             raise reason from None
         if component not in ("multihead", "feed_forward", "causal_attention"):
@@ -455,8 +518,10 @@ def understood(module: nn.Module, hints: list[int]) -> tuple[int, tuple]:
 
 def widths(module: nn.Module) -> list[int]:
     """List how wide the vectors of a module may be, likely ones first."""
-    found = [x.shape[-1] for x in module.parameters() if x.ndim]
-    found += [x.shape[-1] for x in module.buffers() if x.ndim > 1]
+    own = [x for x in module.parameters() if not is_lazy(x)]
+    found = [x.shape[-1] for x in own if x.ndim]
+    tables = [x for x in module.buffers() if not is_lazy(x)]
+    found += [x.shape[-1] for x in tables if x.ndim > 1]
     return list(dict.fromkeys(n for n in found if n > 1))[:4]
 
 

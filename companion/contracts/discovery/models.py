@@ -24,6 +24,7 @@ from companion.contracts.discovery.kinds import (
     judged_as_causal,
     widths,
 )
+from companion.contracts.engine.modules import is_lazy
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
 from companion.sanitize import sanitize
@@ -366,7 +367,8 @@ def different_parts(
         own = type(part).__module__.split(".")[0] != "torch"
         if name and (not own or isinstance(part, CONTAINERS)):
             continue
-        shapes = tuple(tuple(x.shape) for x in part.parameters())
+        own = (x for x in part.parameters() if not is_lazy(x))
+        shapes = tuple(tuple(x.shape) for x in own)
         alike.setdefault((type(part), shapes), []).append((name, part))
     for found in alike.values():
         name, part = found[0]

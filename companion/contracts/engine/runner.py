@@ -42,6 +42,7 @@ __all__ = [
     "contracts_for",
     "in_time",
     "outcomes",
+    "stop",
     "undisturbed",
 ]
 
