@@ -15,6 +15,7 @@ from figures.registry import html_of, shown
 
 from companion.figures import position_clocks
 from companion.figures.gallery.position_clocks import twin
+from companion.figures.gallery.position_clocks.view import CURVE_TOP
 from companion.positions import sinusoidal
 
 
@@ -27,6 +28,10 @@ def test_the_sentence_of_the_clocks_states_products_of_the_encodings():
     assert f"at 4 and 11, it is {dot:.2f}" in text
     assert "3 × 10 = 30 here and 4 × 11 = 44 there" in text
     assert "2 × 15 = 30 too, at offset 13." in text
+
+
+def test_the_dot_on_the_curve_is_named_by_its_offset():
+    assert ">offset 7</text>" in shown(position_clocks())
 
 
 def test_below_each_clock_stands_its_share_of_the_dot_product():
@@ -201,11 +206,12 @@ def test_hands_markers_and_the_point_on_the_curve_follow_the_sliders(reader):
     mark = page.locator(".spot.b line").bounding_box()
     middle = box["x"] + box["width"] * 63.5 / 64
     assert mark["x"] + mark["width"] / 2 == pytest.approx(middle, abs=1.5)
+    assert page.locator(".here text").text_content() == "offset 40"
     # The point lies on the curve: at offset 40, and the mirror at -40.
     height = page.locator(".here circle").get_attribute("cy")
     points = page.locator("polyline").get_attribute("points").split(" ")
     for x in (63 + 40, 63 - 40):
-        assert float(height) - 12 == pytest.approx(
+        assert float(height) - CURVE_TOP == pytest.approx(
             float(points[2 * x + 1]), abs=0.06
         )
 

@@ -75,6 +75,10 @@ function mount(root, { rates, length, start, drawing }) {
     here.setAttribute("x", across(offset + length - 1, 2 * length - 1));
     here.querySelector("circle").setAttribute("cy",
       (top + slope * (rates.length - shown.dot)).toFixed(1));
+    const at = here.querySelector(".at");
+    at.textContent = `offset ${fixed(offset, 0)}`;
+    at.style.textAnchor = 2 * Math.abs(offset) < length ? "middle"
+      : offset > 0 ? "end" : "start";
     first.forEach((value, i) => [value, second[i], value * second[i]]
       .forEach((number, j) => {
         rows[i].cells[j + 1].textContent = fixed(number, 3);

@@ -14,7 +14,7 @@ from companion.figures.kit.tables import table as numbers
 
 LEFT, RIGHT = 9, 98  # Per cent of the width, where position 0 and the last are.
 TOP, HEIGHT = 26, 130
-CURVE_TOP, CURVE = 12, 110
+CURVE_TOP, CURVE = 22, 110
 LEVELS = 12
 
 
@@ -92,7 +92,8 @@ def _names(length: int, d_model: int) -> str:
     )
     return (
         f'{positions}{dimensions}<text class="tick" x="{(LEFT + RIGHT) / 2}%" '
-        f'y="{TOP + HEIGHT + 32}">position (rows: dimension)</text>'
+        f'y="{TOP + HEIGHT + 32}">position (rows: dimensions, from fast hands '
+        "to slow)</text>"
     )
 
 
@@ -162,7 +163,10 @@ def _curve(table: Tensor, offset: int) -> str:
         f'preserveAspectRatio="none"><polyline points="{points}"/></svg>'
         f'<svg class="here" x="{_aside(offset, length)}">'
         f'<line y1="{CURVE_TOP}" y2="{CURVE_TOP + CURVE}"/>'
-        f'<circle cy="{here:.1f}" r="5"/></svg></svg>'
+        f'<circle cy="{here:.1f}" r="5"/>'
+        f'<text class="at" y="{CURVE_TOP - 8}" '
+        f'style="text-anchor: {anchor(offset, length)}">'
+        f"offset {fixed(offset, 0)}</text></svg></svg>"
     )
 
 
@@ -188,6 +192,13 @@ def _axes(length: int, d_model: int, slope: float) -> str:
 def _aside(offset: int, length: int) -> str:
     """Where an offset stands, in per cent of the width."""
     return across(offset + length - 1, 2 * length - 1)
+
+
+def anchor(offset: int, length: int) -> str:
+    """Which end of its name stands at an offset; ``clocks.js`` asks alike."""
+    if 2 * abs(offset) < length:
+        return "middle"
+    return "end" if offset > 0 else "start"
 
 
 def _all(table: Tensor) -> str:
