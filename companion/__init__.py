@@ -9,6 +9,7 @@ The chapters, in order:
     masks        padding, causal and cross masks, here and in other libraries
     blocks       feed-forward network, residual connection, normalisation
     transformer  encoder and decoder, and a language model
+    tokens       byte-pair encoding, WordPiece and unigrams
     training     loss, schedule and the loop, in a folder that can go on
     decoding     greedy search, beam search, sampling, cache, BLEU
     variants     BERT, GPT, T5 and BART, and what newer models changed
@@ -76,6 +77,7 @@ CHAPTERS = (
     "masks",
     "blocks",
     "transformer",
+    "tokens",
     "training",
     "decoding",
     "variants",

@@ -42,6 +42,10 @@ from companion.contracts.positions.rope import ROPE
 from companion.contracts.positions.sinusoidal import SINUSOIDAL
 from companion.contracts.rnn.rnn import RNN
 from companion.contracts.seq2seq.alignment import ALIGNMENT
+from companion.contracts.tokens.bpe_decode import BPE_DECODE
+from companion.contracts.tokens.bpe_encode import BPE_ENCODE
+from companion.contracts.tokens.learn_merges import LEARN_MERGES
+from companion.contracts.tokens.split_special import SPLIT_SPECIAL
 from companion.contracts.training.clip_gradients import CLIP_GRADIENTS
 from companion.contracts.training.label_smoothing import LABEL_SMOOTHING
 from companion.contracts.training.schedule import SCHEDULE
@@ -86,6 +90,10 @@ COMPONENTS = {
         LANGUAGE_MODEL,
         TRANSLATION_MODEL,
         PARAMETER_COUNT,
+        LEARN_MERGES,
+        BPE_ENCODE,
+        BPE_DECODE,
+        SPLIT_SPECIAL,
         LABEL_SMOOTHING,
         SCHEDULE,
         CLIP_GRADIENTS,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from companion.figures.gallery.mask_builder import mask_builder
     from companion.figures.gallery.mask_grids import mask_grids
     from companion.figures.gallery.matrices import matrices
+    from companion.figures.gallery.merge_steps import merge_steps
     from companion.figures.gallery.noam_curve import noam_curve
     from companion.figures.gallery.norm_grid import norm_grid
     from companion.figures.gallery.norm_places import norm_places
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from companion.figures.gallery.swapped_words import swapped_words
     from companion.figures.gallery.teacher_forcing import teacher_forcing
     from companion.figures.gallery.todays_block import todays_block
+    from companion.figures.gallery.token_strips import token_strips
     from companion.figures.gallery.unrolled_rnn import small_rnn, unrolled_rnn
     from companion.figures.gallery.verdicts import verdicts
     from companion.figures.gallery.warmup_curves import warmup_curves
@@ -83,6 +85,7 @@ __all__ = [
     "mask_builder",
     "mask_grids",
     "matrices",
+    "merge_steps",
     "noam_curve",
     "norm_grid",
     "norm_places",
@@ -104,6 +107,7 @@ __all__ = [
     "swapped_words",
     "teacher_forcing",
     "todays_block",
+    "token_strips",
     "unrolled_rnn",
     "verdicts",
     "warmup_curves",

@@ -42,6 +42,7 @@ from companion.figures import (
     mask_builder,
     mask_grids,
     matrices,
+    merge_steps,
     noam_curve,
     norm_grid,
     norm_places,
@@ -62,6 +63,7 @@ from companion.figures import (
     swapped_words,
     teacher_forcing,
     todays_block,
+    token_strips,
     unrolled_rnn,
     verdicts,
     warmup_curves,
@@ -109,6 +111,15 @@ SOURCE = ["我", "爱", "小", "猫", "<eos>"]
 TARGET = ["love", "cats", "<eos>"]
 WEIGHTS = softmax(2 * torch.randn(3, 5, generator=DRAW))
 STATES = torch.randn(5, 2, generator=DRAW)
+
+# Merges from four words, and two lines cut in three ways.
+MERGE_WORDS = {"cat": 6, "cats": 4, "hat": 3, "hats": 2}
+LINES = ("I love <cats>", "我爱猫")
+CUTS = {
+    "characters": [[c.encode() for c in line] for line in LINES],
+    "bytes": [[bytes([b]) for b in line.encode()] for line in LINES],
+    "two pieces": [[line.encode()[:5], line.encode()[5:]] for line in LINES],
+}
 
 # An LSTM cell over three words.
 GATES = {
@@ -348,6 +359,18 @@ MOVING = {
         ("input", "ArrowRight"),
         ("ArrowRight",),
         ".says, svg *",
+    ),
+    "merge_steps": Example(
+        lambda: merge_steps(MERGE_WORDS, 4, "chats"),
+        ("INPUT", *["BUTTON"] * 3),
+        ("input", "ArrowRight"),
+        ("Tab", "Tab", "Tab", "Enter", "Enter"),
+    ),
+    "token_strips": Example(
+        lambda: token_strips(["English", "中文"], CUTS),
+        ("INPUT",),
+        ("input", "ArrowRight"),
+        ("ArrowRight",),
     ),
     "lstm_cell": Example(
         lambda: lstm_cell(["我", "猫", "他"], ["I", "cat", "he"], GATES),

@@ -39,6 +39,12 @@ from companion.positions import (
 )
 from companion.rnn import unroll
 from companion.seq2seq import dot_alignment
+from companion.tokens import (
+    bpe_decode,
+    bpe_encode,
+    learn_merges,
+    split_special,
+)
 from companion.training import label_smoothing, noam
 from companion.transformer import (
     Encoder,
@@ -79,6 +85,10 @@ FUNCTIONS = {
     "label_smoothing": label_smoothing,
     "schedule": noam,
     "shift_right": shift_right,
+    "learn_merges": learn_merges,
+    "bpe_encode": bpe_encode,
+    "bpe_decode": bpe_decode,
+    "split_special": split_special,
     "greedy_decode": greedy_decode,
     "beam_search": beam_search,
     "sampling_filter": sampling_filter,

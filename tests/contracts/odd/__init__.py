@@ -34,6 +34,7 @@ for name in (
     "blocks",
     "masks",
     "transformer",
+    "tokens",
     "training",
     "decoding",
     "variants",

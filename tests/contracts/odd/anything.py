@@ -62,7 +62,8 @@ def noisy(fn):
 
     def change(x):
         if not isinstance(x, Tensor):
-            return x + int(torch.randint(100, (), generator=generator))
+            number = int(torch.randint(100, (), generator=generator))
+            return f"{x}{number}" if isinstance(x, str) else x + number
         noise = torch.rand(x.shape, generator=generator)
         if x.dtype == torch.bool:
             return x ^ (noise > 0.5)

@@ -33,6 +33,7 @@ for name in (
     "blocks",
     "masks",
     "transformer",
+    "tokens",
     "training",
     "decoding",
     "variants",

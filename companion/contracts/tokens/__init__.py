@@ -1,0 +1,1 @@
+"""Components of chapter ``tokens``, their contracts and known mistakes."""
