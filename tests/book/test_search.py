@@ -32,17 +32,17 @@ def search(page, words):
 def test_what_a_page_is_about_leads_to_that_page_first(read, where):
     page = read("search", where=where, alone=True).page
     for words, chapter in {
-        "kv缓存": "10_decoding",
+        "kv缓存": "11_decoding",
         "缩放": "03_attention",
-        "学习率": "09_training",
-        "标签平滑": "09_training",
-        "learning rate": "09_training",
-        "beam search": "10_decoding",
+        "学习率": "10_training",
+        "标签平滑": "10_training",
+        "learning rate": "10_training",
+        "beam search": "11_decoding",
         "layer norm": "07_blocks",
-        "1x1 label smoothing": "09_training",
+        "1x1 label smoothing": "10_training",
         "what is attention": "03_attention",
         "什么是注意力？": "03_attention",
-        "how does beam search": "10_decoding",
+        "how does beam search": "11_decoding",
     }.items():
         assert f"book/{chapter}.html" in search(page, words)[0], words
 

@@ -1,4 +1,4 @@
-"""Whatever the sizes and numbers: rules of chapter 10."""
+"""Whatever the sizes and numbers: rules of chapter 11."""
 
 import itertools
 

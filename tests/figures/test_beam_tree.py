@@ -1,4 +1,4 @@
-"""The figure of chapter 10: a beam search as a tree."""
+"""The figure of chapter 11: a beam search as a tree."""
 
 import re
 from html import unescape

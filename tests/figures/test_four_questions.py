@@ -1,4 +1,4 @@
-"""The first figure of chapter 11: one sentence, four questions."""
+"""The first figure of chapter 12: one sentence, four questions."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""The figure of chapter 09: the paper's learning rate."""
+"""The figure of chapter 10: the paper's learning rate."""
 
 import re
 from itertools import product

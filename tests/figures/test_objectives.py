@@ -1,4 +1,4 @@
-"""The figure of chapter 11: four objectives."""
+"""The figure of chapter 12: four objectives."""
 
 import re
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The first figure of chapter 09: three ways down a ravine."""
+"""The first figure of chapter 10: three ways down a ravine."""
 
 import pytest
 import torch

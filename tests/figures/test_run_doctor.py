@@ -1,4 +1,4 @@
-"""The figure of chapter 09: runs to diagnose."""
+"""The figure of chapter 10: runs to diagnose."""
 
 import re
 from math import inf, isfinite, nan

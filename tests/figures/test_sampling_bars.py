@@ -1,4 +1,4 @@
-"""The figure of chapter 10: temperature, top-k and top-p."""
+"""The figure of chapter 11: temperature, top-k and top-p."""
 
 import re
 from itertools import product

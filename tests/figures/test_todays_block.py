@@ -1,4 +1,4 @@
-"""The figure of chapter 11 that exchanges the parts of a block."""
+"""The figure of chapter 12 that exchanges the parts of a block."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The figure of chapter 09: trained losses by warm-up."""
+"""The figure of chapter 10: trained losses by warm-up."""
 
 import re
 

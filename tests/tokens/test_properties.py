@@ -1,4 +1,4 @@
-"""Whatever the text: rules of chapter 9."""
+"""Whatever the text: rules of chapter 09."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Whatever the sizes and numbers: rules of chapter 09."""
+"""Whatever the sizes and numbers: rules of chapter 10."""
 
 import copy
 import dataclasses

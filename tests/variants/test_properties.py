@@ -1,4 +1,4 @@
-"""Whatever the sizes and numbers: rules of chapter 11."""
+"""Whatever the sizes and numbers: rules of chapter 12."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The live figure of chapter 11: a text, damaged in three ways."""
+"""The live figure of chapter 12: a text, damaged in three ways."""
 
 from html import escape
 

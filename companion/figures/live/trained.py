@@ -1,4 +1,4 @@
-"""Live figures of chapters 09 and 10: a schedule, and a trained model."""
+"""Live figures of chapters 10 and 11: a schedule, and a trained model."""
 
 import ipywidgets as widgets
 import matplotlib.pyplot as plt

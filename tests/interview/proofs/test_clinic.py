@@ -1,4 +1,4 @@
-"""What the answers of chapter 12 claim, computed."""
+"""What the answers of chapter 13 claim, computed."""
 
 import math
 

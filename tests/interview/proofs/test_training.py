@@ -1,4 +1,4 @@
-"""What the answers of chapter 09 claim, computed."""
+"""What the answers of chapter 10 claim, computed."""
 
 import math
 

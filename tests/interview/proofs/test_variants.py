@@ -1,4 +1,4 @@
-"""What the answers of chapter 11 claim, computed."""
+"""What the answers of chapter 12 claim, computed."""
 
 from functools import partial
 
