@@ -47,6 +47,19 @@ addEventListener("DOMContentLoaded", led);
 addEventListener("hashchange", led);
 </script>
 """
+# With scripts the section of the address is kept.
+OLD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="robots" content="noindex">
+<title>This chapter has another number now</title>
+<script>location.replace("{new}.html" + location.hash);</script>
+<meta http-equiv="refresh" content="1; url={new}.html">
+</head>
+<body><p>This chapter is now <a href="{new}.html">{new}</a>.</p></body>
+</html>
+"""
 
 
 def checks(code: str) -> int:
@@ -234,10 +247,23 @@ def lead_on(
     context["metatags"] = context.get("metatags", "") + script
 
 
+def write_old_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Leave a page at each address that a chapter had under another number."""
+    if exception is not None or app.builder.format != "html":
+        return
+    pages = tomllib.loads(MOVED.read_text(encoding="utf-8")).get("pages", {})
+    for old, new in pages.items():
+        for folder in ("book", "book/labs"):
+            path = Path(app.outdir) / folder / f"{old}.html"
+            if f"{folder}/{new}" in app.env.found_docs:
+                path.write_text(OLD.format(new=new), encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register this extension with Sphinx."""
     app.connect("doctree-read", tell_time)
     # After the listings have got their links.
     app.connect("doctree-resolved", fold_cells, priority=700)
     app.connect("html-page-context", lead_on)
+    app.connect("build-finished", write_old_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -31,7 +31,7 @@ class Tokenizer:
 
     Args:
         merges: As ``fast_merges`` learns them from ``word_counts``.
-        special: Tokens that no merge makes, such as "<|end|>".
+        special: Tokens that no merge makes, such as ``<|end|>``.
 
     Raises:
         ValueError: A special token is empty or there twice, or a merge joins

@@ -28,6 +28,13 @@ HINT = re.compile(
 
 # The cell of the stub -> ids of known mistakes: what is often written there.
 TYPICAL = {
+    "tokens-exercise-encode-code": "longest-match last-learned-first "
+    "joins-overlapping-pairs",
+    "tokens-lab-exercise-learn": "frequency-forgotten counted-only-once "
+    "joins-overlapping-pairs",
+    "tokens-lab-exercise-decode": "token-by-token joined-by-spaces "
+    "read-as-latin",
+    "tokens-lab-exercise-split": "unescaped special-lost shorter-first",
     "rnn-exercise-repair": "forgets-between-steps "
     "transposed-memory one-step-late",
     "rnn-exercise-rnn": "starts-from-zero overwritten reshaped-for-a-transpose",

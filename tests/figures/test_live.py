@@ -447,3 +447,12 @@ def test_heads_that_do_not_divide_the_width_are_named():
     figure.controls["num_heads"].value = 7
     assert "expected a divisor of d_model = 512, got 7" in read_aloud(figure)
     assert 'role="alert"' in figure.page.value
+
+
+def test_the_live_tokens_are_those_of_what_is_typed():
+    figure = live.try_tokens([("a", "t"), ("c", "at")], "cat")
+    assert figure.page.value.count('class="piece"') == 1
+    figure.controls["text"].value = "chat 猫"
+    assert "tokens: text 7." in read_aloud(figure)
+    figure.controls["number"].value = 0
+    assert "tokens: text 8." in read_aloud(figure)

@@ -14,6 +14,7 @@ from companion.figures.live.first import (
 from companion.figures.live.masking import try_masking
 from companion.figures.live.model import try_norms, try_sizes
 from companion.figures.live.parts import try_heads, try_masks, try_positions
+from companion.figures.live.tokens import try_tokens
 from companion.figures.live.trained import try_schedule, try_translation
 from companion.figures.live.widget import Live
 
@@ -28,6 +29,7 @@ __all__ = [
     "try_positions",
     "try_schedule",
     "try_sizes",
+    "try_tokens",
     "try_translation",
     "type_a_sentence",
 ]

@@ -4,24 +4,29 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from companion.figures.kit.figure import Figure
+from companion.figures.kit.inline import figure_parts, inline
 from companion.figures.kit.play import Parts, played, slider
 from companion.figures.kit.tables import word
 
 SPACE = "␣"
 CAPTION = """A box is one symbol for the model. Darker boxes hold more bytes.
 The sign ␣ is a space, and two hexadecimal digits are a byte that is no whole
-character. Move the slider: characters first, then their bytes, then what more
-and more merges make of the bytes."""
+character."""
 
 
 def token_strips(
-    lines: Sequence[str], stages: Mapping[str, Sequence[Sequence[bytes]]]
+    lines: Sequence[str],
+    stages: Mapping[str, Sequence[Sequence[bytes]]],
+    *,
+    caption: str = "",
 ) -> Figure:
     r"""Move through several ways to cut lines of text, drawn as rows of boxes.
 
     Args:
         lines: What each line is called.
-        stages: The name of a way -> for each line its pieces, in bytes.
+        stages: The name of a way -> for each line its pieces, in bytes. If
+            there is only one way, there is nothing to move.
+        caption: What else the reader should see in it.
 
     Raises:
         ValueError: There is no way, or one has not as many lines as names.
@@ -46,15 +51,25 @@ def token_strips(
             "says": escape(_says(names[stage], lines, cut)),
         }
 
-    html = played(
-        "strips",
-        show,
-        [slider("Cut into", names, 0)],
-        lambda parts: _body(lines, parts),
-        module=__file__,
-        label="Text in pieces",
-        caption=CAPTION,
-    )
+    told = f"{CAPTION} {caption}".strip()
+    if len(names) == 1:
+        html = inline(
+            "strips",
+            body=_body(lines, show(0)),
+            label="Text in pieces",
+            caption=told,
+            style=figure_parts(__file__)["style"],
+        )
+    else:
+        html = played(
+            "strips",
+            show,
+            [slider("Cut into", names, 0)],
+            lambda parts: _body(lines, parts),
+            module=__file__,
+            label="Text in pieces",
+            caption=told,
+        )
     first = _says(names[0], lines, stages[names[0]])
     return Figure(html, f"Text in pieces. {first}")
 
