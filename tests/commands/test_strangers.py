@@ -263,6 +263,13 @@ def test_where_the_sequence_comes_first_the_whole_shows_it_for_its_parts(told):
     assert left == {}
 
 
+def test_a_mistake_is_named_where_the_sequence_comes_first_too(told):
+    lost = FIRST.replace(", attn_mask=tgt_mask", "")
+    parts, _ = told(lost)
+    assert any("future" in m for m in faults(parts["Both"]))
+    assert "the sequence comes first in it" in said(parts["Both"])
+
+
 def test_alone_such_a_part_is_not_judged_and_both_readings_are_told(told):
     parts, left = told(FIRST.partition("class Both")[0])
     assert parts == {}
@@ -306,6 +313,36 @@ def test_numpy_is_no_fault_and_its_adapter_is_named(told, capfd, tmp_path):
         assert "`adapters.from_numpy(…)` lets it stay as it is" in left[name]
     assert main(["check", str(tmp_path / "mine.py")]) == 2
     assert "✗" not in capfd.readouterr().out
+
+
+TRIANGLE = """
+class Past(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.n_head = n_head
+        self.all, self.out = (nn.Linear(n_embd, n * n_embd) for n in (3, 1))
+        self.register_buffer("tri", torch.ones(1, 1, 64, 64).tril())
+
+    def forward(self, x):
+        batch, seq, width = x.shape
+        q, k, v = (
+            y.view(batch, seq, self.n_head, -1).transpose(1, 2)
+            for y in self.all(x).chunk(3, -1)
+        )
+        scores = q @ k.mT / math.sqrt(k.size(-1))
+        hidden = self.tri[..., :seq, :seq] == 0
+        y = scores.masked_fill(hidden, -torch.inf).softmax(-1) @ v
+        return self.out(y.transpose(1, 2).reshape(batch, seq, width))
+"""
+
+
+def test_a_triangle_that_it_keeps_says_that_attention_is_to_be_causal(told):
+    parts, _ = told(TRIANGLE)
+    assert parts["Past"]["component"] == "causal_attention"
+    assert not faults(parts["Past"])
+    parts, _ = told(TRIANGLE.replace("y.transpose(1, 2)", "y"), "other.py")
+    assert parts["Past"]["component"] == "causal_attention"
+    assert any("split or joined" in m for m in faults(parts["Past"]))
 
 
 def test_a_name_alone_makes_nothing_a_fault(told):

@@ -14,6 +14,7 @@ from contracts.right.public import PORTS
 from contracts.right.standins import (
     STANDINS,
     WIDTH,
+    EveryMaskIsGiven,
     Projected,
     Recurrent,
     SequenceFirstTranslator,
@@ -142,16 +143,45 @@ class WrongWhereverItStands(SequenceFirstTranslator):
         return super().past(tgt).new_zeros(tgt.shape[1], tgt.shape[1])
 
 
-def test_the_sequence_is_put_first_where_nothing_else_fits_and_it_is_right():
+def test_the_sequence_is_put_first_where_the_shapes_of_a_translator_say_so():
     report = check("translation_model", built(SequenceFirstTranslator).eval())
     assert report.passed
     assert "for its shapes fit only so" in report.assumed[0]
-    wrong = built(WrongWhereverItStands).eval()
-    report = check("translation_model", wrong)
+    report = check("translation_model", built(WrongWhereverItStands).eval())
+    assert not report.passed
+    assert "for its shapes fit only so" in report.assumed[0]
+    assert "future" in report.faults[0].contract
+
+
+class LooksOver(Projected):
+    """Sequence first, with a mask (seq, seq); ``shift`` spoils the mask."""
+
+    shift = 0
+
+    def forward(self, x, mask=None):
+        if mask is not None:
+            mask = mask.roll(self.shift, -1)
+        found = self.attend(*[x.transpose(0, 1)] * 3, mask)[0]
+        return found.transpose(0, 1)
+
+
+class LooksOverTheWrongOnes(LooksOver):
+    shift = 1
+
+
+def test_elsewhere_the_sequence_is_put_first_only_if_that_is_right():
+    report = check("multihead", built(LooksOver))
+    assert report.passed
+    assert "for its shapes fit only so" in report.assumed[0]
+    report = check("multihead", built(LooksOverTheWrongOnes))
     assert not report.passed
     assert "sequence" not in " ".join(report.assumed)
-    behind = check("translation_model", adapters.sequence_first(wrong))
-    assert "future" in behind.faults[0].contract
+
+
+def test_a_translator_that_may_hide_what_is_true_says_so():
+    report = check("translation_model", built(EveryMaskIsGiven).eval())
+    assert not report.passed
+    assert "If True hides in your masks, no contract finds" in report.assumed[1]
 
 
 def test_a_loss_of_one_row_a_token_is_told_its_adapter_and_is_no_guess():

@@ -183,11 +183,12 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     if most_arguments(module) > 1:
         report = check("translation_model", module)
         said = ["two rows of ids go in, and logits for the second come out"]
-        if any("True hides in your masks" in a for a in report.assumed):
-            report = check("translation_model", module, mask="hidden")
-            told = (a.replace(ASKED, "") for a in report.assumed)
-            report = replace(report, assumed=tuple(told))
-            said.append(HIDES)
+        if report.faults and "mask" in " ".join(report.assumed):
+            other = check("translation_model", module, mask="hidden")
+            if better(other, report):
+                told = (a.replace(ASKED, "") for a in other.assumed)
+                report = replace(other, assumed=tuple(told))
+                said.append(HIDES)
         if not report.untried:
             judged = Judged("translation_model", report, tuple(said))
             return with_its_head(module, judged, check)
@@ -388,6 +389,9 @@ def judged_on_vectors(
             best = Judged(component, report, tuple(filter(None, (said, words))))
         if not report.faults or component not in ("multihead", "encoder"):
             break
+    alone = component == "multihead" and best.report.untried
+    if alone and has_triangle(module):
+        return judged_as_causal(module, check, [width])
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, best, check)
     if best.report.untried:

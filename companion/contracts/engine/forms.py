@@ -855,7 +855,8 @@ def adopt(
         fn: What is tried.
         mask: What True means in its masks, if that was said.
         right: Whether no contract finds a fault in it, as it is called now.
-            Asked only where no form fits with the batch first.
+            Asked only where no form fits with the batch first, and not of a
+            translator, whose shapes tell enough.
     """
     component = fn.component
     form = Form(
@@ -894,8 +895,11 @@ def adopt(
             *itertools.islice(candidates(fn, with_wants, offered, cases), 1)
         ]
         if not found:
-            later = sequence_first(fn, with_wants, offered, cases)
+            later = [*sequence_first(fn, with_wants, offered, cases)]
             found = [form for form in later if right_so(fn, form, right)]
+            if component.name == "translation_model":
+                # Sources and targets differ in length: no mistake fits so.
+                found = later
         plain = found[0] if found else plain
     fn.form = plain
     # What it draws is what it would have drawn.
@@ -1111,28 +1115,8 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
             f"{NONE} `adapters.one_row_a_token(…)`.",
             replace(form, style=flat, wants=wanted(fn.fn)),
         )
-    if name == "translation_model" and form.style is None and mask is None:
-        yield from with_its_masks(fn, form)
     if name == "language_model" and form.style is None and mask is None:
         yield from with_its_mask(replace(form, wants=wanted(fn.fn)))
-
-
-def with_its_masks(fn: Guarded, form: Form) -> Iterator[tuple[str, Form]]:
-    """List how a translator that fits only with the sequence first may be read.
-
-    Its masks may hide what is True.
-    """
-    cases = list(fn.component.cases().values())
-    asked = replace(form, wants=wanted(fn.fn))
-    offered = STYLES["translation_model"]
-    again = Guarded(fn.component, fn.given)  # The other was stopped.
-    for found in sequence_first(again, asked, offered, cases):
-        if any("mask" in said for said in found.said):
-            ask = '`check("translation_model", …, mask="hidden")`'
-            yield (
-                f"If True hides in your masks, {NONE} {ask}.",
-                replace(found, hidden=True),
-            )
 
 
 def with_its_mask(form: Form) -> Iterator[tuple[str, Form]]:

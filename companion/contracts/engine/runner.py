@@ -166,9 +166,9 @@ def assumed(
     told = (f"Called as yours: {said}",) if said else ()
     broken = [b for _, b in found if b and b.level == FAULT]
     whole = len(found) == len(contracts_for(fn))
-    # What wants more, or other axes, can be called in no other way.
+    # What wants other axes can be called in no other way.
     wants_more = len(found) <= len(GATE) and (
-        fn.component.name in ("translation_model", "label_smoothing")
+        fn.component.name == "label_smoothing"
     )
     if not broken or not (whole or wants_more):
         return told
