@@ -13,7 +13,7 @@ from search import EnglishAndChinese, article, sentences, weigh
 
 everywhere = pytest.mark.parametrize("where", ["disk", "server"])
 browser = pytest.mark.browser
-DONE = """/found|not match/.test(
+DONE = """/found|No page has/.test(
   document.querySelector('#search-results').innerText)"""
 
 
