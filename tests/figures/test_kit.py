@@ -165,6 +165,18 @@ def test_a_plot_takes_its_colours_from_the_page():
     assert not re.search(r"#[0-9a-f]{6}", html)
 
 
+def test_a_colour_of_the_cycle_is_the_pages_after_the_style_is_over():
+    with style():
+        figure, ax = plt.subplots()
+        ax.plot([1, 2], color="C1")
+        ax.text(0, 1, "a word", color="C0")
+    html = plot(figure, caption="", alt="a line and a word").html
+    drawing = html[html.index("<svg") : html.index("</svg>")]
+    assert "stroke: var(--orange)" in drawing
+    assert "fill: var(--blue)" in drawing
+    assert not re.search("#1f77b4|#ff7f0e", drawing)
+
+
 def test_a_plot_writes_text_as_text_in_the_font_of_the_page():
     html = a_plot().html.split("</style>")[1]
     assert ">我爱</text>" in html

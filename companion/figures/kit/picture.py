@@ -55,7 +55,13 @@ STYLE = {
     "grid.color": PALETTE["line"],
 }
 # Text stays text, and equal figures get equal ids.
-_WRITING = {"svg.fonttype": "none", "svg.hashsalt": "companion"}
+# A colour such as "C0" is looked up only when a line is written. By then the
+# ``with style()`` is over, so the cycle belongs to the writing, too.
+_WRITING = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "companion",
+    "axes.prop_cycle": _CYCLE,
+}
 _VARIABLES = {colour: f"var(--{name})" for name, colour in PALETTE.items()}
 _VARIABLES |= {"#000000": "var(--ink)", "#ffffff": "var(--paper)"}
 _FRAME = """.companion-plot .frame { overflow-x: auto; }
