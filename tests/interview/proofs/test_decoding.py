@@ -329,3 +329,20 @@ def test_a_filter_that_stays_sorted_likes_the_first_ids():
     assert b.argmax() == 4
     kept = b.isfinite()
     assert torch.equal(b[kept], logits[kept])
+
+
+def test_guesses_bring_a_geometric_sum_of_tokens_a_pass():
+    draw = torch.Generator().manual_seed(0)
+    kept = torch.rand(100_000, 4, generator=draw) < 0.8
+    in_a_row = kept.int().cumprod(-1).sum(-1)  # up to the first rejection
+    expected = (1 - 0.8**5) / (1 - 0.8)
+    assert (1 + in_a_row).float().mean().item() == pytest.approx(
+        expected, abs=0.02
+    )
+    answers(
+        "decoding-tokens-a-pass",
+        expected,
+        1 + 4 * 0.8,
+        expected - 1,
+        1 / (1 - 0.8),
+    )

@@ -269,3 +269,28 @@ def test_a_ramp_too_steep_is_at_its_peak_within_a_few_dozen_steps():
         0.06, abs=0.005
     )
     assert rates[-1] == pytest.approx(training.noam(4999, 512, 4000))
+
+
+def test_adamw_takes_a_share_of_every_weight_at_every_step():
+    weight = nn.Parameter(torch.full((7,), 3.0))
+    adamw = torch.optim.AdamW([weight], lr=0.01, weight_decay=0.1)
+    for _ in range(200):
+        weight.grad = torch.zeros(7)
+        adamw.step()
+    (left,) = set((weight / 3).round(decimals=5).tolist())
+    assert left == pytest.approx(0.999**200, abs=1e-4)
+    answers("training-what-a-decay-leaves", left, 0.9**200, 1 - 200 * 0.001)
+
+
+def test_the_best_of_many_looks_is_a_lucky_one():
+    # Fifty looks at one model that never changes: only the noise of the
+    # sentences differs. What was chosen on one half is told on the other.
+    draw = torch.Generator().manual_seed(0)
+    looks = 2 + torch.randn(2, 300, 50, generator=draw) / 10
+    chosen_on, told_on = looks
+    best = chosen_on.argmin(-1, keepdim=True)
+    lucky, fair = (x.gather(-1, best).mean() for x in (chosen_on, told_on))
+    assert lucky < 2 - 0.2
+    assert fair.item() == pytest.approx(2, abs=0.03)
+    few = chosen_on[:, :5].amin(-1).mean()
+    assert lucky < few - 0.05  # more looks, more luck
