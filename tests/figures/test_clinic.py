@@ -145,7 +145,7 @@ def test_a_case_shows_what_python_says_of_it(reader, case):
     assert page.locator("section:visible").count() == 1
     section = page.locator("section:visible")
     assert section.locator(".title").inner_text() == (
-        f"Case {case}: {told['name']}"
+        f"Patient {case}: {told['name']}"
     )
     labels = section.locator(".guesses label").all_inner_texts()
     assert labels == told["guesses"]

@@ -112,7 +112,7 @@ def _body(cases: Sequence[Mapping]) -> str:
 def _section(number: int, case: Mapping) -> str:
     guesses = "".join(f"<li>{_text(guess)}</li>" for guess in case["guesses"])
     return (
-        f'<section><p class="title">Case {number}: {_text(case["name"])}</p>'
+        f'<section><p class="title">Patient {number}: {_text(case["name"])}</p>'
         f'<p class="symptom">{_text(case["symptom"])}</p>'
         f"{picture(f'cases[{number}]', case)}"
         f'<ul class="guesses">{guesses}</ul>'

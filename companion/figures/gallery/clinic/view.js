@@ -36,7 +36,7 @@ function mount(root, { right, verdicts }) {
   };
   const [home, texts] = place(root.querySelector(".cases"));
   for (const [, , name] of texts) name.className = "unseen";
-  const chosen = choices(home, "Case", texts, 0, draw);
+  const chosen = choices(home, "Patient", texts, 0, draw);
   sections.forEach((section, i) => examine(section, right[i], verdicts[i],
     (now) => { found[i] = now; draw(); }));
 }
