@@ -212,7 +212,7 @@ def test_two_plots_of_a_page_share_no_id():
 
 def test_a_colour_that_is_not_of_the_palette_stays_a_colour():
     figure, ax = plt.subplots()
-    ax.axvline(3, linestyle=":", linewidth=1)
+    ax.axvline(3, linestyle=":", linewidth=1, color="#1f77b4")
     html = plot(figure, caption="", alt="a line").html
     assert 'stroke: #1f77b4"' in html
 
