@@ -109,5 +109,12 @@ def test_every_public_function_of_a_chapter_has_a_property(word):
         for path in TESTS.glob("*/test_properties.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Name)
+    } | {
+        node.attr
+        for path in TESTS.glob(f"{word}/test_properties.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == word
     }
     assert set(public(word)) <= used

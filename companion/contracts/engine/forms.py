@@ -1059,7 +1059,7 @@ def known_form(fn: Guarded) -> Form | None:
     layer = given.layers[0] if hasattr(given, "layers") else given
     attention = getattr(layer, "self_attn", layer)
 
-    def call(module: nn.Module, args: tuple) -> Tensor:
+    def call(module: Callable[..., Any], args: tuple) -> Tensor:
         x, mask = (*args, None)[:2]
         if mask is not None:
             mask = ~for_heads(attention.num_heads, 3)(mask, {"x": x})

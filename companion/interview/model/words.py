@@ -40,6 +40,7 @@ CHAPTER = {
     "masks": Text("masks", "掩码"),
     "blocks": Text("blocks", "模块"),
     "transformer": Text("transformer", "Transformer"),
+    "tokens": Text("tokens", "词元"),
     "training": Text("training", "训练"),
     "decoding": Text("decoding", "解码"),
     "variants": Text("variants", "变体"),
