@@ -398,3 +398,34 @@ def test_the_command_costs_less_than_a_second_beside_the_import_of_torch(
         )
         costs.append(float(said.stdout.split()[-1]))
     assert min(costs) < 1
+
+
+HIDING = """
+class Heads(nn.Module):
+    def __init__(self, d=12, heads=3):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.out = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x, mask=None):
+        batch, n, d = x.shape
+        parts = self.qkv(x).view(batch, n, 3, self.heads, -1)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        scores = q @ k.mT / (d // self.heads) ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask, -1e9)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_what_the_user_says_of_masks_is_not_read_the_other_way(told):
+    parts, _ = told(HIDING)
+    assert not faults(parts["Heads"])
+    assert "read as a mask where True hides, as fits best" in said(
+        parts["Heads"]
+    )
+    parts, _ = told(HIDING, mask="hidden")
+    assert not faults(parts["Heads"])
+    parts, _ = told(HIDING, mask="shown")
+    assert faults(parts["Heads"])
+    assert "as fits best" not in said(parts["Heads"])

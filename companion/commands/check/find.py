@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -397,10 +398,11 @@ class Finder:
         Raises:
             Unjudged: It is nothing that there are contracts for.
         """
+        check = partial(self.check, **self.options)
         if part is not model:
             whole = self.wholes.get(id(model))
-            return judge_part(part, model, whole, self.check, self.space)
-        judged = judge(model, self.check, self.space, widths(model))
+            return judge_part(part, model, whole, check, self.space)
+        judged = judge(model, check, self.space, widths(model))
         self.wholes[id(model)] = judged
         return judged
 

@@ -80,7 +80,8 @@ def judge(
 
     Args:
         module: It may be of any width.
-        check: ``companion.contracts.check``.
+        check: ``companion.contracts.check``, or a partial of it with what True
+            means in masks; then no other reading is tried.
         near: What else stands in its file.
         hints: How wide its vectors may be, if it does not show.
 
@@ -183,7 +184,8 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     if most_arguments(module) > 1:
         report = check("translation_model", module)
         said = ["two rows of ids go in, and logits for the second come out"]
-        if report.faults and "mask" in " ".join(report.assumed):
+        unsaid = not masks_are_told(check)
+        if unsaid and report.faults and "mask" in " ".join(report.assumed):
             other = check("translation_model", module, mask="hidden")
             if better(other, report):
                 told = (a.replace(ASKED, "") for a in other.assumed)
@@ -372,6 +374,11 @@ MASKS: dict[str, Callable[[Tensor], Tensor] | None] = {
 """What is said -> how the contracts' mask becomes a module's own."""
 
 
+def masks_are_told(check: Check) -> bool:
+    """Tell whether the user has said what True means in masks."""
+    return "mask" in getattr(check, "keywords", {})
+
+
 def judged_on_vectors(
     module: nn.Module, check: Check, near: dict, width: int, args: tuple
 ) -> Judged:
@@ -380,7 +387,8 @@ def judged_on_vectors(
     if component in ("layer_norm", "rms_norm"):
         return judged_norm(module, component, said, check, near)
     best = None
-    for words, mask in MASKS.items():
+    readings = {"": None} if masks_are_told(check) else MASKS
+    for words, mask in readings.items():
         plain = width == WIDTH and mask is None
         fn = module if plain else Resized(module, width, mask)
         report = check(component, fn.eval())
