@@ -37,6 +37,8 @@ KEYS = {
     "noam": ("input[type=range]", ARROWS),
     "doctor": ("button:has-text('Run B')", ("Enter",)),
     "beam": ("button:has-text('Back')", ("Enter", "Enter")),
+    "strips": ("input[type=range]", ARROWS),
+    "merges": ("button:has-text('Next')", ("Enter", "Enter")),
     "cache": ("input[type=radio]", ARROWS),
     "sampling": ("input[type=range]", ARROWS),
     "objectives": ("[role=tab]", ("ArrowRight", "ArrowRight")),
@@ -85,6 +87,8 @@ def test_a_page_fits_the_screen_in_both_themes(read, document, size, theme):
 @every_chapter
 def test_the_maths_is_rendered_without_an_error(read, document):
     page = read(document).page
+    if "/labs/" in document and not page.locator(".math").count():
+        return  # Its lesson has the formulas.
     page.wait_for_selector("mjx-container")
     raw = page.locator(".math:not(:has(mjx-container))")
     assert raw.count() == 0

@@ -12,6 +12,7 @@ SPACE = "␣"
 CAPTION = """A box is one symbol for the model. Darker boxes hold more bytes.
 The sign ␣ is a space, and two hexadecimal digits are a byte that is no whole
 character."""
+CONTROLS = '<div class="controls"></div>\n'
 
 
 def token_strips(
@@ -65,7 +66,7 @@ def token_strips(
             "strips",
             show,
             [slider("Cut into", names, 0)],
-            lambda parts: _body(lines, parts),
+            lambda parts: CONTROLS + _body(lines, parts),
             module=__file__,
             label="Text in pieces",
             caption=told,
@@ -111,8 +112,7 @@ def _body(lines: Sequence[str], parts: Parts) -> str:
             lines, parts["strip"], parts["count"], strict=True
         )
     )
-    return f"""<div class="controls"></div>
-<div class="scroll"><table class="cells"><thead><tr><td></td>
+    return f"""<div class="scroll"><table class="cells"><thead><tr><td></td>
 <th scope=col>pieces</th><th scope=col>how many</th></tr></thead>
 <tbody>{rows}</tbody></table></div>
 <p class="says" aria-live="polite" data-part="says">{parts["says"]}</p>"""
