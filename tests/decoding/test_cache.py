@@ -138,8 +138,9 @@ def test_beams_that_change_places_take_turns_in_two_stores(src, tokens):
         decoder.step(torch.full((rows,), 5))
         decoder.reorder(torch.arange(rows))
         lies.append(decoder.caches[0].own.stored[0].data_ptr())
-    assert len(set(lies[1:64])) == len(set(lies[64:])) == 2
-    assert all(here != there for here, there in pairwise(lies))
+    for room in (lies[1:64], lies[64:]):  # A new one may lie where an old lay.
+        assert len(set(room)) == 2
+        assert all(here != there for here, there in pairwise(room))
 
 
 @torch.inference_mode()
