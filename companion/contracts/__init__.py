@@ -10,6 +10,7 @@ not. Whatever the function does, ``check`` reports it and comes back.
 
 import difflib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -178,10 +179,7 @@ def check(
             f"got {component!r}.{ask}"
         )
     found = COMPONENTS[component]
-    if mask not in (None, "hidden", "shown"):
-        raise ValueError(
-            f'mask: expected "hidden" or "shown", what True does, got {mask!r}'
-        )
+    require_known(mask)
     if mask and not takes_mask(found):
         raise ValueError(f"mask: {component!r} has no mask, got {mask!r}")
     guarded = Guarded(found, fn)
@@ -191,23 +189,27 @@ def check(
         return report_on(guarded, tried, said, strict=strict)
 
 
-def check_model(model: nn.Module) -> ModelReport:
+def check_model(model: nn.Module, *, mask: str | None = None) -> ModelReport:
     """Find out what a model is, and judge it and its parts.
 
     It is tried on small ids or vectors: what it takes and returns, and who
     moves with whom, tells a translator from a language model, and attention
     from a norm. One of each class and size is judged. What there are no
-    contracts for is listed, with the reason.
+    contracts for is listed, with the reason. Where nobody has said what True
+    means in masks, and a part fits only if it hides, that is asked, and is a
+    risk.
 
     Args:
         model: A module. Its vocabulary needs 10 ids, and 0 is padding; a small
             one is judged more quickly, and as well.
+        mask: What True means in its masks, ``"shown"`` or ``"hidden"``.
 
     Returns:
         A report on each part, and what could not be judged.
 
     Raises:
         TypeError: ``model`` is no module.
+        ValueError: ``mask`` is another word.
 
     Example:
         >>> import companion
@@ -219,7 +221,26 @@ def check_model(model: nn.Module) -> ModelReport:
             "model: expected a module, torch.nn.Module, got a "
             f"{'class' if isinstance(model, type) else type(model).__name__}"
         )
-    return judge_model(model, check)
+    require_known(mask)
+    return judge_model(model, partial(of_masks, mask=mask) if mask else check)
+
+
+def of_masks(component: str, fn: object, *, mask: str) -> Report:
+    """Try the contracts with what True means, if there is a mask at all."""
+    word = mask if takes_mask(COMPONENTS[component]) else None
+    return check(component, fn, mask=word)
+
+
+def require_known(mask: str | None) -> None:
+    """Refuse another word for what True means in masks.
+
+    Raises:
+        ValueError: It is neither of the two.
+    """
+    if mask not in (None, "hidden", "shown"):
+        raise ValueError(
+            f'mask: expected "hidden" or "shown", what True does, got {mask!r}'
+        )
 
 
 def each_contract(component: str, **options: Any) -> Callable:

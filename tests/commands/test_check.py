@@ -488,23 +488,32 @@ def test_what_the_page_shows_passes(written):
         assert found["failed"] == [], f"{part.name}: {found}"
 
 
-def test_the_page_quotes_a_report_word_for_word(written, monkeypatch):
+FILE = """
+def attention(q, k, v, mask=None):
+    weights = (q @ k.mT / k.shape[-1] ** 0.5).softmax(-1)
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0)
+    return weights @ v
+"""
+UPSIDE_DOWN = """
+def attention(q, k, v, mask=None):
+    scores = q @ k.mT / k.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask, -float("inf"))
+    return scores.softmax(-1) @ v
+"""
+
+
+@pytest.mark.parametrize(("sign", "text"), [("✗", FILE), ("!", UPSIDE_DOWN)])
+def test_the_page_quotes_a_report_word_for_word(
+    written, monkeypatch, sign, text
+):
     quoted = re.findall(r"```text\n(.+?)```", PAGE.read_text("utf-8"), re.S)
-    [shown] = [text for text in quoted if "my_file.py:10" in text]
-    file = written("""
-    def attention(q, k, v, mask=None):
-        scores = q @ k.mT / k.shape[-1] ** 0.5
-        if mask is not None:
-            scores = scores.masked_fill(mask, -float("inf"))
-        return scores.softmax(-1) @ v
-    """)
-    [part] = parts_in(file, COMPONENTS)
+    [shown] = [t for t in quoted if f"my_file.py:10 attention\n{sign}" in t]
+    file = written(text)
+    [part] = judged(Target(file.path), Asked()).parts
     monkeypatch.setenv("COLUMNS", "80")
-    found = report_of("attention", build(file, part))
-    lines = command.report(
-        Section(Target(file.path), file),
-        {"name": part.name, "line": part.line, "found": found},
-    )
+    lines = command.report(Section(Target(file.path), file), part)
     _, *quoted = shown.splitlines()
     assert [line for line in quoted if line in lines] == [
         line for line in quoted if "…" not in line
@@ -513,7 +522,7 @@ def test_the_page_quotes_a_report_word_for_word(written, monkeypatch):
 
 def test_the_page_quotes_a_report_with_a_risk(written, monkeypatch):
     texts = re.findall(r"```text\n(.+?)```", PAGE.read_text("utf-8"), re.S)
-    [shown] = [text for text in texts if "\n! " in text]
+    [shown] = [text for text in texts if "my_file.py:3 attention\n! " in text]
     file = written("""
     import torch
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from companion.commands import main
+from companion.commands.check import worst
 from companion.commands.check.process import Asked, judged
 from companion.commands.check.target import Target
 
@@ -256,7 +257,7 @@ def test_where_the_sequence_comes_first_the_whole_shows_it_for_its_parts(told):
     parts, left = told(FIRST)
     whole = parts["Both"]
     assert not faults(whole)
-    assert "read as a mask where True hides, as fits best" in said(whole)
+    assert "hides, as in PyTorch's `MultiheadAttention` inside" in said(whole)
     assert "the sequence comes first in it" in said(whole)
     assert parts["Places"]["component"] == "add_positions"
     assert "for the whole is right" in said(parts["Places"])
@@ -418,14 +419,119 @@ class Heads(nn.Module):
 """
 
 
-def test_what_the_user_says_of_masks_is_not_read_the_other_way(told):
-    parts, _ = told(HIDING)
-    assert not faults(parts["Heads"])
-    assert "read as a mask where True hides, as fits best" in said(
+SHOWING = HIDING.replace("Heads", "Shown").replace("(mask, -1", "(~mask, -1")
+BY_NAME = """
+def attention(q, k, v, mask=None):
+    scores = q @ k.mT / k.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask, -1e9)
+    return scores.softmax(-1) @ v
+
+
+# checks: causal_mask
+def marked(length):
+    return torch.ones(length, length).triu(1) == 1
+
+
+def look_ahead_mask(length):
+    return torch.ones(length, length).triu(1) == 1
+
+
+def added(length):
+    return torch.full((length, length), -torch.inf).triu(1)
+
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    scores = q @ k.mT / k.shape[-1] ** 0.5
+    return (scores if mask is None else scores + mask).softmax(-1) @ v
+"""
+OWN = SHOWING.replace("Shown", "Past").replace(
+    "if mask is not None:", "if mask := [torch.ones(n, n).tril() > 0]:"
+)
+OWN = OWN.replace("(~mask, -1", "(~mask[0], -1")
+ASKED = "Only you know: say `--mask hidden` or `--mask shown`"
+OTHERWISE = "in your masks after all, no contract finds a fault. Say so: `mask="
+
+
+def signs(parts):
+    """The worst level of each part."""
+    return {name: worst(part["found"]) for name, part in parts.items()}
+
+
+def test_what_true_means_is_asked_where_nothing_says_it(told):
+    parts, left = told(HIDING + SHOWING + OWN + BY_NAME)
+    assert left == {}
+    assert signs(parts) == {
+        "Heads": "risk",
+        "Shown": "risk",  # Of rows that may attend to nothing, as all here.
+        "Past": "",
+        "attention": "risk",
+        "marked": "fault",
+        "look_ahead_mask": "risk",
+        "scaled_dot_product_attention": "risk",
+    }
+    asking = {name for name, part in parts.items() if ASKED in said(part)}
+    assert asking == {"Heads", "attention", "look_ahead_mask"}
+    assert "read as added" in said(parts["scaled_dot_product_attention"])
+    assert "If True hides in your masks, no contract" in said(parts["marked"])
+
+
+@pytest.mark.parametrize(
+    ("word", "wrong"),
+    [
+        ("shown", {"Heads", "attention", "marked", "look_ahead_mask"}),
+        ("hidden", {"Shown"}),
+    ],
+)
+def test_what_the_user_says_of_masks_is_not_read_the_other_way(
+    told, word, wrong
+):
+    text = HIDING + SHOWING + OWN + BY_NAME.partition("def added")[0]
+    parts, _ = told(text, mask=word)
+    assert {name for name in parts if faults(parts[name])} == wrong
+    for name, part in parts.items():
+        assert ASKED not in said(part)
+        assert (OTHERWISE in said(part)) == (name in wrong)
+
+
+def test_a_question_is_no_reason_to_fail_and_names_what_to_type(
+    tmp_path, capfd
+):
+    path = tmp_path / "mine.py"
+    path.write_text(BEGIN + HIDING, encoding="utf-8")
+    assert main(["check", str(path)]) == 0
+    out = " ".join(capfd.readouterr().out.split())
+    assert ASKED in out
+    assert "! With a causal mask no row sees its future" in out
+    assert main(["check", str(path), "--mask", "shown"]) == 1
+    assert main(["check", str(path), "--mask", "hidden"]) == 0
+
+
+WHOLE = """
+class Talks(nn.Module):
+    def __init__(self, vocab_size, d=12):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d)
+        self.at = nn.Embedding(32, d)
+        self.looks = Heads(d)
+        self.out = nn.Linear(d, vocab_size)
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        x = self.words(ids) + self.at.weight[:n]
+        x = x + self.looks(x, torch.ones(n, n).triu(1).bool())
+        return self.out(x.relu())
+"""
+
+
+def test_a_whole_model_that_is_right_answers_for_its_parts(told):
+    parts, _ = told(HIDING + WHOLE)
+    assert not faults(parts["Talks"])
+    assert "in those that its model, which is right, hands" in said(
         parts["Heads"]
     )
-    parts, _ = told(HIDING, mask="hidden")
-    assert not faults(parts["Heads"])
-    parts, _ = told(HIDING, mask="shown")
-    assert faults(parts["Heads"])
-    assert "as fits best" not in said(parts["Heads"])
+    assert ASKED not in said(parts["Heads"])
+    # With a fault in the whole nothing is answered.
+    parts, _ = told(HIDING + WHOLE.replace("triu(1)", "tril()"), "other.py")
+    assert faults(parts["Talks"])
+    assert ASKED in said(parts["Heads"])

@@ -120,7 +120,10 @@ def test_what_true_means_is_asked_for_and_never_guessed():
         '`check("multihead", …, mask="hidden")`.'
     )
     assert check("multihead", module, mask="hidden").passed
-    assert check("multihead", module, mask="shown").assumed == ()
+    assert check("multihead", module, mask="shown").assumed == (
+        "If True hides in your masks after all, no contract finds a fault. Say "
+        'so: `mask="hidden"`.',
+    )
     assert check("multihead", adapters.mask_turned(module)).passed
 
 

@@ -9,6 +9,7 @@ from torch import nn
 from companion.contracts import check, check_model
 from companion.contracts.discovery import kinds
 from companion.contracts.discovery.make import NotBuilt, make
+from companion.contracts.discovery.readings import is_open
 from companion.transformer import Transformer, TransformerConfig
 
 pytestmark = pytest.mark.once
@@ -114,15 +115,69 @@ def test_a_mistake_in_a_part_of_another_width_is_named():
     assert "where heads are split or joined" in first.message
 
 
-def test_a_mask_that_hides_is_taken_as_such():
-    class Hiding(Wide):
-        def forward(self, x, mask=None):
-            return super().forward(x, None if mask is None else ~mask)
+class Hiding(Wide):
+    """What is True in its masks is hidden."""
 
-    [part] = check_model(Hiding(18, 3)).parts
-    faults = part.judged.report.faults
-    assert not [f for f in faults if "may attend to nothing" not in f.contract]
-    assert any("True hides" in said for said in part.judged.assumed)
+    def forward(self, x, mask=None):
+        return super().forward(x, None if mask is None else ~mask)
+
+
+class Named(Wide):
+    """The name of its argument says that True hides."""
+
+    def forward(self, x, key_padding_mask=None):
+        may = None if key_padding_mask is None else ~key_padding_mask
+        return super().forward(x, may)
+
+
+@pytest.mark.parametrize(
+    ("make", "word", "asks", "wrong", "says"),
+    [
+        (Wide, None, False, False, ""),
+        (Wide, "shown", False, False, ""),
+        (Wide, "hidden", False, True, "If True shows in your masks after all"),
+        (Hiding, None, True, False, ""),
+        (Hiding, "shown", False, True, "If True hides in your masks after all"),
+        (Hiding, "hidden", False, False, "as `mask` says"),
+        (Named, None, False, False, "hides, as `key_padding_mask` says"),
+    ],
+)
+def test_what_true_means_is_asked_unless_it_was_said(
+    make, word, asks, wrong, says
+):
+    report = check_model(make(18, 3), mask=word)
+    [part] = report.parts
+    assert bool(report.faults) == wrong
+    assert report.passed != wrong
+    assert is_open(part.judged.report) == asks
+    assert says in str(part).replace("\n   ", " ")
+    upside_down = [
+        f for f in report.failures if f.contract.startswith("With a causal")
+    ]
+    assert [f.level for f in upside_down] == ["risk"] * asks + ["fault"] * wrong
+
+
+@pytest.mark.parametrize("word", [None, "shown", "hidden"])
+def test_a_model_that_makes_its_masks_itself_is_right_either_way(word):
+    report = check_model(Causal(CONFIG), mask=word)
+    [whole, *_] = report.parts
+    assert whole.judged.component == "language_model"
+    assert whole.judged.report.passed
+    assert not is_open(whole.judged.report)
+
+
+def test_a_fault_beside_hidden_masks_is_told_in_the_reading_that_fits_better():
+    report = check_model(Hiding(18, 3, join=False))
+    assert not report.passed
+    assert "It has faults whatever True means" in str(report)
+    assert {f.cause for f in report.faults} == {report.faults[0].cause}
+    assert "where heads are split or joined" in report.faults[0].message
+
+
+@pytest.mark.bad_input
+def test_another_word_about_masks_is_refused():
+    with pytest.raises(ValueError, match=r"^mask: expected .* got 'True'"):
+        check_model(Wide(18, 3), mask="True")
 
 
 def test_a_vocabulary_that_is_too_small_is_told():

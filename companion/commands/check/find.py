@@ -20,7 +20,11 @@ from torch import nn
 from companion.commands.check.file import File, Part, parts_in
 from companion.commands.check.imports import made, silent
 from companion.contracts import COMPONENTS, check
-from companion.contracts.adapters import causal_from_added, smoothed_by
+from companion.contracts.adapters import (
+    causal_from_added,
+    mask_added,
+    smoothed_by,
+)
 from companion.contracts.discovery.kinds import (
     NO_CALL,
     NOTHING,
@@ -29,13 +33,19 @@ from companion.contracts.discovery.kinds import (
     WHOLE,
     Judged,
     Unjudged,
-    better,
     judge,
     understood,
     widths,
 )
 from companion.contracts.discovery.make import NotBuilt, make
 from companion.contracts.discovery.models import different_parts, judge_part
+from companion.contracts.discovery.readings import (
+    better,
+    is_open,
+    said_by,
+    settled,
+)
+from companion.contracts.engine.forms import MASKS, takes_mask
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Report
 from companion.sanitize import sanitize
@@ -152,6 +162,7 @@ class Finder:
         self.built: list[tuple[str, nn.Module]] = []
         self.wholes: dict[int, Judged] = {}
         self.left: dict[type, tuple[Candidate, str]] = {}
+        self.asking: dict[type, tuple[Candidate, dict]] = {}
         self.space = {
             n: x for n, x in vars(module).items() if not n.startswith("__")
         }
@@ -255,13 +266,13 @@ class Finder:
         """
         if one.part and one.component:
             fn = made(self.file, one.part, self.module)
-            report = self.check(one.component, fn)
-            if one.part.by_name and (why := self.other_than(fn, report)):
+            # A mark says that it is called as its component is, masks and all.
+            marked = not one.part.by_name and not one.asked
+            judged = self.as_component(one.component, fn, marked=marked)
+            if one.part.by_name and (why := self.other_than(fn, judged.report)):
                 return {"unjudged": [self.unjudged(one, why)]}
             how = "asked" if one.asked else "name or mark"
-            return {
-                "parts": [self.part(one, Judged(one.component, report), how)]
-            }
+            return {"parts": [self.part(one, judged, how)]}
         try:
             return self.judged_by_what_it_does(one)
         except (Unjudged, NotBuilt) as reason:
@@ -323,7 +334,12 @@ class Finder:
         judged = self.judged_in(module, module)
         if self.components and judged.component not in self.components:
             return {}
-        return {"parts": [self.part(one, judged, "what it does", said)]}
+        part = self.part(one, judged, "what it does", said)
+        if is_open(judged.report):
+            # A model that hands masks to it may answer.
+            self.asking[kind] = one, part
+            return {}
+        return {"parts": [part]}
 
     def judged_function(self, one: Candidate, fn: object) -> dict:
         """Judge a function by what its name says, or by what was asked."""
@@ -335,7 +351,7 @@ class Finder:
             )
         if self.components and component not in self.components:
             return {}
-        judged = self.in_its_convention(component, fn)
+        judged = self.as_component(component, fn)
         if judged.report.untried:
             raise Unjudged(
                 f"its name is that of {component}, and it could not be called "
@@ -412,7 +428,7 @@ class Finder:
 
     def rest(self) -> dict:
         """Judge, in what was built, the classes that could not be built."""
-        parts, unjudged = [], []
+        parts, unjudged = [*self.answered()], []
         for kind, (one, reason) in self.left.items():
             if any(type(model) is kind for _, model in self.built):
                 continue  # It was judged, as a whole model.
@@ -434,6 +450,24 @@ class Finder:
                 if not self.components and reason != NOTHING:
                     unjudged.append(self.unjudged(one, reason))
         return {"parts": [*parts, *self.inside()], "unjudged": unjudged}
+
+    def answered(self) -> Iterator[dict]:
+        """Judge what asks for its masks by a model that hands them to it."""
+        for kind, (one, part) in self.asking.items():
+            for name, model in self.built:
+                inside = (x for x in model.modules() if type(x) is kind)
+                there = next(inside, None)
+                if there is None or there is model:
+                    continue
+                try:
+                    judged = self.judged_in(there, model)
+                except Unjudged:
+                    continue
+                if not judged.report.faults and not is_open(judged.report):
+                    said = f"as it stands in {name}"
+                    part = self.part(one, judged, "what it does", said)
+                    break
+            yield part
 
     def inside(self) -> list[dict]:
         """Judge, in models that were built, what other files cannot build."""
@@ -478,24 +512,26 @@ class Finder:
         except ValueError:  # It has no mask to say something of.
             return check(component, fn)
 
-    def in_its_convention(self, component: str, fn: Any) -> Judged:
-        """Judge a function by the convention that it follows, if by one."""
+    def as_component(
+        self, component: str, fn: Any, *, marked: bool = False
+    ) -> Judged:
+        """Judge it as a component; what True means is asked, if need be."""
         report = self.check(component, fn)
-        if self.options or not report.faults or "mask" not in component:
+        masks = takes_mask(COMPONENTS[component])
+        if self.options or marked or not (report.faults and masks):
             return Judged(component, report)
+        added = None
         if "causal_from_added" in report.failures[0].message:
-            added = self.check(component, causal_from_added(fn))
-            if not added.faults:
-                said = "read as a mask that is added to the scores"
-                return Judged(component, added, (said,))
-        try:
-            hidden = check(component, fn, mask="hidden")  # pyrefly: ignore
-        except (TypeError, ValueError):
-            return Judged(component, report)
-        if hidden.faults:
-            return Judged(component, report)
-        said = "read as a mask where True hides: so everything fits"
-        return Judged(component, hidden, (said,))
+            added = causal_from_added(fn)
+        elif component not in MASKS:
+            added = mask_added(fn)
+        report, said = settled(
+            report,
+            lambda: self.check(component, fn, mask="hidden"),
+            (lambda: self.check(component, added)) if added else None,
+            lambda: said_by(fn),
+        )
+        return Judged(component, report, tuple(filter(None, (said,))))
 
     def part(
         self, one: Candidate, judged: Judged, how: str, built: str = ""

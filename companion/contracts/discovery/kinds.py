@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from companion.contracts.adapters import without_residual
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
+from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.modules import is_lazy, module_kept
@@ -28,7 +29,6 @@ __all__ = [
     "WHOLE",
     "Judged",
     "Unjudged",
-    "better",
     "judge",
     "judged_as_causal",
     "understood",
@@ -75,6 +75,7 @@ def judge(
     check: Check,
     near: dict | None = None,
     hints: list[int] | None = None,
+    said: Callable[[], str] = str,
 ) -> Judged:
     """Find out what ``module`` is, and judge it as that.
 
@@ -84,6 +85,7 @@ def judge(
             means in masks; then no other reading is tried.
         near: What else stands in its file.
         hints: How wide its vectors may be, if it does not show.
+        said: By what its model says that True hides in its masks, if it does.
 
     Returns:
         What it was taken for, and the report.
@@ -105,10 +107,12 @@ def judge(
         except Unjudged as reason:
             if not in_time(lambda: takes_ids(module)):
                 raise
-            said = reason
+            why = reason
         else:
-            return judged_on_vectors(module, check, near or {}, width, args)
-        return judged_on_ids(module, check, said)
+            return judged_on_vectors(
+                module, check, near or {}, width, args, said
+            )
+        return judged_on_ids(module, check, why)
 
 
 SECONDS = 5.0
@@ -182,19 +186,13 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             "have contracts"
         )
     if most_arguments(module) > 1:
-        report = check("translation_model", module)
+        report, words = on_ids("translation_model", module, check)
         said = ["two rows of ids go in, and logits for the second come out"]
-        unsaid = not masks_are_told(check)
-        if unsaid and report.faults and "mask" in " ".join(report.assumed):
-            other = check("translation_model", module, mask="hidden")
-            if better(other, report):
-                told = (a.replace(ASKED, "") for a in other.assumed)
-                report = replace(other, assumed=tuple(told))
-                said.append(HIDES)
+        said += [words] if words else []
         if not report.untried:
             judged = Judged("translation_model", report, tuple(said))
             return with_its_head(module, judged, check)
-    report = check("language_model", module)
+    report, words = on_ids("language_model", module, check)
     if report.untried:
         if DECODER in str(vectors):
             raise vectors
@@ -211,8 +209,25 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             "former"
         )
     said = "a row of ids goes in, and logits for each of them come out"
-    judged = Judged("language_model", report, (said,))
+    judged = Judged(
+        "language_model", report, tuple(filter(None, (said, words)))
+    )
     return with_its_head(module, judged, check)
+
+
+def on_ids(
+    component: str, module: nn.Module, check: Check
+) -> tuple[Report, str]:
+    """Check a model, in either reading of the masks that it may be given."""
+    report = check(component, module)
+    given = any(re.search("masks? too", said) for said in report.assumed)
+    if not given or masks_are_told(check):
+        return report, ""
+    return settled(
+        report,
+        lambda: check(component, module, mask="hidden"),
+        said=lambda: said_by(module),
+    )
 
 
 PART = "Every weight of a module takes part"
@@ -362,17 +377,6 @@ DECODER = "a decoder"
 MEMORY = r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)|enc"
 """What decoders call what the encoder has made."""
 
-ASKED = "True hides in its masks, as `mask` says; "
-HIDES = "read as a mask where True hides, as fits best"
-MASKS: dict[str, Callable[[Tensor], Tensor] | None] = {
-    "": None,
-    HIDES: torch.logical_not,
-    "read as a mask that is added to the scores, as fits best": lambda may: (
-        torch.zeros(may.shape).masked_fill(~may, -torch.inf)
-    ),
-}
-"""What is said -> how the contracts' mask becomes a module's own."""
-
 
 def masks_are_told(check: Check) -> bool:
     """Tell whether the user has said what True means in masks."""
@@ -380,23 +384,32 @@ def masks_are_told(check: Check) -> bool:
 
 
 def judged_on_vectors(
-    module: nn.Module, check: Check, near: dict, width: int, args: tuple
+    module: nn.Module,
+    check: Check,
+    near: dict,
+    width: int,
+    args: tuple,
+    told: Callable[[], str],
 ) -> Judged:
     """Judge a part that takes vectors."""
     module, component, said = taken_for(module, width, args)
     if component in ("layer_norm", "rms_norm"):
         return judged_norm(module, component, said, check, near)
-    best = None
-    readings = {"": None} if masks_are_told(check) else MASKS
-    for words, mask in readings.items():
+
+    def tried(mask: Callable[[Tensor], Tensor] | None = None) -> Report:
         plain = width == WIDTH and mask is None
         fn = module if plain else Resized(module, width, mask)
-        report = check(component, fn.eval())
-        report = without_the_stack(component, report)
-        if best is None or better(report, best.report):
-            best = Judged(component, report, tuple(filter(None, (said, words))))
-        if not report.faults or component not in ("multihead", "encoder"):
-            break
+        return without_the_stack(component, check(component, fn.eval()))
+
+    report, words = tried(), ""
+    if component in ("multihead", "encoder") and not masks_are_told(check):
+        report, words = settled(
+            report,
+            lambda: tried(torch.logical_not),
+            lambda: tried(as_added),
+            lambda: said_by(module) or told(),
+        )
+    best = Judged(component, report, tuple(filter(None, (said, words))))
     alone = component == "multihead" and best.report.untried
     if alone and has_triangle(module):
         return judged_as_causal(module, check, [width])
@@ -408,6 +421,11 @@ def judged_on_vectors(
             f"called as one. {best.report.failures[0].message}"
         )
     return best
+
+
+def as_added(may: Tensor) -> Tensor:
+    """Make of a mask one that is added to the scores."""
+    return torch.zeros(may.shape).masked_fill(~may, -torch.inf)
 
 
 def judged_as_causal(
@@ -489,14 +507,6 @@ def less_its_input(
         return best
     said = "it adds its input: judged without that"
     return Judged("feed_forward", report, (*best.assumed, said))
-
-
-def better(one: Report, other: Report) -> bool:
-    """Tell whether a report has less that waits, or fewer faults."""
-    return (len(one.untried), len(one.faults)) < (
-        len(other.untried),
-        len(other.faults),
-    )
 
 
 def understood(module: nn.Module, hints: list[int]) -> tuple[int, tuple]:

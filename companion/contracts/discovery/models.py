@@ -229,13 +229,18 @@ def judge_part(
         Unjudged: It is nothing that there are contracts for.
     """
     hints = widths(model)
+
+    def by_model() -> str:
+        right = whole is not None and whole.report.passed
+        return HANDED if right and gets_a_mask(part, model) else ""
+
     try:
-        return judge(part, check, near, hints)
+        return judge(part, check, near, hints, by_model)
     except Unjudged as reason:
         said = str(reason)
         if said == SEQUENCE_FIRST and whole and whole.report.passed:
             first = sequence_first(part)
-            judged = judge(first, check, near, hints)
+            judged = judge(first, check, near, hints, by_model)
             shows = "the sequence comes first in it, for the whole is right"
             return replace(judged, assumed=(*judged.assumed, shows))
         if WHOLE in said and whole:
@@ -258,13 +263,43 @@ def judge_part(
             raise
         causal = whole is not None and whole.component == "language_model"
         try:
-            judged = judge(there, check, near, hints)
+            judged = judge(there, check, near, hints, by_model)
         except Unjudged as other:
             if not causal or f"{LOOKS} multihead" not in str(other):
                 raise
             judged = judged_as_causal(there, check, hints)
         words = there.words()
         return replace(judged, assumed=(*judged.assumed, words))
+
+
+HANDED = "as in those that its model, which is right, hands to it"
+
+
+def gets_a_mask(part: nn.Module, model: nn.Module) -> bool:
+    """Tell whether a model gives a part a mask of True and False."""
+    heard: list[Tensor] = []
+
+    def hear(module: nn.Module, args: tuple, named: dict) -> None:
+        given = (*args, *named.values())
+        heard.extend(x for x in given if is_mask(x))
+
+    ids = torch.tensor([[1, 2, 3, 0, 0], [5, 4, 3, 2, 1]])
+    hook = part.register_forward_pre_hook(hear, with_kwargs=True)
+    try:
+        with torch.no_grad():
+            for args in ((ids,), (ids, ids)):
+                with contextlib.suppress(Exception):
+                    model(*args)
+    finally:
+        hook.remove()
+    return bool(heard)
+
+
+def is_mask(x: object) -> bool:
+    """Tell whether there is True in it and False, or 1 and 0."""
+    if not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex():
+        return False
+    return {*x.unique().tolist()} == {0, 1}
 
 
 class Enough(Exception):

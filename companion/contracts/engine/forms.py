@@ -24,7 +24,7 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, copied, one_tensor
 from companion.contracts.engine.norms import norm_form
 
-__all__ = ["Form", "adopt", "other_ways", "takes_mask"]
+__all__ = ["MASKS", "Form", "adopt", "other_ways", "takes_mask"]
 
 Call = tuple[tuple, dict]
 Style = Callable[["Wanted", dict], Call | None]
@@ -1098,6 +1098,13 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
     first = "`adapters.sequence_first(…)`"
     if hides:
         yield f"If True hides in your masks, {NONE} {ask}.", turned_round
+    if mask and (given or made) and not form.whole:
+        word = "shows" if mask == "hidden" else "hides"
+        yield (
+            f"If True {word} in your masks after all, {NONE} "
+            f'`mask="{"shown" if mask == "hidden" else "hidden"}"`.',
+            replace(form, hidden=mask == "shown"),
+        )
     if name in FIRST and not form.first:
         yield (
             f"If the sequence comes first in yours, {NONE} {first}.",
