@@ -16,6 +16,7 @@ The chapters, in order:
     clinic       finding what is wrong with somebody else's model
 
 What stands beside them:
+    efficiency   what a model costs to run, and how it costs less
     contracts    what every correct implementation does, and known mistakes
     figures      pictures that work in a page, and live ones
     interview    questions with answers that are proved
