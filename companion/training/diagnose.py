@@ -49,6 +49,9 @@ def diagnose(
 ) -> list[Finding]:
     """Find what is likely wrong with a run; with a healthy one it is nothing.
 
+    A healthy run that is judged too early, while it only knows which tokens are
+    frequent, is taken for one whose rate is too high.
+
     Args:
         history: What ``fit`` returns.
         valid: Losses on sentences apart from training, evenly spread over the
