@@ -28,6 +28,8 @@ from companion.contracts.decoding.greedy_decode import GREEDY_DECODE
 from companion.contracts.decoding.greedy_decode_batch import GREEDY_DECODE_BATCH
 from companion.contracts.decoding.sampling_filter import SAMPLING_FILTER
 from companion.contracts.discovery.models import ModelReport, judge_model
+from companion.contracts.efficiency.flash_attention import FLASH_ATTENTION
+from companion.contracts.efficiency.online_softmax import ONLINE_SOFTMAX
 from companion.contracts.engine.forms import takes_mask
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.report import Failure, Report, report_on
@@ -110,6 +112,8 @@ COMPONENTS = {
         SPAN_RESTORE,
         GROUPED_QUERY_ATTENTION,
         RMS_NORM,
+        ONLINE_SOFTMAX,
+        FLASH_ATTENTION,
     )
 }
 """Name -> what can be checked."""

@@ -36,6 +36,7 @@ MILD = {
     "combine_masks/odd/pad_is_zero",
     "encoder/infinity-for-what-is-hidden",
     "encoder/odd/NaNInTheGradient",
+    "flash_attention/nan-where-nobody-is-seen",
     "grouped_query_attention/odd/an_average_for_nobody",
     "grouped_query_attention/odd/heads_left_wide",
     "grouped_query_attention/odd/hidden_by_a_thousand",

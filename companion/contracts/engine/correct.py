@@ -29,6 +29,7 @@ from companion.decoding import (
     greedy_decode,
     sampling_filter,
 )
+from companion.efficiency import flash_attention, online_softmax
 from companion.masks import causal_mask, combine_masks, padding_mask
 from companion.multihead import MultiHeadAttention, split_heads
 from companion.positions import (
@@ -99,6 +100,8 @@ FUNCTIONS = {
     "span_restore": span_restore,
     "grouped_query_attention": grouped_query_attention,
     "rms_norm": rms_norm,
+    "online_softmax": online_softmax,
+    "flash_attention": flash_attention,
 }
 """The course's own, by component."""
 
@@ -143,9 +146,14 @@ MODULES = {
 }
 """What has weights of its own: how the course builds it, in words."""
 
-NO_REFERENCE = ("masked_softmax", "clip_gradients", "cached_decode")
+NO_REFERENCE = (
+    "masked_softmax",
+    "clip_gradients",
+    "cached_decode",
+    "flash_attention",
+)
 """Their oracles say what is right, and are no implementations: NaN where nobody
-is seen, the gradients in one row, all positions at once."""
+is seen, the gradients in one row, all positions at once, all scores at once."""
 
 ROUNDED = "Its last digits are its own: compare with a tolerance."
 SCATTERED = "It stands otherwise in memory: is there a `.view`?"

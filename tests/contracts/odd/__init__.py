@@ -38,5 +38,6 @@ for name in (
     "training",
     "decoding",
     "variants",
+    "efficiency",
 ):
     import_module(f"contracts.odd.{name}")

@@ -37,5 +37,6 @@ for name in (
     "training",
     "decoding",
     "variants",
+    "efficiency",
 ):
     import_module(f"contracts.right.{name}")

@@ -1,0 +1,1 @@
+"""Components of chapter ``efficiency``, their contracts and known mistakes."""
