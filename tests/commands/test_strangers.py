@@ -355,7 +355,21 @@ def test_a_name_alone_makes_nothing_a_fault(told):
     assert "a table of positions" in left["ByTheirPlace"]
     assert parts["Sum"]["component"] == "feed_forward"
     assert "without the norm inside, and less its input" in said(parts["Sum"])
+    assert worst(parts["Sum"]["found"]) == ""
     assert "criterion" not in {**parts, **left}
+
+
+def test_a_residual_that_is_lost_before_a_norm_is_a_risk(told):
+    parts, _ = told(OTHERS.replace(".relu()) + x)", ".relu()))"))
+    report = parts["Sum"]["found"]
+    assert not faults(parts["Sum"])
+    [lost] = report["failed"]
+    assert lost["level"] == "risk"
+    assert "Is `x +` missing?" in lost["message"]
+    assert "adds no input" in said(parts["Sum"])
+    # What adds twice its input is no such thing.
+    parts, _ = told(OTHERS.replace("+ x)", "+ 2 * x)"), "other.py")
+    assert "adds no input" not in said(parts["Sum"])
 
 
 def test_a_mark_with_another_call_stays_a_fault(told):

@@ -14,7 +14,7 @@ from torch import nn
 from companion.contracts import COMPONENTS, check
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.modules import is_unused
-from companion.contracts.engine.scale import attentions, hidden_score
+from companion.contracts.engine.scale import as_drawn, attentions, hidden_score
 from companion.contracts.multihead.causal_attention import Causal
 from companion.contracts.multihead.multihead import Heads, padding
 from companion.contracts.transformer.encoder import Stack
@@ -231,6 +231,63 @@ def test_another_factor_is_a_note_and_so_is_one_folded_into_the_weights():
     found = rooted(folded)
     assert found.level == "note"
     assert "T5 leaves the division out" in found.excuse
+
+
+@pytest.mark.parametrize("grown", ["q", "qk"])
+def test_weights_that_have_moved_may_hold_the_factor_which_is_a_risk(grown):
+    """A trained T5 has never divided, and its queries may be of any size."""
+    trained = built(lambda: Scaled(4))
+    for name in grown:
+        for x in getattr(trained, name).parameters():
+            x.data *= 3
+    found = rooted(trained)
+    assert found.level == "risk"
+    assert "not divided by anything" in found.message
+    assert "as those of a trained T5 do" in found.excuse
+    assert check("multihead", trained).passed
+
+
+def test_a_matrix_that_gradients_have_moved_is_not_as_drawn():
+    weight = nn.Parameter(nn.Linear(48, 48).weight.detach().clone())
+    assert as_drawn(weight.detach())
+    optimizer = torch.optim.Adam([weight], lr=0.05)
+    x = torch.randn(64, 48, generator=torch.Generator().manual_seed(3))
+    for _ in range(40):
+        optimizer.zero_grad()
+        F.mse_loss(x @ weight.T, x.roll(1, -1)).backward()
+        optimizer.step()
+    assert not as_drawn(weight.detach())
+
+
+DRAWS = {
+    "linear": lambda w: nn.init.kaiming_uniform_(w, a=5**0.5),
+    "xavier": nn.init.xavier_uniform_,
+    "xavier_normal": nn.init.xavier_normal_,
+    "gpt": lambda w: nn.init.normal_(w, std=0.02),
+    "t5 keys": lambda w: nn.init.normal_(w, std=w.shape[1] ** -0.5),
+    "kaiming": nn.init.kaiming_normal_,
+    "plain": nn.init.normal_,
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("shape", [(11, 13), (192, 64), (3, 4, 12)])
+def test_the_usual_draws_are_known_so_that_no_fault_hides_behind_them(
+    name, shape
+):
+    torch.manual_seed(7)
+    # One matrix for each head is drawn as one matrix.
+    weight = torch.empty(shape[0], shape[1] * (shape[2] if shape[2:] else 1))
+    assert as_drawn(DRAWS[name](weight).reshape(shape))
+
+
+def test_not_dividing_is_a_fault_whatever_the_usual_draw():
+    for draw in ("xavier", "gpt", "kaiming", "linear"):
+        torch.manual_seed(5)
+        module = built(lambda: Scaled(3))
+        for part in (module.q, module.k):
+            DRAWS[draw](part.weight)
+        assert rooted(module).level == "fault"
 
 
 def turned(x):

@@ -16,8 +16,9 @@ from companion.contracts.discovery.make import WIDTH, NotBuilt, make
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.guard import Stop
+from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules import is_lazy, module_kept
-from companion.contracts.engine.report import Report
+from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.runner import stop
 
 __all__ = [
@@ -409,6 +410,8 @@ def judged_on_vectors(
             lambda: tried(as_added),
             lambda: said_by(module) or told(),
         )
+    if said.endswith(NO_INPUT) and not report.untried:
+        report = replace(report, failures=[*report.failures, LOST])
     best = Judged(component, report, tuple(filter(None, (said, words))))
     alone = component == "multihead" and best.report.untried
     if alone and has_triangle(module):
@@ -464,8 +467,37 @@ def taken_for(
             raise reason from None
         if component not in ("multihead", "feed_forward", "causal_attention"):
             raise
-        more = "judged without the norm inside, and less its input"
-        return inner, component, f"{said}; {more}"
+        alone = "judged without the norm inside"
+        if in_time(lambda: has_lost_its_input(inner, width, args)):
+            return inner.yours, component, f"{said}; {alone}{NO_INPUT}"
+        return inner, component, f"{said}; {alone}, and less its input"
+
+
+NO_INPUT = ", and adds no input"
+LOST = Failure(
+    "It adds its input before it norms the sum",
+    "With all its weights at 0 nothing of the input is left: its norm comes "
+    "last, and there is no residual inside. Is `x +` missing?",
+    level=RISK,
+    why="It is right if whoever calls it adds the input behind its norm.",
+    cause="residual",
+)
+
+
+def has_lost_its_input(inner: nn.Module, width: int, args: tuple) -> bool:
+    """Tell whether nothing is left of the input where all weights are 0.
+
+    Args:
+        inner: A part without its norm, and less its input.
+        width: How wide its vectors are.
+        args: What it is called with.
+    """
+    with module_kept(inner):
+        for weight in inner.parameters():
+            weight.data.zero_()
+        x = draw(BATCH, SEQ, width, seed=9)
+        own = (x if a is args[0] else a for a in args)
+        return torch.allclose(first(inner(*own)), -x, **CLOSE)
 
 
 def bare(module: nn.Module) -> nn.Module | None:

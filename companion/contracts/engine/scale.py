@@ -18,9 +18,14 @@ from torch.overrides import TorchFunctionMode
 
 from companion.contracts.engine.compare import Broken, is_float, number
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.levels import NOTE
+from companion.contracts.engine.levels import NOTE, RISK
 
-__all__ = ["attentions", "divided_by_the_root_of_a_head", "hidden_score"]
+__all__ = [
+    "as_drawn",
+    "attentions",
+    "divided_by_the_root_of_a_head",
+    "hidden_score",
+]
 
 LINEAR = {"linear", "addmm", "conv1d", "add", "__add__", "__radd__", "add_"}
 PRODUCTS = {
@@ -44,6 +49,11 @@ FOLDED = (
     "T5 leaves the division out, and draws smaller weights for the queries "
     "instead."
 )
+TRAINED = (
+    "The weights of its queries and keys are no longer as they were drawn, and "
+    "may hold this factor themselves, as those of a trained T5 do. In a model "
+    "that is trained anew it is a fault."
+)
 
 
 class Product(NamedTuple):
@@ -57,10 +67,11 @@ class Product(NamedTuple):
 
 
 class Projected(NamedTuple):
-    """The result of a linear map, and how wide its input was."""
+    """The result of a linear map, how wide its input was, and its matrix."""
 
     result: Tensor
     width: int
+    weight: Tensor | None = None
 
 
 @dataclass
@@ -75,6 +86,7 @@ class Attention:
         seq: How many keys there are.
         batch: How many sentences there are.
         small: Whether queries are smaller than keys by the root of ``head``.
+        drawn: Whether its weights may be as they were first drawn.
     """
 
     factor: float | None = None
@@ -83,6 +95,7 @@ class Attention:
     seq: int = 0
     batch: int = 0
     small: bool = False
+    drawn: bool = True
 
 
 @dataclass
@@ -112,17 +125,27 @@ class Heard(TorchFunctionMode):
         elif name in PRODUCTS and is_float(got):
             self.hear_product(name, args, got)
         elif name in LINEAR and is_float(got):
-            self.hear_linear(args, got)
+            self.hear_linear(name, args, got)
         return got
 
-    def hear_linear(self, args: tuple, got: Tensor) -> None:
+    def hear_linear(self, name: str, args: tuple, got: Tensor) -> None:
         """Keep what a linear map returned, or a bias added to it."""
-        known = [p.width for p in self.projected for a in args if a is p.result]
+        known = [p for p in self.projected for a in args if a is p.result]
         first = next((a for a in args if is_float(a)), got)
-        width = known[-1] if known else first.shape[-1] if first.ndim else 1
-        self.projected.append(Projected(got.detach(), width))
+        if known:
+            _, width, weight = known[-1]
+        else:
+            width = first.shape[-1] if first.ndim else 1
+            place = {"linear": 1, "conv1d": 1, "addmm": 2}.get(name, len(args))
+            weight = args[place] if len(args) > place else None
+        self.keep(got, width, weight)
+
+    def keep(self, got: Tensor, width: int, weight: object) -> None:
+        """Keep the result of a linear map."""
+        matrix = weight.detach() if is_float(weight) else None
+        self.projected.append(Projected(got.detach(), width, matrix))
         # A sum is known by the tensor that others will be given.
-        self.projected.append(Projected(got, width))
+        self.projected.append(Projected(got, width, matrix))
 
     def hear_product(self, name: str, args: tuple, got: Tensor) -> None:
         """Keep a product of two tensors, and how many numbers it sums."""
@@ -138,8 +161,7 @@ class Heard(TorchFunctionMode):
         one, other = (x.detach() for x in pair)
         if min(one.ndim, other.ndim) > 2:
             self.products.append(Product(one, other, width, got.detach()))
-        self.projected.append(Projected(got.detach(), one.shape[-1]))
-        self.projected.append(Projected(got, one.shape[-1]))
+        self.keep(got, one.shape[-1], other)
 
     def hear_fused(self, args: tuple, kwargs: dict) -> None:
         """Judge a call of PyTorch's attention."""
@@ -171,13 +193,17 @@ class Heard(TorchFunctionMode):
         queries = self.origin(product.queries)
         keys = self.origin(product.keys)
         if queries and keys:
-            (one, width, large), (other, _, size) = queries, keys
-            found.factor, found.width = product.factor * one * other, width
+            (one, whence, large), (other, other_whence, size) = queries, keys
+            found.factor = product.factor * one * other
+            found.width = whence.width
             found.small = large < size * product.width**-0.25
+            found.drawn = as_drawn(whence.weight) and as_drawn(
+                other_whence.weight
+            )
         self.found.append(found)
 
-    def origin(self, x: Tensor) -> tuple[float, int, float] | None:
-        """Return the multiple, width and spread of the projection of ``x``.
+    def origin(self, x: Tensor) -> tuple[float, Projected, float] | None:
+        """Return the multiple, the projection and the spread of ``x``.
 
         Heads are a part of a projection's numbers in another order, so that
         each number of ``x``, divided by the right factor, is found there.
@@ -192,8 +218,32 @@ class Heard(TorchFunctionMode):
                 # Of a number near 0 the rounding is not small beside it.
                 if (found | (x.flatten().abs() < 0.01)).all():
                     spread = float(x.std()) / factor
-                    return factor, projected.width, spread
+                    return factor, projected, spread
         return None
+
+
+def as_drawn(weight: Tensor | None) -> bool:
+    """Tell whether a matrix spreads as one of the usual draws does.
+
+    Of what is no matrix nothing is known, and so it may be.
+    """
+    if weight is None or weight.ndim < 2:
+        return True
+    rows, columns = weight.flatten(1).shape
+    own = weight.flatten()
+    size, most = float(own.square().mean()) ** 0.5, float(own.abs().max())
+    chance = 4 * (2 * own.numel()) ** -0.5
+    usual = [(2 / (rows + columns)) ** 0.5]
+    usual += [(2 / fan) ** 0.5 for fan in (rows, columns)]
+    if most < 2 * size:  # All numbers up to a bound are as likely.
+        usual += [(3 * fan) ** -0.5 for fan in (rows, columns)]
+        chance *= 0.65
+    else:
+        usual += [0.02, 1.0, rows**-0.5, columns**-0.5]
+        tails = float((own / size).pow(4).mean()) - 3
+        if abs(tails) > 6 * (24 / own.numel()) ** 0.5:
+            return False
+    return any(abs(size / one - 1) < max(chance, 0.01) for one in usual)
 
 
 def multiples(x: Tensor, ordered: Tensor) -> list[float]:
@@ -325,6 +375,8 @@ def require_root(one: Attention) -> None:
         if is_near(one.factor, factor):
             folded = factor == 1.0 and one.small
             level, why = (NOTE, FOLDED) if folded else ("", "")
+            if factor == 1.0 and not folded and not one.drawn:
+                level, why = RISK, TRAINED
             raise Broken(hint, level=level, why=why)
     raise Broken(
         f"The scores of a head of width {one.head} are multiplied by "
