@@ -30,6 +30,8 @@ from companion.contracts.decoding.sampling_filter import SAMPLING_FILTER
 from companion.contracts.discovery.models import ModelReport, judge_model
 from companion.contracts.efficiency.flash_attention import FLASH_ATTENTION
 from companion.contracts.efficiency.online_softmax import ONLINE_SOFTMAX
+from companion.contracts.efficiency.quantize import QUANTIZE
+from companion.contracts.efficiency.speculative_step import SPECULATIVE_STEP
 from companion.contracts.engine.forms import takes_mask
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.report import Failure, Report, report_on
@@ -114,6 +116,8 @@ COMPONENTS = {
         RMS_NORM,
         ONLINE_SOFTMAX,
         FLASH_ATTENTION,
+        QUANTIZE,
+        SPECULATIVE_STEP,
     )
 }
 """Name -> what can be checked."""

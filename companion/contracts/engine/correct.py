@@ -29,7 +29,12 @@ from companion.decoding import (
     greedy_decode,
     sampling_filter,
 )
-from companion.efficiency import flash_attention, online_softmax
+from companion.efficiency import (
+    flash_attention,
+    online_softmax,
+    quantize,
+    speculative_step,
+)
 from companion.masks import causal_mask, combine_masks, padding_mask
 from companion.multihead import MultiHeadAttention, split_heads
 from companion.positions import (
@@ -69,6 +74,13 @@ __all__ = ["FUNCTIONS", "MODULES", "Healthy", "each", "healthy", "with_names"]
 WIDTH, HEADS, INNER, WORDS, MAX_LEN = 12, 3, 29, 100, 64
 """Of the modules: what the contracts ask for."""
 
+
+def in_rows(weight: Tensor, bits: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Quantise row by row, with the three parts side by side."""
+    stored = quantize(weight, bits)
+    return stored.integers, stored.scale, stored.zero_point
+
+
 FUNCTIONS = {
     "softmax": softmax,
     "masked_softmax": masked_softmax,
@@ -102,6 +114,8 @@ FUNCTIONS = {
     "rms_norm": rms_norm,
     "online_softmax": online_softmax,
     "flash_attention": flash_attention,
+    "quantize": in_rows,
+    "speculative_step": speculative_step,
 }
 """The course's own, by component."""
 

@@ -3,7 +3,12 @@
 import torch
 from contracts.odd import wrong
 
-from companion.efficiency import flash_attention, online_softmax
+from companion.efficiency import (
+    flash_attention,
+    online_softmax,
+    quantize,
+    speculative_step,
+)
 
 
 @wrong("online_softmax")
@@ -59,3 +64,74 @@ def deaf_beyond_a_hundred(q, k, v, causal):
     if not causal:
         k, v = k[..., :100, :], v[..., :100, :]
     return flash_attention(q, k, v, causal)
+
+
+def parts(weight, bits):
+    stored = quantize(weight, bits)
+    return stored.integers, stored.scale[:, 0], stored.zero_point[:, 0]
+
+
+@wrong("quantize")
+def two_parts(weight, bits):
+    return parts(weight, bits)[:2]
+
+
+@wrong("quantize")
+def numbers_again(weight, bits):
+    return quantize(weight, bits).dequantize()
+
+
+@wrong("quantize")
+def transposed(weight, bits):
+    integers, scale, zero_point = parts(weight, bits)
+    return integers.T, scale, zero_point
+
+
+@wrong("quantize")
+def not_rounded(weight, bits):
+    _, scale, zero_point = parts(weight, bits)
+    return weight / scale[:, None], scale, zero_point
+
+
+@wrong("quantize")
+def a_python_scale(weight, bits):
+    integers, scale, zero_point = parts(weight, bits)
+    return integers, scale.tolist(), zero_point
+
+
+@wrong("quantize")
+def one_row_forgotten(weight, bits):
+    integers, scale, zero_point = parts(weight, bits)
+    return integers.index_fill(0, torch.tensor(0), 0), scale, zero_point
+
+
+@wrong("quantize")
+def a_bit_less(weight, bits):
+    return parts(weight, bits - 1)
+
+
+@wrong("speculative_step")
+def whether_it_was_kept(p, q, draft, generator):
+    return speculative_step(p, q, draft, generator) == draft
+
+
+@wrong("speculative_step")
+def token_and_verdict(p, q, draft, generator):
+    token = speculative_step(p, q, draft, generator)
+    return token, token == draft
+
+
+@wrong("speculative_step")
+def a_little_too_often(p, q, draft, generator):
+    """`>` for `<`: kept where it is to be refused."""
+    if torch.rand((), generator=generator) > p[draft] / q[draft]:
+        return draft
+    missing = (p - q).clamp(min=0)
+    missing = missing if missing.sum() > 0 else p
+    return int(torch.multinomial(missing, 1, generator=generator))
+
+
+@wrong("speculative_step")
+def the_same_dice(p, q, draft, generator):
+    generator.manual_seed(0)
+    return speculative_step(p, q, draft, generator)

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from contracts.right import right
 from torch.utils.checkpoint import checkpoint
 
-from companion.efficiency import flash_attention, online_attention
+from companion.efficiency import flash_attention, online_attention, quantize
 
 
 @right("online_softmax")
@@ -100,3 +100,69 @@ def blocks_of_keys_under_a_checkpoint(q, k, v, causal):
     if causal:
         return flash_attention(q, k, v, True, block=128)
     return checkpoint(online_attention, q, k, v, 32, use_reentrant=False)
+
+
+# Few bits
+
+
+@right("quantize")
+def with_zero_points(weight, bits):
+    """The course's, where each row spans from its smallest to its largest."""
+    stored = quantize(weight, bits, symmetric=False)
+    return stored.integers, stored.scale[:, 0], stored.zero_point[:, 0]
+
+
+@right("quantize")
+def from_zero_up(weight, bits):
+    """Integers without a sign; the zero point is a float that is whole."""
+    low = weight.amin(1, keepdim=True).clamp(max=0)
+    high = weight.amax(1, keepdim=True).clamp(min=0)
+    scale = (high - low).clamp(min=1e-8) / (2**bits - 1)
+    zero_point = (-low / scale).round()
+    integers = (weight / scale).round() + zero_point
+    return integers.clamp(0, 2**bits - 1).to(torch.uint8), scale, zero_point
+
+
+@right("quantize")
+def row_by_row(weight, bits):
+    """In a loop, with no zero point at all; as a list."""
+    top, integers, scales = 2 ** (bits - 1) - 1, [], []
+    for row in weight:
+        scale = max(row.abs().max().item(), 1e-8) / top
+        integers.append([round(x / scale) for x in row.tolist()])
+        scales.append(scale)
+    return [torch.tensor(integers), torch.tensor(scales), 0]
+
+
+@right("quantize")
+def full_range(weight, bits):
+    """Two's complement has one negative number more, and this one uses it."""
+    half = 2 ** (bits - 1)
+    low, high = weight.amin(1), weight.amax(1)
+    scale = torch.maximum(high / (half - 1), -low / half).clamp(min=1e-8)
+    integers = (weight / scale[:, None]).round().clamp(-half, half - 1)
+    return integers.int(), scale, None
+
+
+# Guess and check
+
+
+@right("speculative_step")
+def as_a_tensor(p, q, draft, generator):
+    """The ratio is limited, and the rest is scaled, as in the paper."""
+    keep = torch.clamp(p[draft] / q[draft], max=1.0)
+    if torch.rand(1, generator=generator) < keep:
+        return torch.tensor([draft])
+    rest = torch.relu(p - q)
+    return torch.multinomial(rest / rest.sum(), 1, generator=generator)
+
+
+@right("speculative_step")
+def without_a_division(p, q, draft, generator):
+    """u q < p; and the other token by the sum of what is missing."""
+    u = torch.rand((), generator=generator)
+    if u * q[draft] < p[draft]:
+        return draft
+    sums = (p - q).clamp(min=0).cumsum(0)
+    dart = torch.rand((), generator=generator) * sums[-1]
+    return torch.searchsorted(sums, dart, right=True).item()
