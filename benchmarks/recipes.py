@@ -30,25 +30,18 @@ from benchmarks.scores import (
     exact_match,
     validation_loss,
 )
-from companion.data.codecs import Codec
+from companion.models import gpt
 from companion.training import TrainConfig, load_trained, read_log, train
 from companion.training.checkpoint import every
 from companion.training.log import LOG
 from companion.training.run_folder import CHECKPOINTS, Builder, build
-from companion.variants import GPT, GPTConfig
 
 HERE = Path(__file__).parent
 TOML, RESULTS = HERE / "recipes", HERE / "results"
+RUNS = Path("runs/recipes")
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu")
 HEAD = ("recipe", "what", "reached", "seeds", "steps", "time", "memory", "on")
 NOTHING = "not measured"
-
-
-def gpt(config: TrainConfig, src: None, tgt: Codec) -> GPT:
-    """Build a GPT for windows of a text, of which it reads all but the last."""
-    sizes = dataclasses.asdict(config.stack())
-    longest = config.max_len - 1
-    return GPT(GPTConfig(vocab_size=len(tgt), max_len=longest, **sizes))
 
 
 class Recipe(NamedTuple):
@@ -205,6 +198,7 @@ def _one(recipe: Recipe, config: TrainConfig, folder: Path) -> dict:
     return {
         "seed": config.seed,
         "score": score.value,
+        "interval": score.interval,
         "over": score.over,
         "averaged": averaged,
         "last_validation_loss": checked[-1],
@@ -298,7 +292,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("name", nargs="?", choices=RECIPES)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, help="fewer than the recipe has")
-    parser.add_argument("--runs", type=Path, default=Path("runs/recipes"))
+    parser.add_argument("--runs", type=Path, default=RUNS)
     parser.add_argument(
         "--results",
         type=Path,

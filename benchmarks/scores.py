@@ -1,9 +1,11 @@
 """How good a trained model is: exact match, BLEU, validation loss."""
 
 from collections import Counter
+from collections.abc import Sequence
 from math import log
 from typing import NamedTuple
 
+import numpy as np
 import sacrebleu
 import torch
 
@@ -15,6 +17,8 @@ from companion.training import Objective, Trained, corpus, make_task
 __all__ = [
     "Score",
     "bleu",
+    "bleu_interval",
+    "bleu_of",
     "counted_loss",
     "counted_losses",
     "exact_match",
@@ -23,6 +27,8 @@ __all__ = [
 
 TOKENS = 8192
 """Source ids that are translated side by side."""
+RESAMPLED = 1000
+"""How often an interval draws sentences anew."""
 
 
 class Score(NamedTuple):
@@ -30,11 +36,14 @@ class Score(NamedTuple):
 
     value: float
     over: str
+    interval: tuple[float, float] | None = None
+    """Where 95 of 100 test parts of such sentences would put the number."""
 
 
 def exact_match(trained: Trained, *, beam: int, alpha: float) -> Score:
     """Count the per cent of test sentences that come out as their reference."""
-    got, expected = _translations(trained, beam, alpha)
+    test = corpus(trained.config).test
+    got, expected = _translations(trained, test, beam, alpha)
     right = sum(a == b for a, b in zip(got, expected, strict=True))
     return Score(100 * right / len(got), f"{len(got)} unseen sentences")
 
@@ -45,13 +54,63 @@ def bleu(trained: Trained, *, beam: int, alpha: float) -> Score:
     Multi30k comes in tokens, which are compared as they are, as the published
     numbers are. Other text is cut by sacreBLEU's own rules.
     """
-    got, expected = _translations(trained, beam, alpha)
+    test = corpus(trained.config).test
+    return bleu_of(trained, test, beam=beam, alpha=alpha)
+
+
+def bleu_of(
+    trained: Trained,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    beam: int,
+    alpha: float,
+) -> Score:
+    """Compute the corpus BLEU of some pairs (source, reference)."""
+    got, expected = _translations(trained, pairs, beam, alpha)
     in_tokens = trained.config.data == "multi30k"
     metric = sacrebleu.BLEU(
         tokenize="none" if in_tokens else "13a", force=in_tokens
     )
     found = metric.corpus_score(got, [expected])
-    return Score(found.score, f"{len(got)} sentences, {metric.get_signature()}")
+    return Score(
+        found.score,
+        f"{len(got)} sentences, {metric.get_signature()}",
+        bleu_interval(metric, got, expected),
+    )
+
+
+def bleu_interval(
+    metric: sacrebleu.BLEU, got: list[str], expected: list[str]
+) -> tuple[float, float]:
+    """Compute 95 per cent of the BLEU of resampled sentences (Koehn 2004).
+
+    Sentences are drawn with replacement, as many as there are, 1000 times, with
+    the same random numbers each time.
+    """
+    # A sentence's own score is not looked at, only what its n-grams count.
+    counter = sacrebleu.BLEU(
+        tokenize=metric.tokenizer.signature(),
+        effective_order=True,
+        force=True,
+    )
+    rows = []
+    for one, reference in zip(got, expected, strict=True):
+        found = counter.sentence_score(one, [reference])
+        lengths = found.sys_len, found.ref_len
+        rows.append([*found.counts, *found.totals, *lengths])
+    counts, rng = np.array(rows), np.random.default_rng(0)
+    scores = []
+    for _ in range(RESAMPLED):
+        total = counts[rng.integers(len(counts), size=len(counts))].sum(0)
+        *grams, length, wanted = total.tolist()
+        half = len(grams) // 2
+        scores.append(
+            sacrebleu.BLEU.compute_bleu(
+                grams[:half], grams[half:], length, wanted
+            ).score
+        )
+    low, high = np.percentile(scores, [2.5, 97.5]).tolist()
+    return low, high
 
 
 def validation_loss(trained: Trained, **_: object) -> Score:
@@ -96,12 +155,14 @@ def _grams(text: str, size: int) -> Counter:
 
 
 def _translations(
-    trained: Trained, beam: int, alpha: float
+    trained: Trained,
+    pairs: Sequence[tuple[str, str]],
+    beam: int,
+    alpha: float,
 ) -> tuple[list[str], list[str]]:
-    """Translate all test sentences; also return their references."""
-    test = corpus(trained.config).test
+    """Translate the sources of some pairs; also return their references."""
     codec, longest = trained.src_codec, trained.config.max_len
-    rows = [[codec.bos, *codec.encode(s), codec.eos] for s, _ in test]
+    rows = [[codec.bos, *codec.encode(s), codec.eos] for s, _ in pairs]
     got: list[str] = [""] * len(rows)
     lengths = [len(row) for row in rows]
     for indices in cut(lengths, max(TOKENS, *lengths)):
@@ -111,7 +172,7 @@ def _translations(
         )
         for index, ids in zip(indices, translated, strict=True):
             got[index] = trained.tgt_codec.decode(ids)
-    return got, [expected for _, expected in test]
+    return got, [expected for _, expected in pairs]
 
 
 def _device(trained: Trained) -> torch.device:

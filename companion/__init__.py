@@ -21,6 +21,7 @@ What stands beside them:
     figures      pictures that work in a page, and live ones
     interview    questions with answers that are proved
     data         the phrase book, corpora, codecs and batches
+    models       small trained models in the box, each with its card
     zoo          the known mistakes by name
     checks       what every public function checks of its arguments
     costs        operations, steps and paths of a layer

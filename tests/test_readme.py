@@ -24,6 +24,9 @@ GIVES = {
     "make install": "Ready: .venv/bin/python -m companion",
     f"{PYTHON} companion train": "Done: step 400",
     f'{PYTHON} companion translate "我爱小猫"': "I love little cats",
+    f'{PYTHON} companion translate --model zh-en "我想喝一杯咖啡。"': (
+        "I want a cup of coffee."
+    ),
     f"{PYTHON} benchmarks.recipes --table": README.partition("| recipe |")[
         2
     ].partition("\n\n")[0],
@@ -63,7 +66,7 @@ INSTEAD = {
         f"{PYTHON} companion train --config benchmarks/recipes/tatoeba.toml "
         "--data phrasebook --steps 2 --folder runs/small",
         "Done: step 2",
-        "nine minutes, and a corpus from the network",
+        "five minutes, and a corpus from the network",
     ),
 }
 TORCHRUN = ".venv/bin/torchrun --nproc-per-node=2 -m companion train"

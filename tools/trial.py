@@ -26,6 +26,7 @@ TRIALS = (
     ("quiz --chapter masks", 0, "How is padding hidden"),
     ("train", 0, ""),
     ("translate 我爱小猫", 0, "I love little cats"),
+    ("translate --model zh-en 我爱你。", 0, "I love you."),
     ("anki deck.apkg", 0, "notes in deck.apkg"),
 )
 

@@ -36,6 +36,7 @@ PAGES = {
             "figures",
             "figures.live",
             "interview",
+            "models",
         ),
         *(f"data.{part}" for part in DATA.split()),
     )

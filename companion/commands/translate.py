@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from companion import decoding
+from companion import decoding, models
 from companion.commands.alignment import KINDS, as_text, save
 from companion.commands.train import RUNS, example_of
 from companion.data.codecs import Codec, Subwords
@@ -31,7 +31,10 @@ def add_options(parser: ArgumentParser) -> None:
     helped = "a sentence, in quotes; without one, each line of the input"
     add("text", nargs="?", help=helped)
     which = f"the run to take (default: in {RUNS} the newest that translates)"
-    add("--folder", type=Path, help=which)
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--folder", type=Path, help=which)
+    which = "a model that the package brings along, for example zh-en"
+    either.add_argument("--model", metavar="NAME", help=which)
     add("--beam", type=int, default=4, help="1 is greedy; default 4")
     helped = "how much a long answer is helped (default 0.6)"
     add("--alpha", type=float, default=0.6, help=helped)
@@ -50,7 +53,7 @@ def run(options: Namespace) -> int:
     texts, picture = _texts_and_picture(options)
     if options.beam > WIDEST:
         raise ValueError(f"beam: expected at most {WIDEST}, got {options.beam}")
-    trained = load_trained(options.folder or newest(RUNS))
+    trained = _trained(options)
     sources = [read(trained, text) for text in texts]
     model: Any = trained.model
     longest = options.max_len
@@ -66,6 +69,12 @@ def run(options: Namespace) -> int:
         if picture is not None:
             _show(trained, src, ids, picture)
     return 0
+
+
+def _trained(options: Namespace) -> Trained:
+    if options.model is not None:
+        return models.load(options.model)
+    return load_trained(options.folder or newest(RUNS))
 
 
 def newest(runs: Path) -> Path:
@@ -84,7 +93,8 @@ def newest(runs: Path) -> Path:
     if not times:
         raise FileNotFoundError(
             f"no trained model in {runs.absolute()} that translates; to train "
-            f"one, type: {typed('train')}"
+            f"one, type: {typed('train')}; to take one that is there, add: "
+            "--model zh-en"
         )
     return max(times, key=times.__getitem__)
 
@@ -99,7 +109,7 @@ def read(trained: Trained, text: str) -> Tensor:
     codec, longest = trained.src_codec, trained.config.max_len
     if codec is None:
         raise ValueError(
-            f"folder: expected a model that translates, got one that "
+            "model: expected a model that translates, got one that "
             f"continues {trained.config.data}"
         )
     ids = [codec.bos, *_encoded(trained, codec, text), codec.eos]

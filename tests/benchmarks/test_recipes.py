@@ -5,9 +5,12 @@ import re
 from math import exp, log
 from pathlib import Path
 
+import numpy as np
 import pytest
+import sacrebleu
 from support.standin import stand_in
 
+from benchmarks import models as boxed
 from benchmarks import recipes, scores
 from benchmarks.recipes import gpt, table
 from benchmarks.scores import (
@@ -16,7 +19,8 @@ from benchmarks.scores import (
     exact_match,
     validation_loss,
 )
-from companion import decoding
+from companion import decoding, models
+from companion.data.corpora import shakespeare
 from companion.training import (
     TrainConfig,
     corpus,
@@ -176,6 +180,28 @@ def test_bleu_is_that_of_each_answer_with_its_own_reference(
             [text.split() for text in test.values()],
         )
         assert value == pytest.approx(own)
+
+
+def test_the_interval_is_that_of_resampled_sentences(monkeypatch):
+    expected = [
+        "a cat sat on the mat",
+        "the dog ran home",
+        "it is late",
+        "we saw two of them",
+        "who is it, then?",
+    ]
+    got = [text.replace("the", "a") for text in expected[:4]] + ["who is he?"]
+    metric = sacrebleu.BLEU()
+    monkeypatch.setattr(scores, "RESAMPLED", 23)
+    rng, redone = np.random.default_rng(0), []
+    for _ in range(23):
+        rows = rng.integers(5, size=5)
+        drawn = [got[i] for i in rows], [[expected[i] for i in rows]]
+        redone.append(metric.corpus_score(*drawn).score)
+    ends = np.percentile(redone, [2.5, 97.5])
+    assert scores.bleu_interval(metric, got, expected) == pytest.approx(ends)
+    same = scores.bleu_interval(metric, expected, expected)
+    assert same == pytest.approx((100, 100))
 
 
 def test_a_model_that_learnt_nothing_scores_low(trained):
@@ -352,6 +378,74 @@ def test_a_recipe_that_is_only_tried_leaves_the_results_alone(
     assert (config["steps"], config["warmup"]) == (5, 2)
     recipes.main(["copy", *where])
     assert len(list(committed.glob("recipe-copy-*.json"))) == 1
+
+
+# What is packed.
+
+
+@pytest.fixture
+def box(small, tmp_path, monkeypatch):
+    """A folder for models, with empty cards."""
+    for name in models.NAMES:
+        (tmp_path / "box" / name).mkdir(parents=True)
+        empty = "# A card\n<!-- measured -->\nold\n<!-- until here -->\nend\n"
+        (tmp_path / "box" / name / "card.md").write_text(empty)
+    monkeypatch.setattr(models, "HERE", tmp_path / "box")
+    monkeypatch.setattr(boxed, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(boxed, "EVERY", 2)
+    monkeypatch.setattr(boxed, "CHARACTERS", 200)
+    return tmp_path / "box"
+
+
+def test_a_command_packs_seed_0_and_fills_the_card_of_a_translator(
+    box, tmp_path
+):
+    path = boxed.make("zh-en", tmp_path / "runs")
+    told = path.read_text(encoding="utf-8")
+    assert told.startswith("# A card\n<!-- measured -->\n\n| what | number |")
+    assert told.endswith("|\n\n<!-- until here -->\nend\n")
+    assert "\nold\n" not in told
+    assert re.search(r"\| BLEU of the \d+ test sentences.*\d \(0?\d.* … ", told)
+    assert re.search(r"seed 1: \d.*; seed 2: \d", told)
+    folder = tmp_path / "runs/tatoeba-7"
+    whole = load_trained(folder / "seed-0", average=5)
+    packed = models.load("zh-en")
+    assert packed.config.seed == 0
+    for old, new in zip(
+        whole.model.parameters(), packed.model.parameters(), strict=True
+    ):
+        assert (old - new).abs().max() <= old.abs().max() / 250
+    pairs = boxed.sample_pairs(box / "zh-en")
+    assert pairs == corpus(whole.config).test[::2]
+    # What is there is neither trained again nor changed.
+    times = {p: p.stat().st_mtime_ns for p in folder.rglob("*.safetensors")}
+    assert len(times) == 21
+    assert boxed.make("zh-en", tmp_path / "runs").read_text("utf-8") == told
+    assert times == {p: p.stat().st_mtime_ns for p in times}
+
+
+def test_a_command_packs_and_measures_a_language_model(box, tmp_path):
+    told = boxed.make("shakespeare", tmp_path / "runs").read_text("utf-8")
+    packed = models.load("shakespeare")
+    nats = validation_loss(packed).value
+    assert f"| {nats / log(2):.3f} (" in told
+    assert len(boxed.sample_text(box / "shakespeare")) == 200
+
+
+def test_bits_a_byte_are_those_of_the_validation_loss(trained):
+    model = trained("shakespeare")
+    text = shakespeare().valid
+    score = boxed.bits_a_byte(model, text)
+    nats = validation_loss(model).value
+    assert score.value == pytest.approx(nats / log(2), rel=1e-5)
+    low, high = score.interval
+    assert low < score.value < high
+
+
+@pytest.mark.bad_input
+def test_a_card_without_a_result_says_what_to_type(box):
+    with pytest.raises(ValueError, match=r"benchmarks\.recipes tatoeba"):
+        boxed._result("tatoeba")
 
 
 # Bad input.
