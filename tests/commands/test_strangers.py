@@ -372,6 +372,133 @@ def test_a_residual_that_is_lost_before_a_norm_is_a_risk(told):
     assert "adds no input" not in said(parts["Sum"])
 
 
+AHEAD = """
+class Looks(nn.Module):
+    def __init__(self, dim, heads=3):
+        super().__init__()
+        self.heads, self.norm = heads, nn.LayerNorm(dim)
+        self.all, self.out = (nn.Linear(dim, n * dim) for n in (3, 1))
+
+    def forward(self, x, mask=None):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.all(self.norm(x)).chunk(3, -1)
+        )
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.finfo(q.dtype).max)
+        y = scores.softmax(-1) @ v
+        return self.out(y.transpose(1, 2).reshape(x.shape))
+"""
+
+
+def test_attention_behind_a_norm_whose_input_is_added_elsewhere_is_right(told):
+    parts, _ = told(AHEAD)
+    assert parts["Looks"]["component"] == "multihead"
+    assert not faults(parts["Looks"])
+    assert "judged without the norm inside" in said(parts["Looks"])
+    assert "adds no input" not in said(parts["Looks"])
+    parts, _ = told(AHEAD.replace("y.transpose(1, 2)", "y"), "other.py")
+    assert any("split or joined" in m for m in faults(parts["Looks"]))
+
+
+BY_VIEW = """
+class Map(nn.Module):
+    def __init__(self, out_features, in_features):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(in_features, out_features) / 5)
+        self.bias = nn.Parameter(torch.zeros(out_features))
+
+    def forward(self, x):
+        y = torch.addmm(self.bias, x.view(-1, x.shape[-1]), self.weight)
+        return y.view(*x.shape[:-1], -1)
+
+
+class Past(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.n_head = n_head
+        self.all, self.out = Map(3 * n_embd, n_embd), Map(n_embd, n_embd)
+
+    def forward(self, x):
+        b, n, d = x.shape
+        q, k, v = (
+            y.view(b, n, self.n_head, -1).transpose(1, 2)
+            for y in self.all(x).split(d, 2)
+        )
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(y.transpose(1, 2).contiguous().view(b, n, d))
+"""
+
+
+def test_what_views_its_input_can_be_recognised_too(told):
+    parts, _ = told(BY_VIEW)
+    assert parts["Past"]["component"] == "causal_attention"
+    assert not faults(parts["Past"])
+
+
+FAR = """
+class Knows(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads, self.relative_bias = n_heads, nn.Embedding(64, n_heads)
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(d_model, d_model) for _ in "1234"
+        )
+
+    def forward(self, x, mask=None):
+        b, n, d = x.shape
+        q, k, v = (
+            p(x).view(b, n, self.n_heads, -1).transpose(1, 2)
+            for p in (self.q, self.k, self.v)
+        )
+        at = torch.arange(n)
+        far = self.relative_bias(at - at[:, None] + 32).permute(2, 0, 1)
+        scores = q @ k.mT / math.sqrt(d // self.n_heads) + far
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        y = scores.softmax(-1) @ v
+        return self.o(y.transpose(1, 2).reshape(b, n, d))
+"""
+
+
+def test_a_learned_number_for_each_distance_is_no_fault(told):
+    parts, _ = told(FAR)
+    assert not faults(parts["Knows"])
+    assert "was the same for all distances" in said(parts["Knows"])
+    parts, _ = told(FAR.replace("y.transpose(1, 2)", "y"), "other.py")
+    assert faults(parts["Knows"])
+
+
+WRONG = """
+class RMSNorm(nn.Module):
+    def __init__(self, dim, eps=1e-6):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(dim)), eps
+
+    def forward(self, x):
+        return self.weight * x / (x.square().mean(-1, keepdim=True) + self.eps)
+
+
+class Talks(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        x = F.dropout(self.words(ids), 0.3)
+        return self.out(x.cumsum(1).relu())
+"""
+
+
+def test_a_norm_by_name_that_norms_nothing_and_dropout_in_use_are_faults(told):
+    parts, _ = told(WRONG)
+    assert parts["RMSNorm"]["component"] == "rms_norm"
+    assert faults(parts["RMSNorm"])
+    assert any("dropout is on" in m for m in faults(parts["Talks"]))
+
+
 def test_a_mark_with_another_call_stays_a_fault(told):
     marked = "# checks: greedy_decode" + OTHERS.partition("\n\n\n")[0]
     parts, _ = told(marked)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from companion.contracts.adapters import without_residual
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
-from companion.contracts.discovery.readings import said_by, settled
+from companion.contracts.discovery.readings import ADDED, said_by, settled
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import RISK
@@ -159,8 +159,13 @@ def in_time(task: Callable[[], Any]) -> Any:
     [(found, error)] = done
     if error is None:
         return found
-    if isinstance(error, Exception):
+    if isinstance(error, Unjudged):
         raise error
+    if isinstance(error, Exception):
+        raise Unjudged(
+            f"one call of it came back, and another raised "
+            f"{type(error).__name__}: {error}"[:240]
+        )
     raise NoAnswer(f"a call of it raised {type(error).__name__}")
 
 
@@ -190,11 +195,11 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         report, words = on_ids("translation_model", module, check)
         said = ["two rows of ids go in, and logits for the second come out"]
         said += [words] if words else []
-        if not report.untried:
+        if was_called(report):
             judged = Judged("translation_model", report, tuple(said))
             return with_its_head(module, judged, check)
     report, words = on_ids("language_model", module, check)
-    if report.untried:
+    if not was_called(report):
         if DECODER in str(vectors):
             raise vectors
         raise Unjudged(why_no_model(module, report.failures[0].message))
@@ -214,6 +219,12 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         "language_model", report, tuple(filter(None, (said, words)))
     )
     return with_its_head(module, judged, check)
+
+
+def was_called(report: Report) -> bool:
+    """Tell whether a call was understood, whatever is wrong with it."""
+    shaped = "It returns a tensor of the right shape" in report.held
+    return not report.untried or shaped
 
 
 def on_ids(
@@ -393,7 +404,7 @@ def judged_on_vectors(
     told: Callable[[], str],
 ) -> Judged:
     """Judge a part that takes vectors."""
-    module, component, said = taken_for(module, width, args)
+    module, component, said = named_or_taken(module, width, args)
     if component in ("layer_norm", "rms_norm"):
         return judged_norm(module, component, said, check, near)
 
@@ -410,6 +421,8 @@ def judged_on_vectors(
             lambda: tried(as_added),
             lambda: said_by(module) or told(),
         )
+    if component == "multihead" and report.faults:
+        report, words = without_distances(module, report, words, tried)
     if said.endswith(NO_INPUT) and not report.untried:
         report = replace(report, failures=[*report.failures, LOST])
     best = Judged(component, report, tuple(filter(None, (said, words))))
@@ -424,6 +437,37 @@ def judged_on_vectors(
             f"called as one. {best.report.failures[0].message}"
         )
     return best
+
+
+DISTANCES = re.compile(
+    r"(?i)(.*[._])?(rel|relative|rpe|distance)\w*(\.weight)?"
+)
+"""What learned numbers for each distance are called."""
+
+
+def without_distances(
+    module: nn.Module, report: Report, said: str, tried: Callable[..., Report]
+) -> tuple[Report, str]:
+    """Judge attention that knows how far apart two positions are, without.
+
+    Equal numbers for all distances change no softmax; not zeros, for what is
+    zero is moved.
+    """
+    found = {
+        name: x for name, x in module.named_parameters()
+        if DISTANCES.fullmatch(name)
+    }  # fmt: skip
+    if not found:
+        return report, said
+    with module_kept(module):
+        for x in found.values():
+            x.data.fill_(1.0)
+        for mask, words in ((None, ""), (as_added, f"; {ADDED}")):
+            other = tried(mask)
+            if other.passed:
+                [name, *_] = found
+                return other, f"`{name}` was the same for all distances{words}"
+    return report, said
 
 
 def as_added(may: Tensor) -> Tensor:
@@ -456,21 +500,54 @@ def taken_for(
         Unjudged: It is nothing that there are contracts for.
     """
     try:
-        return module, *in_time(lambda: recognised(module, width, args))
+        component, said = in_time(lambda: recognised(module, width, args))
     except Unjudged as reason:
         inner = bare(module)
         if inner is None:
             raise
         try:
-            component, said = in_time(lambda: recognised(inner, width, args))
+            return in_time(lambda: inside(module, inner, width, args))
         except Unjudged:
             raise reason from None
-        if component not in ("multihead", "feed_forward", "causal_attention"):
-            raise
-        alone = "judged without the norm inside"
+    inner = bare(module) if component == "encoder" else None
+    if inner is None:
+        return module, component, said
+    try:
+        # Attention with a norm in front, whose input is added elsewhere.
         if in_time(lambda: has_lost_its_input(inner, width, args)):
-            return inner.yours, component, f"{said}; {alone}{NO_INPUT}"
-        return inner, component, f"{said}; {alone}, and less its input"
+            return in_time(lambda: inside(module, inner, width, args))
+    except Unjudged:
+        pass
+    return module, component, said
+
+
+def inside(
+    module: nn.Module, inner: nn.Module, width: int, args: tuple
+) -> tuple[nn.Module, str, str]:
+    """Recognise what stands beside a norm, and perhaps before a residual.
+
+    Args:
+        module: The whole part.
+        inner: It without its norm, and less its input.
+        width: How wide its vectors are.
+        args: What it is called with.
+
+    Raises:
+        Unjudged: It is neither attention nor a feed-forward network.
+    """
+    lost = has_lost_its_input(inner, width, args)
+    taken = inner.yours if lost else inner
+    component, said = recognised(taken, width, args)
+    if component not in ("multihead", "feed_forward", "causal_attention"):
+        raise Unjudged(f"beside its norm {LOOKS} {component}")
+    said = f"{said}; judged without the norm inside"
+    x = draw(BATCH, SEQ, width, seed=9)
+    own = (x if a is args[0] else a for a in args)
+    if not lost:
+        said += ", and less its input"
+    elif kind_of_norm(first(module(*own))):
+        said += NO_INPUT
+    return taken, component, said
 
 
 NO_INPUT = ", and adds no input"
@@ -667,9 +744,9 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
         if moved.any():
             return "multihead", "positions see each other in it"
         raise Unjudged("what it returns does not depend on what goes in")
-    same = x[:, :1].expand_as(x)
+    same = alike(x)
     # Where all positions are alike, weights that sum to 1 do not show.
-    averages = is_affine(lambda v: fn(v[:, :1].expand_as(v)), same)
+    averages = is_affine(lambda v: fn(alike(v)), same)
     if not moved.triu(1).any():
         if averages and "causal_attention" in known():
             return "causal_attention", "each position sees those before it"
@@ -683,6 +760,11 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
         said = "positions see each other, and alike ones are mapped linearly"
         return "multihead", said
     return "encoder", "positions see each other, and each is changed further"
+
+
+def alike(x: Tensor) -> Tensor:
+    """Put what stands first everywhere, in memory of its own for `view`."""
+    return x[:, :1].expand_as(x).contiguous()
 
 
 SEQUENCE_FIRST = (
@@ -729,8 +811,8 @@ def each_alone(
 ) -> tuple[str, str]:
     """Tell what a module is that treats each position alone."""
     got = fn(x)
-    alike = fn(x[:, :1].expand_as(x))
-    if not torch.allclose(alike, alike[:, :1].expand_as(alike), **CLOSE):
+    equal = fn(alike(x))
+    if not torch.allclose(equal, alike(equal), **CLOSE):
         added = got - x
         if torch.allclose(added, fn(2 * x) - 2 * x, **CLOSE):
             return "add_positions", "to each position its own vector is added"
@@ -749,7 +831,7 @@ def each_alone(
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
     matrices = [p for p in module.parameters() if p.ndim > 1]
     if len(linear) < 2 and len(matrices) < 2:
-        raise Unjudged(f"{said}: this is no feed-forward network")
+        raise Unjudged(f"{said}: {NO_NETWORK}")
     return "feed_forward", said
 
 
@@ -788,6 +870,30 @@ def is_affine(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:
 
 
 # Norms: gain and bias are inside, and the contracts put their own in.
+
+NO_NETWORK = "this is no feed-forward network"
+NORM = re.compile(r"(?i)\w*(layer|rms)_?norm")
+"""What norms are called, also those that norm nothing."""
+
+
+def named_or_taken(
+    module: nn.Module, width: int, args: tuple
+) -> tuple[nn.Module, str, str]:
+    """Recognise a module; what norms nothing is a norm if it is called one.
+
+    Raises:
+        Unjudged: It is nothing that there are contracts for.
+    """
+    try:
+        return taken_for(module, width, args)
+    except Unjudged as reason:
+        name = type(module).__name__
+        if NO_NETWORK not in str(reason) or not NORM.fullmatch(name):
+            raise
+        # With a gain alone it is that of T5, whatever it is called.
+        lone = len([*module.parameters()]) == 1 or "rms" in name.lower()
+        kind = "rms_norm" if lone else "layer_norm"
+        return module, kind, "its name says so, and it norms nothing"
 
 
 def judged_norm(
