@@ -492,6 +492,36 @@ class Talks(nn.Module):
 """
 
 
+OVER_HEADS = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.wq, self.wk, self.wv, self.dense = (
+            nn.Linear(d_model, d_model) for _ in "1234"
+        )
+
+    def forward(self, v, k, q, mask=None):
+        q, k, v = (
+            w(x).unflatten(-1, (self.h, -1)).transpose(1, 2)
+            for w, x in ((self.wq, q), (self.wk, k), (self.wv, v))
+        )
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        y = (scores.softmax(DIM) @ v).transpose(1, 2)
+        return self.dense(y.flatten(2)), scores
+"""
+
+
+def test_attention_by_name_whose_weights_are_no_averages_is_a_fault(told):
+    parts, _ = told(OVER_HEADS.replace("DIM", "1"))
+    assert parts["MultiHeadAttention"]["component"] == "multihead"
+    assert faults(parts["MultiHeadAttention"])
+    parts, _ = told(OVER_HEADS.replace("DIM", "-1"), "other.py")
+    assert not faults(parts["MultiHeadAttention"])
+
+
 def test_a_norm_by_name_that_norms_nothing_and_dropout_in_use_are_faults(told):
     parts, _ = told(WRONG)
     assert parts["RMSNorm"]["component"] == "rms_norm"

@@ -755,11 +755,17 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
             f"built in. {WHOLE}"
         )
     if len(args) > 2 and args[1] is args[0] and not averages:
-        raise Unjudged("it takes three vectors, and is no attention alone")
+        raise Unjudged(THREE)
     if averages:
         said = "positions see each other, and alike ones are mapped linearly"
         return "multihead", said
     return "encoder", "positions see each other, and each is changed further"
+
+
+THREE = "it takes three vectors, and is no attention alone"
+ATTENTION = re.compile(r"(?i)(multi_?head(ed)?|self|scaled_?dot_?product)+"
+                       r"_?attention|mha|mhsa")  # fmt: skip
+"""What attention is called, also if its weights are no averages."""
 
 
 def alike(x: Tensor) -> Tensor:
@@ -888,6 +894,8 @@ def named_or_taken(
         return taken_for(module, width, args)
     except Unjudged as reason:
         name = type(module).__name__
+        if THREE in str(reason) and ATTENTION.fullmatch(name):
+            return module, "multihead", "its name says so"
         if NO_NETWORK not in str(reason) or not NORM.fullmatch(name):
             raise
         # With a gain alone it is that of T5, whatever it is called.

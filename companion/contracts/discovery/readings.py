@@ -78,21 +78,18 @@ def settled(
     """
     if not shown.faults:
         return shown, ""
-    best, words = shown, ""
-    if added is not None:
-        other = added()
-        if other.passed:
-            return other, ADDED
-        if better(other, best):
-            best, words = other, ADDED
-    other = hidden()
+    turned, reason = hidden(), said()
+    if turned.passed and reason:
+        return without_the_word(turned), f"{HIDES}, {reason}"
+    other = added() if added else shown
     if other.passed:
-        if reason := said():
-            return without_the_word(other), f"{HIDES}, {reason}"
-        return open_question(shown, other), ""
-    if better(other, best):
-        assumed = (EITHER, *without_the_word(other).assumed)
-        best, words = replace(other, assumed=assumed), ""
+        return other, ADDED
+    if turned.passed:
+        return open_question(shown, turned), ""
+    best, words = (other, ADDED) if better(other, shown) else (shown, "")
+    if better(turned, best):
+        assumed = (EITHER, *without_the_word(turned).assumed)
+        best, words = replace(turned, assumed=assumed), ""
     return best, words
 
 
