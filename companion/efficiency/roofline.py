@@ -167,8 +167,8 @@ def decoding_work(
     batch: int,
     context: int,
     *,
-    weight_bits: float = 16,
-    cache_bits: float = 16,
+    weight_bits: int | float = 16,
+    cache_bits: int | float = 16,
 ) -> Work:
     """Count one step of decoding: one new token for each text of a batch.
 
@@ -210,8 +210,8 @@ def prefill_work(
     batch: int,
     length: int,
     *,
-    weight_bits: float = 16,
-    cache_bits: float = 16,
+    weight_bits: int | float = 16,
+    cache_bits: int | float = 16,
 ) -> Work:
     """Count the reading of a prompt: all positions at once, logits of the last.
 
