@@ -30,6 +30,7 @@ from companion.contracts.decoding.sampling_filter import SAMPLING_FILTER
 from companion.contracts.discovery.models import ModelReport, judge_model
 from companion.contracts.efficiency.flash_attention import FLASH_ATTENTION
 from companion.contracts.efficiency.online_softmax import ONLINE_SOFTMAX
+from companion.contracts.efficiency.paged_cache import PAGED_CACHE
 from companion.contracts.efficiency.quantize import QUANTIZE
 from companion.contracts.efficiency.speculative_step import SPECULATIVE_STEP
 from companion.contracts.engine.forms import takes_mask
@@ -116,6 +117,7 @@ COMPONENTS = {
         RMS_NORM,
         ONLINE_SOFTMAX,
         FLASH_ATTENTION,
+        PAGED_CACHE,
         QUANTIZE,
         SPECULATIVE_STEP,
     )

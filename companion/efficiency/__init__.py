@@ -27,6 +27,7 @@ from companion.efficiency.online_softmax import (
 from companion.efficiency.paged import (
     BlockTables,
     PagedCache,
+    PagedLists,
     Request,
     Served,
     serve,
@@ -63,6 +64,7 @@ __all__ = [
     "LatentAttention",
     "Machine",
     "PagedCache",
+    "PagedLists",
     "Quantized",
     "QuantizedLinear",
     "Request",

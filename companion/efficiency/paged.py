@@ -30,6 +30,7 @@ from companion.transformer import LanguageModel
 __all__ = [
     "BlockTables",
     "PagedCache",
+    "PagedLists",
     "Request",
     "Served",
     "serve",
@@ -171,6 +172,72 @@ class BlockTables:
         block = self._free.popleft()
         self._users[block] = 1
         return block
+
+
+class PagedLists:
+    """Sequences of anything, in pages: the bookkeeping without a model.
+
+    Args:
+        num_blocks: Size of the pool.
+        block_size: Items in a block.
+
+    Example:
+        >>> pages = PagedLists(num_blocks=8, block_size=4)
+        >>> for letter in "catch":
+        ...     pages.append("a", letter)
+        >>> pages.fork("a", "b")
+        >>> pages.append("b", "y")
+        >>> "".join(pages.read("a")), "".join(pages.read("b"))
+        ('catch', 'catchy')
+        >>> pages.used_blocks
+        3
+    """
+
+    def __init__(self, num_blocks: int, block_size: int):
+        self.tables = BlockTables(num_blocks, block_size)
+        self._pool: list[list] = [[None] * block_size] * num_blocks
+
+    @property
+    def used_blocks(self) -> int:
+        """How many blocks at least one sequence uses."""
+        return self.tables.used_blocks
+
+    def append(self, sequence: Hashable, item: object) -> None:
+        """Put an item behind a sequence, which begins if it is not there.
+
+        Raises:
+            MemoryError: no block is free.
+        """
+        block, slot, source = self.tables.append(sequence)
+        items = [*self._pool[block if source is None else source]]
+        items[slot] = item
+        self._pool[block] = items
+
+    def fork(self, parent: Hashable, child: Hashable) -> None:
+        """Let a new sequence begin with all that another has.
+
+        Raises:
+            ValueError: there is no ``parent``, or there is a ``child``.
+        """
+        self.tables.fork(parent, child)
+
+    def free(self, sequence: Hashable) -> None:
+        """Forget a sequence.
+
+        Raises:
+            ValueError: it is not there.
+        """
+        self.tables.free(sequence)
+
+    def read(self, sequence: Hashable) -> list:
+        """Return the items of a sequence, in order.
+
+        Raises:
+            ValueError: it is not there.
+        """
+        blocks = self.tables.table(sequence)
+        items = [item for block in blocks for item in self._pool[block]]
+        return items[: self.tables.length(sequence)]
 
 
 class PagedCache:

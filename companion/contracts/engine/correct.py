@@ -30,6 +30,7 @@ from companion.decoding import (
     sampling_filter,
 )
 from companion.efficiency import (
+    PagedLists,
     flash_attention,
     online_softmax,
     quantize,
@@ -114,6 +115,7 @@ FUNCTIONS = {
     "rms_norm": rms_norm,
     "online_softmax": online_softmax,
     "flash_attention": flash_attention,
+    "paged_cache": PagedLists,
     "quantize": in_rows,
     "speculative_step": speculative_step,
 }

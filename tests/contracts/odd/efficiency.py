@@ -1,9 +1,12 @@
 """Blocks and tiles got wrong in ways that nobody writes, or nobody sees."""
 
+import itertools
+
 import torch
 from contracts.odd import wrong
 
 from companion.efficiency import (
+    PagedLists,
     flash_attention,
     online_softmax,
     quantize,
@@ -106,6 +109,13 @@ def one_row_forgotten(weight, bits):
 
 
 @wrong("quantize")
+def no_zero_among_them(weight, bits):
+    """A sign for each number, and 0 has one too."""
+    integers, scale, zero_point = parts(weight, bits)
+    return integers.masked_fill(weight == 0, 1), scale, zero_point
+
+
+@wrong("quantize")
 def a_bit_less(weight, bits):
     return parts(weight, bits - 1)
 
@@ -135,3 +145,67 @@ def a_little_too_often(p, q, draft, generator):
 def the_same_dice(p, q, draft, generator):
     generator.manual_seed(0)
     return speculative_step(p, q, draft, generator)
+
+
+@wrong("paged_cache")
+def nothing_made(num_blocks, block_size):
+    PagedLists(num_blocks, block_size)
+
+
+@wrong("paged_cache")
+class WithoutFork:
+    used_blocks = 0
+
+    def __init__(self, num_blocks, block_size):
+        self.append = self.free = self.read = print
+
+
+@wrong("paged_cache")
+class NothingRead(PagedLists):
+    def read(self, sequence):
+        super().read(sequence)
+
+
+@wrong("paged_cache")
+class BlocksByName(PagedLists):
+    @property
+    def used_blocks(self):
+        return [super().used_blocks]
+
+
+@wrong("paged_cache")
+class OneListForEach(PagedLists):
+    """No pages at all: each text has its own list."""
+
+    def __init__(self, num_blocks, block_size):
+        self.lists = {}
+
+    used_blocks = property(lambda self: len(self.lists))
+
+    def append(self, sequence, item):
+        self.lists.setdefault(sequence, []).append(item)
+
+    def read(self, sequence):
+        return self.lists[sequence]
+
+    def fork(self, parent, child):
+        self.lists[child] = [*self.lists[parent]]
+
+    def free(self, sequence):
+        del self.lists[sequence]
+
+
+@wrong("paged_cache")
+class KeepsSomething(PagedLists):
+    """What is of the class is of all caches."""
+
+    made = itertools.count()
+
+    def read(self, sequence):
+        return [*super().read(sequence), next(self.made)]
+
+
+@wrong("paged_cache")
+class BackwardsRead(PagedLists):
+    def read(self, sequence):
+        return super().read(sequence)[::-1]
