@@ -25,6 +25,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from companion.checks import check_sizes, trusting
+from companion.multihead import KVCache
 from companion.transformer import LanguageModel
 
 __all__ = [
@@ -313,12 +314,14 @@ class PagedCache:
             return self.model.logits(x[:, -1])
 
 
-class _LayerPages:
-    """The pages of one layer, seen as the cache that its attention fills."""
+class _LayerPages(KVCache):
+    """The pages of one layer, seen as the cache that its attention fills.
 
-    length = 0  # Where positions stand is told by the mask.
+    Its length stays 0: where positions stand is told by the mask.
+    """
 
     def __init__(self, pool: Tensor, tables: Tensor, places: tuple):
+        super().__init__()
         self.pool, self.tables, self.places = pool, tables, places
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, ...]:

@@ -89,6 +89,7 @@ def test_no_key_is_copied_for_a_head():
     assert copied.numbers == HEAD * 101 * D
 
 
+@pytest.mark.bad_input
 def test_heads_that_do_not_share_out_are_named():
     with pytest.raises(ValueError, match="divide the 6 heads of q, got 4"):
         shared_heads_attention(
@@ -147,6 +148,7 @@ def test_absorbed_no_key_of_a_head_is_made(latent):
     assert absorbed.numbers <= 103 * 3  # the scores
 
 
+@pytest.mark.bad_input
 def test_latents_of_another_width_are_refused(latent):
     x = drawn(1, KEY, 21).double()
     with pytest.raises(ValueError, match="latent=5"):
@@ -194,6 +196,7 @@ def test_a_layer_more_hears_of_more():
     assert ((seen @ seen)[8] > 0).sum() == 5
 
 
+@pytest.mark.bad_input
 def test_windows_that_are_none_are_refused():
     with pytest.raises(ValueError, match="window: expected at least 1, got 0"):
         window_mask(5, 0)

@@ -190,6 +190,7 @@ def test_what_is_packed_comes_out_again(columns):
     assert torch.equal(unpack_int4(packed, columns), integers)
 
 
+@pytest.mark.bad_input
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="-8 to 7, got 1 to 8"):
         pack_int4(torch.tensor([1, 8], dtype=torch.int8))
@@ -250,6 +251,7 @@ def test_a_product_of_integers_is_near_the_product():
     torch.testing.assert_close(eight, rounded)
 
 
+@pytest.mark.bad_input
 def test_a_scale_within_the_sum_is_refused():
     x, weight = drawn(BATCH, COLUMN), drawn(ROW, COLUMN)
     for stored in (
@@ -263,6 +265,7 @@ def test_a_scale_within_the_sum_is_refused():
 # What is refused
 
 
+@pytest.mark.bad_input
 @pytest.mark.parametrize(
     ("weight", "bits", "per", "error", "says"),
     [
@@ -282,6 +285,7 @@ def test_a_wrong_argument_is_named(weight, bits, per, error, says):
         quantize(weight, bits, per=per)
 
 
+@pytest.mark.bad_input
 def test_only_a_linear_layer_is_replaced():
     with pytest.raises(TypeError, match="the class Linear, got Embedding"):
         QuantizedLinear.of(nn.Embedding(2, 3), 4)

@@ -62,6 +62,7 @@ def test_tokens_a_pass_on_paper():
     assert expected_tokens(0.9, 0) == 1
 
 
+@pytest.mark.bad_input
 def test_what_no_draft_can_have_drawn_is_refused():
     never = torch.tensor([0.0, 0.5, 0.5])
     for guess in (0, 3, -1):
