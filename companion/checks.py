@@ -474,9 +474,13 @@ def check_ids(
 def check_words_first(name: str, is_word: Tensor) -> Tensor:
     """Return the same mask (batch, seq), if each row is words, then padding.
 
+    On an accelerator nothing is looked at: a forward pass would wait for it.
+
     Raises:
         ValueError: a sentence has no word, or padding before one.
     """
+    if not is_word.is_cpu:
+        return is_word
     back = is_word[:, 1:] & ~is_word[:, :-1]
     wrong = (~is_word[:, 0] | back.any(dim=1)).nonzero()
     if len(wrong):

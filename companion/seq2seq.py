@@ -271,7 +271,8 @@ def _check_mask(mask: Tensor, scores: Tensor) -> None:
     Raises:
         TypeError: ``mask`` is not boolean; a 0/1 number would be added to the
             scores elsewhere, and mask nothing.
-        ValueError: its shape is not that of ``scores``, or a row is all False.
+        ValueError: its shape is not that of ``scores``, or, on a CPU, a row is
+            all False.
     """
     kind = getattr(mask, "dtype", type(mask).__name__)
     if kind != torch.bool:
@@ -279,6 +280,8 @@ def _check_mask(mask: Tensor, scores: Tensor) -> None:
     if mask.shape != scores.shape:
         want, got = tuple(scores.shape), tuple(mask.shape)
         raise ValueError(f"mask: expected shape {want}, got {got}")
+    if not mask.is_cpu:
+        return  # To look would be to wait for the device.
     empty = (~mask.any(dim=-1)).nonzero()
     if len(empty):
         row = empty[0].tolist()

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import torch
 from torch import nn
 
 from companion.contracts.attention.attention import ATTENTION
@@ -35,8 +36,14 @@ from companion.contracts.efficiency.quantize import QUANTIZE
 from companion.contracts.efficiency.speculative_step import SPECULATIVE_STEP
 from companion.contracts.engine.forms import takes_mask
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.modules import home_of, module_of, moved
 from companion.contracts.engine.report import Failure, Report, report_on
-from companion.contracts.engine.runner import assumed, outcomes, undisturbed
+from companion.contracts.engine.runner import (
+    assumed,
+    at_home,
+    outcomes,
+    undisturbed,
+)
 from companion.contracts.masks.causal_mask import CAUSAL_MASK
 from companion.contracts.masks.combine_masks import COMBINE_MASKS
 from companion.contracts.masks.padding_mask import PADDING_MASK
@@ -156,6 +163,9 @@ def check(
     gives back more than they ask for, is called in its own way where that can
     be found out: ``assumed`` of the report says how.
 
+    The contracts run on the CPU. A module that lives elsewhere is moved there
+    and back; if nothing is wrong with it, it is also called where it lives.
+
     Args:
         component: The name of what ``fn`` claims to be, a key of COMPONENTS.
         fn: The function, or a module that is one.
@@ -193,8 +203,11 @@ def check(
     if mask and not takes_mask(found):
         raise ValueError(f"mask: {component!r} has no mask, got {mask!r}")
     guarded = Guarded(found, fn)
+    home = home_of(module_of(guarded))
     with undisturbed(guarded):
         tried = outcomes(guarded, mask)
+        if home and not any(broken for _, broken in tried):
+            tried.append(at_home(guarded, home))
         said = assumed(guarded, tried, mask)
         return report_on(guarded, tried, said, strict=strict)
 
@@ -207,7 +220,8 @@ def check_model(model: nn.Module, *, mask: str | None = None) -> ModelReport:
     from a norm. One of each class and size is judged. What there are no
     contracts for is listed, with the reason. Where nobody has said what True
     means in masks, and a part fits only if it hides, that is asked, and is a
-    risk.
+    risk. All of it is done on the CPU: a model that lives elsewhere is moved
+    there and back.
 
     Args:
         model: A module. Its vocabulary needs 10 ids, and 0 is padding; a small
@@ -232,7 +246,9 @@ def check_model(model: nn.Module, *, mask: str | None = None) -> ModelReport:
             f"{'class' if isinstance(model, type) else type(model).__name__}"
         )
     require_known(mask)
-    return judge_model(model, partial(of_masks, mask=mask) if mask else check)
+    judge = partial(of_masks, mask=mask) if mask else check
+    with torch.device("cpu"), moved(model, "cpu"):
+        return judge_model(model, judge)
 
 
 def of_masks(component: str, fn: object, *, mask: str) -> Report:

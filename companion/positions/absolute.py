@@ -49,9 +49,13 @@ def frequencies(
     """
     if checking():
         check_sizes(width=width)
-    pairs = math.ceil(width / 2)
+    pairs, dtype = math.ceil(width / 2), _widest(device)
+    if dtype == torch.float64:
+        i = torch.arange(pairs, dtype=dtype, device=device)
+        return torch.pow(BASE, -2 * i / width)
+    # In 32 bits the powers would be coarser: they are made here, and copied.
     exact = [BASE ** (-2 * i / width) for i in range(pairs)]
-    return torch.tensor(exact, dtype=_widest(device), device=device)
+    return torch.tensor(exact, dtype=dtype, device=device)
 
 
 def sinusoids(

@@ -140,7 +140,9 @@ def check_values(v: Tensor, k: Tensor, *, width: int | None = None) -> None:
         )
 
 
-def alibi_slopes(num_heads: int) -> Float[Tensor, " head"]:
+def alibi_slopes(
+    num_heads: int, *, device: torch.device | str | None = None
+) -> Float[Tensor, " head"]:
     """How steeply each head forgets: a geometric sequence that ends at 2⁻⁸.
 
     For a power of two, head h = 1 … H has ``2^(-8h / H)``. Otherwise the rest
@@ -153,9 +155,9 @@ def alibi_slopes(num_heads: int) -> Float[Tensor, " head"]:
     if checking():
         check_sizes(num_heads=num_heads)
     power = 2 ** (num_heads.bit_length() - 1)
-    slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
-    between = [2 ** (-4 * h / power) for h in range(1, 2 * power, 2)]
-    return torch.tensor((slopes + between)[:num_heads])
+    slopes = -8 * torch.arange(1, power + 1, device=device) / power
+    between = -4 * torch.arange(1, 2 * power, 2, device=device) / power
+    return torch.cat([slopes, between])[:num_heads].exp2()
 
 
 def alibi_bias(
@@ -174,7 +176,7 @@ def alibi_bias(
     Raises:
         TypeError, ValueError: a size is no whole number from 1 up.
     """
-    slopes = alibi_slopes(num_heads).to(device=device, dtype=dtype)
+    slopes = alibi_slopes(num_heads, device=device).to(dtype)
     distance = offsets(length, start, device=slopes.device).abs()
     return slopes.view(-1, 1, 1) * -distance
 

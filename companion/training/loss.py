@@ -98,8 +98,8 @@ def summed_loss(
         logits: **Used up**: where gradients are asked for, they hold their own
             gradient afterwards, and no logits.
         target: The right token of each row; none is padding. In a compiled
-            graph, and only there, a row whose target is ``IGNORED`` is left
-            out.
+            graph or on an accelerator, and only there, a row whose target is
+            ``IGNORED`` is left out.
         smoothing: As in ``label_smoothing``.
 
     Returns:

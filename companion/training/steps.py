@@ -77,9 +77,9 @@ class Objective(nn.Module):
         """
         target = batch[-1][:, 1:].long()
         real, states = self._real(target), self._states(*batch)
-        # A compiled graph has no shapes that depend on data: there padding is
-        # left out by the loss.
-        if torch.compiler.is_compiling():
+        # A compiled graph has no shapes that depend on data, and to learn one
+        # is to wait for an accelerator: there the loss leaves padding out.
+        if torch.compiler.is_compiling() or not target.is_cpu:
             logits = self.model.logits(states).flatten(0, 1)
             target = target.masked_fill(~real, IGNORED).flatten()
             return summed_loss(logits, target, self.smoothing), real.sum()

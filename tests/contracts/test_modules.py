@@ -246,13 +246,13 @@ def test_other_random_numbers_are_not_called_dropout():
     assert "dropout" not in message
 
 
-def test_a_module_elsewhere_is_told_that_contracts_run_on_the_cpu():
+def test_a_function_that_works_elsewhere_is_told_where_its_inputs_are():
     def elsewhere(x):
         raise RuntimeError(
             "Expected all tensors to be on the same device, but got two"
         )
 
-    assert "move the module there with `.cpu()`" in gate_message(
+    assert "gets its inputs on the CPU" in gate_message(
         "feed_forward", elsewhere
     )
 

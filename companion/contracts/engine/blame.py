@@ -51,8 +51,9 @@ EXPLAINED = {
     "`if mask is not None`.",
     r"return_types\.max": "`.max(dim)` returns values and indices: use "
     "`.amax(dim, keepdim=True)`.",
-    r"to be on the same device": "The contracts run on the CPU: move the "
-    "module there with `.cpu()`, and make new tensors on the input's device.",
+    r"to be on the same device": "Make new tensors where the input is, "
+    "`device=x.device` (a function gets its inputs on the CPU), and keep "
+    "constants as buffers, which move with their module.",
     r"call numpy\(\) on Tensor": "Stay in torch: NumPy cuts the gradient.",
 }
 COMPREHENSIONS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")

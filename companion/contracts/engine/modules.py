@@ -28,12 +28,15 @@ __all__ = [
     "MADE_ANEW",
     "OF_MODULES",
     "apart_in_training",
+    "home_of",
     "is_unused",
     "made_anew",
     "matrices_in_use",
     "module_kept",
     "module_of",
+    "moved",
     "no_way_past",
+    "works_at_home",
     "zeros_moved",
 ]
 
@@ -58,6 +61,30 @@ def module_of(fn: Guarded) -> nn.Module | None:
         owner = owner.func
     owner = getattr(owner, "__self__", owner)
     return owner if isinstance(owner, nn.Module) else None
+
+
+def home_of(module: nn.Module | None) -> torch.device | None:
+    """Return the device a module lives on, unless that is the CPU."""
+    if module is None:
+        return None
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    homes = {x.device for x in tensors} - {torch.device("cpu")}
+    return homes.pop() if len(homes) == 1 else None
+
+
+@contextlib.contextmanager
+def moved(
+    module: nn.Module | None, device: torch.device | str
+) -> Iterator[None]:
+    """Move a module that lives elsewhere than on the CPU, and then back."""
+    if (home := home_of(module)) is None:
+        yield
+        return
+    module.to(device)
+    try:
+        yield
+    finally:
+        module.to(home)
 
 
 @contextlib.contextmanager
@@ -265,6 +292,30 @@ def apart_in_training(fn: Guarded) -> None:
                 one[1],
                 fn.component.axes[-2:],
                 NORM_OVER_THE_BATCH,
+            )
+
+
+def works_at_home(fn: Guarded, home: torch.device) -> None:
+    """It works on the device where it lives."""
+
+    def there(x: object) -> object:
+        if isinstance(x, Tensor):
+            return x.to(home)
+        if isinstance(x, tuple | list):
+            return type(x)(map(there, x))
+        return x
+
+    args = there(fn.component.example)
+    try:
+        results = tensors_in(fn.call(*args))
+    except Broken as raised:
+        raise Broken(f"On the CPU it works; on {home}: {raised}") from None
+    for x in results:
+        if x.device.type != home.type:
+            raise Broken(
+                f"It lives on {home} and got its arguments there, but what it "
+                f"returned is on {x.device}: make new tensors with "
+                "`device=x.device`."
             )
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from companion.contracts.engine.blame import now_at, text_of
 from companion.contracts.engine.compare import Broken, furthest
+from companion.contracts.engine.component import title
 from companion.contracts.engine.forms import adopt, other_ways
 from companion.contracts.engine.guard import Guarded, Raised, Stop
 from companion.contracts.engine.levels import (
@@ -27,6 +28,8 @@ from companion.contracts.engine.modules import (
     OF_MODULES,
     module_kept,
     module_of,
+    moved,
+    works_at_home,
     zeros_moved,
 )
 from companion.contracts.engine.universal import (
@@ -39,6 +42,7 @@ __all__ = [
     "SECONDS",
     "WORKER",
     "assumed",
+    "at_home",
     "contracts_for",
     "in_time",
     "outcomes",
@@ -96,6 +100,9 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
         warnings.catch_warnings(),
         contextlib.redirect_stdout(FirstPrint(fn, sys.stdout)),
         torch.random.fork_rng(range(gpus)),
+        # Numbers are the same everywhere, and every device has not float64.
+        torch.device("cpu"),
+        moved(module_of(fn), "cpu"),
         module_kept(module_of(fn)),
         zeros_moved(fn),
     ):
@@ -150,6 +157,26 @@ def outcomes(
         found.append((names[len(found)], broken))
     same_cause_same_level(broken for _, broken in found if broken)
     return found
+
+
+def at_home(fn: Guarded, home: torch.device) -> tuple[str, Broken | None]:
+    """Return what is found where the module lives, when all held here."""
+    there, found = Guarded(fn.component, fn.given), []
+    there.form, module = fn.form, module_of(fn)
+
+    def task() -> None:
+        found.append(outcome(lambda fn: works_at_home(fn, home), there))
+
+    module.to(home)
+    try:
+        late = in_time(there, task)
+    finally:
+        module.to("cpu")
+    if not found:
+        found = [Broken(f"On {home} it had to be stopped {late or ''}.")]
+    if found[0]:
+        found[0].level = FAULT
+    return title(works_at_home), found[0]
 
 
 def assumed(

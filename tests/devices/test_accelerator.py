@@ -1,0 +1,210 @@
+"""The package on an accelerator, as far as that shows without having one."""
+
+import pytest
+import torch
+from contracts.right import RIGHT
+from devices.public import (
+    COMPUTED,
+    LOOKING,
+    SMALL,
+    TARGET,
+    TOKENS,
+    WRITTEN,
+    built,
+    transformer,
+)
+from support.accelerator import accelerator, waits
+from torch import nn
+from torch.utils._pytree import tree_leaves
+
+from companion import MultiHeadAttention, check
+from companion.contracts import check_model
+from companion.training import (
+    Objective,
+    TrainConfig,
+    adam,
+    read_log,
+    train,
+    update,
+)
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture
+def device():
+    with accelerator() as made:
+        yield made
+
+
+# What it refuses and counts
+
+
+def test_it_computes_what_the_cpu_computes(device):
+    x = torch.arange(15.0).view(3, 5)
+    expected = (x @ x.mT).softmax(-1).cumsum(0)
+    there = x.to(device)
+    found = (there @ there.mT).softmax(-1).cumsum(0)
+    assert found.device == device
+    torch.testing.assert_close(found.cpu(), expected)
+
+
+def test_gradients_arrive_there(device):
+    x = torch.arange(3.0, device=device).requires_grad_()
+    (x**2).sum().backward()
+    assert x.grad.device == device
+    assert x.grad.tolist() == [0, 2, 4]
+
+
+def test_tensors_of_two_devices_do_not_meet(device):
+    with pytest.raises(RuntimeError, match="on the same device"):
+        torch.ones(3, device=device) + torch.ones(3)
+
+
+def test_a_cpus_generator_draws_nothing_there(device):
+    with pytest.raises(RuntimeError, match="'pretend' device type for gen"):
+        torch.rand(3, device=device, generator=torch.Generator())
+    there = torch.Generator(device)
+    assert torch.rand(3, device=device, generator=there).device == device
+    with pytest.raises(RuntimeError, match="'cpu' device type for generator"):
+        torch.rand(3, generator=there)
+
+
+def test_numpy_wants_a_copy_first(device):
+    with pytest.raises(TypeError, match="to numpy"):
+        torch.ones(3, device=device).numpy()
+
+
+@pytest.mark.parametrize(
+    ("kind", "ask"),
+    [
+        ("item", lambda x: x.sum().item()),
+        ("item", lambda x: bool((x > 0).all())),
+        ("item", lambda x: int(x[0])),
+        ("boolean indexing", lambda x: x[x > 0]),
+        ("nonzero", lambda x: x.nonzero()),
+        ("copy", lambda x: x.cpu()),
+        ("copy", lambda x: x + torch.ones(3).to(x.device)),
+        ("copy", lambda x: x.tolist()),
+        ("equal", lambda x: torch.equal(x, x)),
+    ],
+)
+def test_each_wait_is_counted(device, kind, ask):
+    x = torch.arange(3.0, device=device)
+    waits.clear()
+    ask(x)
+    assert [what for what, _ in waits] == [kind]
+
+
+def test_what_stays_there_is_no_wait(device):
+    x = torch.arange(3.0, device=device)
+    waits.clear()
+    torch.where(x > 0, x * 2, 0.0).argmax()
+    assert not waits
+
+
+# The package
+
+
+@pytest.mark.parametrize(
+    ("chapter", "name"),
+    [(chapter, name) for chapter, each in COMPUTED.items() for name in each],
+)
+def test_the_result_is_where_the_inputs_are_and_only_a_look_waits(
+    device, chapter, name
+):
+    call = COMPUTED[chapter][name]
+    expected = tree_leaves(call(lambda x: x))
+
+    waits.clear()
+    found = tree_leaves(call(lambda x: x.to(device)))
+    waited = [(what, place) for what, place in waits if place]
+    assert bool(waited) == (name in LOOKING)
+    for one, other in zip(found, expected, strict=True):
+        if isinstance(other, torch.Tensor):
+            assert one.device == device
+            torch.testing.assert_close(one.cpu(), other)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_same_is_written_there(device, name):
+    assert WRITTEN[name](lambda x: x.to(device)) == WRITTEN[name](lambda x: x)
+
+
+# check
+
+
+@pytest.mark.parametrize("component", RIGHT)
+def test_check_judges_alike_where_an_accelerator_is_the_default(
+    device, component
+):
+    torch.set_default_device(device)
+    try:
+        assert check(component, RIGHT[component][0]).passed
+    finally:
+        torch.set_default_device(None)
+
+
+def test_check_judges_a_module_where_it_lives(device):
+    module = built(lambda: MultiHeadAttention(12, 3)).to(device)
+    report = check("multihead", module)
+    assert report.passed
+    assert "where it lives" in str(report)
+    assert {p.device for p in module.parameters()} == {device}
+
+
+class MaskOfTheHost(nn.Module):
+    """Right on the CPU; elsewhere its mask stays behind."""
+
+    def __init__(self, attention):
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, x):
+        n = x.shape[1]
+        past = torch.ones(n, n, dtype=torch.bool, device="cpu").tril()
+        return self.attention(x, past)
+
+
+def test_check_finds_a_mask_that_stays_behind(device):
+    module = MaskOfTheHost(built(lambda: MultiHeadAttention(12, 3)))
+    assert check("causal_attention", module).passed
+    report = check("causal_attention", module.to(device))
+    assert [f.contract for f in report.faults] == [
+        "It works on the device where it lives"
+    ]
+
+
+def test_check_model_judges_a_model_that_lives_there(device):
+    model = built(transformer).to(device)
+    found = check_model(model)
+    assert found.passed
+    assert {p.device for p in model.parameters()} == {device}
+
+
+# Training
+
+
+def test_a_run_learns_there_what_it_learns_here(tmp_path):
+    settings = TrainConfig(data="copy", steps=5, warmup=2, **SMALL)
+    train(settings, tmp_path / "here", progress=False)
+    with accelerator():
+        train(settings, tmp_path / "there", progress=False)
+        assert any(place for _, place in waits)
+    here, there = (read_log(tmp_path / f) for f in ("here", "there"))
+    for one, other in zip(here, there, strict=True):
+        for name in ("loss", "gradient"):
+            assert one[name] == pytest.approx(other[name], rel=1e-4)
+
+
+def test_a_step_waits_for_the_count_of_tokens_and_for_what_it_measured(device):
+    model = built(transformer).to(device)
+    batch = TOKENS.to(device), TARGET.to(device)
+    optimizer = adam(model.parameters(), lr=1e-3)
+    waits.clear()
+    update(Objective(model), optimizer, [batch], step=1, rate=1e-3)
+    assert [what for what, place in waits.elements() if place] == [
+        "item",
+        "copy",
+        "copy",
+    ]

@@ -1,0 +1,289 @@
+"""A pretend accelerator: a device that refuses what a GPU refuses.
+
+Its tensors lie in host memory, inside a wrapper that says ``pretend:0``.
+Operations run on the CPU, so the numbers are right; but tensors of two devices
+do not meet, a CPU's generator draws nothing there, ``numpy()`` wants ``cpu()``
+first, and every moment at which a program would wait for a GPU is counted.
+
+PyTorch's own example of such a device (``openreg``) is C++ that each machine
+would have to compile. This one is a tensor subclass on the device type that
+PyTorch keeps for private use, set up by its own Python registration.
+"""
+
+import os
+import sys
+import threading
+from collections import Counter
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import torch
+from torch._decomp.decompositions import gru_impl, lstm_impl
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils.backend_registration import (
+    _setup_privateuseone_for_python_backend as register,
+)
+
+import companion
+
+NAME = "pretend"
+PACKAGE = f"{Path(companion.__file__).parent}{os.sep}"
+aten = torch.ops.aten
+# The size of what they return, or what the program does next, is only known
+# once the device has finished all it was given before.
+WAITS = {
+    aten._local_scalar_dense.default: "item",
+    aten.equal.default: "equal",
+    aten.is_nonzero.default: "bool",
+    aten.nonzero.default: "nonzero",
+    aten.masked_select.default: "boolean indexing",
+    aten._unique2.default: "unique",
+    aten.unique_consecutive.default: "unique",
+    aten.unique_dim.default: "unique",
+    aten.bincount.default: "bincount",
+    aten.repeat_interleave.Tensor: "repeat_interleave",
+}
+INDEXED = {aten.index.Tensor, aten.index_put.default, aten.index_put_.default}
+COPIES = {aten._to_copy.default, aten.copy_.default}
+
+
+class Module:
+    """What PyTorch asks the module of a device for."""
+
+    there = False  # Only inside of ``accelerator`` does one find it.
+    is_initialized = staticmethod(lambda: True)
+    is_available = staticmethod(lambda: Module.there)
+    device_count = staticmethod(lambda: int(Module.there))
+    _is_in_bad_fork = staticmethod(lambda: False)
+    current_device = staticmethod(lambda: 0)
+    manual_seed = manual_seed_all = staticmethod(lambda seed: None)
+    get_amp_supported_dtype = staticmethod(
+        lambda: [torch.bfloat16, torch.float16]
+    )
+    get_rng_state = staticmethod(lambda device=NAME: torch.get_rng_state())
+    set_rng_state = staticmethod(
+        lambda state, device=NAME: torch.set_rng_state(state)
+    )
+
+
+class Generator(torch.Generator):
+    """A generator that knows for which device it was made."""
+
+    def __new__(cls, device="cpu"):
+        made = super().__new__(cls)
+        made.made_for = torch.device(device)
+        return made
+
+    @property
+    def device(self):
+        """The device one asked for."""
+        return self.made_for
+
+
+class OnDevice(torch.Tensor):
+    """A tensor of the pretend device; ``host`` is what it holds."""
+
+    @staticmethod
+    def __new__(cls, host):
+        return torch.Tensor._make_wrapper_subclass(
+            cls,
+            host.shape,
+            strides=host.stride(),
+            storage_offset=host.storage_offset(),
+            dtype=host.dtype,
+            device=torch.device(NAME, 0),
+        )
+
+    def __init__(self, host):
+        self.host = host
+
+    def __repr__(self):
+        return f"{self.host!r} on {NAME}"
+
+    def numpy(self, *, force=False):
+        """Refuse: what lies on a device is copied by ``cpu()`` first."""
+        raise TypeError(f"can't convert {NAME}:0 device type tensor to numpy")
+
+    def __array__(self, *_, **__):
+        self.numpy()
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        return run(function, args, kwargs or {})
+
+
+def run(function, args, kwargs):
+    """Do on the host what ``function`` would do on the device."""
+    if function is aten._fused_sdp_choice.default:
+        return 0  # The plain formula, whose parts come here one by one.
+    # In inference mode nobody has taken it apart into what a device can do.
+    if torch.is_inference_mode_enabled():
+        with Watch():
+            out = function.decompose(*args, **kwargs)
+        if out is not NotImplemented:
+            return out
+    leaves, form = tree_flatten((args, kwargs))
+    asked = kwargs.get("device")
+    asked = asked and torch.device(asked).type
+    here = [x for x in leaves if isinstance(x, OnDevice)]
+    away = [
+        x
+        for x in leaves
+        if isinstance(x, torch.Tensor) and not isinstance(x, OnDevice)
+    ]
+    if function in COPIES:
+        return copied(function, args, kwargs, asked)
+    # As everywhere, a number in a tensor without axes may come from the host.
+    strangers = [x for x in away if x.ndim and here]
+    if strangers:
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but {function} "
+            f"got {NAME}:0 and cpu ({tuple(strangers[0].shape)})"
+        )
+    target = bool(here) if asked is None else asked == NAME
+    count_waiting(function, args)
+    if asked:
+        kwargs = {**kwargs, "device": torch.device("cpu")}
+        leaves, form = tree_flatten((args, kwargs))
+    plain = [x.host if isinstance(x, OnDevice) else x for x in leaves]
+    args_, kwargs_ = tree_unflatten(plain, form)
+    out = function(*args_, **kwargs_)
+    # What came in and goes out again is the same tensor, not one like it.
+    known = {id(x.host): x for x in here}
+
+    def dressed(x):
+        if not isinstance(x, torch.Tensor) or not target:
+            return x
+        return known.get(id(x)) if id(x) in known else OnDevice(x)
+
+    # Also in inference mode, part of an ordinary tensor is an ordinary tensor.
+    views = any(r.alias_info for r in function._schema.returns)
+    normal = views and here and not here[0].is_inference()
+    with torch.inference_mode(False) if normal else nullcontext():
+        return tree_map(dressed, out)
+
+
+def count_waiting(function, args):
+    """Count the call if a program would wait for the device in it."""
+    if function in WAITS:
+        wait(WAITS[function])
+    if function in INDEXED and any(
+        isinstance(x, torch.Tensor) and x.dtype in (torch.bool, torch.uint8)
+        for x in args[1]
+    ):
+        wait("boolean indexing")
+
+
+def copied(function, args, kwargs, asked):
+    """Copy within the device, or across, which is counted."""
+    if function is aten.copy_.default:
+        into, source = args[:2]
+        if isinstance(into, OnDevice) != isinstance(source, OnDevice):
+            wait("copy")
+        plain = [x.host if isinstance(x, OnDevice) else x for x in args]
+        function(*plain, **kwargs)
+        return into
+    (source,) = args
+    there = isinstance(source, OnDevice)
+    target = there if asked is None else asked == NAME
+    if there != target:
+        wait("copy")
+    if asked:
+        kwargs = {**kwargs, "device": torch.device("cpu")}
+    out = function(source.host if there else source, **kwargs)
+    return OnDevice(out) if target else out
+
+
+def listed(x):
+    """List what a tensor holds, also of one that is there."""
+    return (x.cpu() if isinstance(x, OnDevice) else x).tolist()
+
+
+# What PyTorch knows no way to do for a subclass, or does by the kernels that a
+# device would bring: the same in single steps.
+PLAINLY = {
+    torch.lstm: lstm_impl,
+    torch.gru: gru_impl,
+    torch.Tensor.tolist: listed,
+}
+
+
+class Generators(TorchFunctionMode):
+    """Refuse a generator of another device, as a GPU does.
+
+    Operations get it without its Python object, so it is looked at here.
+    """
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if plainly := PLAINLY.get(function):
+            return plainly(*args, **kwargs)
+        given = (*args, *kwargs.values())
+        drawn = [x for x in given if isinstance(x, Generator)]
+        if drawn:
+            held = [x.device for x in given if isinstance(x, torch.Tensor)]
+            asked = kwargs.get("device")
+            of = asked or (held[0] if held else torch.get_default_device())
+            wanted, found = torch.device(of).type, drawn[0].device.type
+            if wanted != found:
+                raise RuntimeError(
+                    f"Expected a '{wanted}' device type for generator but "
+                    f"found '{found}'"
+                )
+        return function(*args, **kwargs)
+
+
+class Watch(TorchDispatchMode):
+    """Lead what is made on the device, or copied to it, to ``run``."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        asked = kwargs.get("device")
+        asked = asked and torch.device(asked).type
+        if asked == NAME or any(issubclass(t, OnDevice) for t in types):
+            return run(function, args, kwargs)
+        return function(*args, **kwargs)
+
+
+# Once, and before the first gradient: then PyTorch starts a thread a device.
+register(NAME, backend_module=Module())
+waits = Counter()
+
+
+def wait(kind):
+    """Note that the program waits for the device, and where in the package."""
+    frame = sys._getframe()
+    while frame and not frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    code = frame and frame.f_code.co_filename.removeprefix(PACKAGE)
+    waits[kind, frame and f"{code}:{frame.f_lineno}"] += 1
+
+
+@contextmanager
+def accelerator():
+    """Have a pretend accelerator; yield its device."""
+    swap = torch.__future__.get_swap_module_params_on_conversion()
+    lift = torch._C._only_lift_cpu_tensors()
+    plain, start = torch.Generator, threading.Thread.run
+
+    def watched(thread):
+        torch._C._set_only_lift_cpu_tensors(True)
+        with Generators(), Watch():
+            start(thread)
+
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    # So that `torch.tensor` makes its numbers here, and then copies them.
+    torch._C._set_only_lift_cpu_tensors(True)
+    torch.Generator, threading.Thread.run = Generator, watched
+    waits.clear()
+    Module.there = True
+    try:
+        with Generators(), Watch():
+            yield torch.device(NAME, 0)
+    finally:
+        Module.there = False
+        torch.Generator, threading.Thread.run = plain, start
+        torch._C._set_only_lift_cpu_tensors(lift)
+        torch.__future__.set_swap_module_params_on_conversion(swap)
