@@ -33,6 +33,7 @@ PAGES = {
             "contracts",
             "contracts.adapters",
             "costs",
+            "efficiency",
             "figures",
             "figures.live",
             "interview",

@@ -17,6 +17,7 @@ PARTS = (
     *(
         "contracts",
         "contracts.adapters",
+        "efficiency",
         "figures",
         "figures.live",
         "interview",
