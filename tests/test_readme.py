@@ -32,7 +32,8 @@ GIVES = {
     ].partition("\n\n")[0],
     f"{PYTHON} companion check my_file.py": "contracts hold",
     f"{PYTHON} companion quiz --chapter attention --lang zh": "什么是自注意力",
-    f"{PYTHON} companion mock --minutes 30 --level mid": "s, 30 minutes",
+    # Each draw is another, and where no question fits any more, 29 are full.
+    f"{PYTHON} companion mock --minutes 30 --level mid": " questions, ",
     f"{PYTHON} companion handout attention --to class": "3 exercises",
     f"{PYTHON} companion grade class/handed-in": "1 learners",
     f"{PYTHON} companion review": "Nothing to review yet",
