@@ -277,6 +277,26 @@ def test_attention_with_its_mask_built_in_is_judged_as_such():
     assert components(report)["attn"] == "causal_attention"
 
 
+class SelfAttention(Wide):
+    """Its weights are e to the score, and nothing divides by their sum."""
+
+    def forward(self, x, mask=None):
+        q, k, v = (
+            part.unflatten(-1, (self.n_head, -1)).transpose(1, 2)
+            for part in self.qkv(x).chunk(3, -1)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        return self.proj((scores.exp() @ v).transpose(1, 2).flatten(2))
+
+
+def test_attention_whose_weights_are_no_averages_is_no_encoder():
+    (part,) = check_model(SelfAttention(12, 3)).parts
+    assert part.judged.component == "multihead"
+    assert any("sum to 1" in f.message for f in part.judged.report.faults)
+
+
 def test_attention_that_is_given_the_causal_mask_is_judged_in_its_place():
     class Given(Wide):
         def forward(self, x, hidden):

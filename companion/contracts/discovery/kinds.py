@@ -887,15 +887,21 @@ def named_or_taken(
 ) -> tuple[nn.Module, str, str]:
     """Recognise a module; what norms nothing is a norm if it is called one.
 
+    So is attention whose weights are no averages.
+
     Raises:
         Unjudged: It is nothing that there are contracts for.
     """
+    name = type(module).__name__
+    by_name = module, "multihead", "its name says so"
     try:
-        return taken_for(module, width, args)
+        taken = taken_for(module, width, args)
+        if taken[1] != "encoder" or bare(module) is not None:
+            return taken
+        return by_name if ATTENTION.fullmatch(name) else taken
     except Unjudged as reason:
-        name = type(module).__name__
         if THREE in str(reason) and ATTENTION.fullmatch(name):
-            return module, "multihead", "its name says so"
+            return by_name
         if NO_NETWORK not in str(reason) or not NORM.fullmatch(name):
             raise
         # With a gain alone it is that of T5, whatever it is called.
