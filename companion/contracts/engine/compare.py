@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ __all__ = [
     "same",
     "seeded",
     "tensors_in",
+    "weighed",
 ]
 
 TOLERANCE = 1e-4
@@ -188,6 +189,14 @@ def finite(
         )
 
 
+def weighed(pairs: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
+    """Sum results times what comes from above: their gradient is just that.
+
+    PyTorch takes weights of its own, too, and then imports SymPy: 0.3 seconds.
+    """
+    return sum((result * up).sum() for result, up in pairs)
+
+
 def gradients(
     fn: Callable, args: tuple, upstream: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...] | None:
@@ -203,9 +212,8 @@ def gradients(
     if not pairs:
         return None
     leaves = [a for a in args if is_float(a)]
-    results, upstream = zip(*pairs, strict=True)
     try:
-        return torch.autograd.grad(results, leaves, upstream, allow_unused=True)
+        return torch.autograd.grad(weighed(pairs), leaves, allow_unused=True)
     except RuntimeError as error:
         said = str(error).partition(":")[0]
         raise Broken(

@@ -21,6 +21,7 @@ from companion.contracts.engine.compare import (
     furthest,
     is_float,
     tensors_in,
+    weighed,
 )
 from companion.contracts.engine.guard import Guarded
 
@@ -211,9 +212,9 @@ def unused(
     ends = [x for x in tensors_in(fn.raw(*args)) if x.requires_grad]
     if not ends:
         return named
-    upstream = [draw(*x.shape, seed=97) for x in ends]
+    pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
     found = torch.autograd.grad(
-        ends, list(named.values()), upstream, allow_unused=True
+        weighed(pairs), list(named.values()), allow_unused=True
     )
     pairs = zip(named.items(), found, strict=True)
     return {name: p for (name, p), got in pairs if is_unused(p, got)}

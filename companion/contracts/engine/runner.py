@@ -314,7 +314,7 @@ def warm_up() -> None:
     """
     with torch.inference_mode(False), torch.enable_grad():
         x = torch.ones(2, requires_grad=True)
-        torch.autograd.grad(x * 1, x, torch.ones(2))
+        torch.autograd.grad((x * 1).sum(), x)
 
 
 def in_time(fn: Guarded, task: Callable[[], None]) -> str | None:

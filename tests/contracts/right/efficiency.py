@@ -1,6 +1,7 @@
 """One pass and no score matrix, right in several ways."""
 
 import math
+from collections import Counter
 
 import torch
 import torch.nn.functional as F
@@ -168,7 +169,105 @@ def without_a_division(p, q, draft, generator):
     return torch.searchsorted(sums, dart, right=True).item()
 
 
+@right("speculative_step")
+def by_a_race(p, q, draft, generator):
+    """Each missing token waits at random; whose clock rings first is taken."""
+    keep = (p[draft] / q[draft]).clamp(max=1)
+    if torch.bernoulli(keep, generator=generator):
+        return draft
+    clocks = torch.empty_like(p).exponential_(generator=generator)
+    return int(((p - q).clamp(min=0) / clocks).argmax())
+
+
 # Pages
+
+
+@right("paged_cache")
+class ByCounts:
+    """Beside each block is how many use it; the first freed comes first."""
+
+    def __init__(self, num_blocks, block_size):
+        self.free_blocks = list(range(num_blocks))
+        self.uses = [0] * num_blocks
+        self.blocks = [[] for _ in range(num_blocks)]
+        self.size, self.tables = block_size, {}
+
+    @property
+    def used_blocks(self):
+        return len(self.blocks) - len(self.free_blocks)
+
+    def take(self, items):
+        block = self.free_blocks.pop(0)
+        self.uses[block], self.blocks[block] = 1, [*items]
+        return block
+
+    def leave(self, block):
+        self.uses[block] -= 1
+        if not self.uses[block]:
+            self.free_blocks.append(block)
+
+    def append(self, sequence, item):
+        table = self.tables.setdefault(sequence, [])
+        last = table[-1] if table else None
+        if last is None or len(self.blocks[last]) == self.size:
+            table.append(self.take([]))
+        elif self.uses[last] > 1:
+            table[-1] = self.take(self.blocks[last])
+            self.leave(last)
+        self.blocks[table[-1]].append(item)
+
+    def fork(self, parent, child):
+        self.tables[child] = [*self.tables[parent]]
+        for block in self.tables[child]:
+            self.uses[block] += 1
+
+    def free(self, sequence):
+        for block in self.tables.pop(sequence):
+            self.leave(block)
+
+    def read(self, sequence):
+        return [x for b in self.tables[sequence] for x in self.blocks[b]]
+
+
+@right("paged_cache")
+class InOneTensor:
+    """One store for all; who uses what is counted anew from the tables."""
+
+    def __init__(self, num_blocks, block_size):
+        self.store = torch.zeros(num_blocks, block_size, dtype=torch.long)
+        self.tables, self.lengths = {}, {}
+
+    def users(self):
+        return Counter(b for table in self.tables.values() for b in table)
+
+    @property
+    def used_blocks(self):
+        return len(self.users())
+
+    def append(self, sequence, item):
+        table = self.tables.get(sequence, ())
+        users, size = self.users(), self.store.shape[1]
+        place = self.lengths.get(sequence, 0) % size
+        if place == 0 or users[table[-1]] > 1:
+            block = next(b for b in range(len(self.store)) if b not in users)
+            if place:
+                self.store[block] = self.store[table[-1]]
+                table = table[:-1]
+            table = (*table, block)
+        self.store[table[-1], place] = item
+        self.tables[sequence] = table
+        self.lengths[sequence] = self.lengths.get(sequence, 0) + 1
+
+    def fork(self, parent, child):
+        self.tables[child] = self.tables[parent]
+        self.lengths[child] = self.lengths[parent]
+
+    def free(self, sequence):
+        del self.tables[sequence], self.lengths[sequence]
+
+    def read(self, sequence):
+        rows = self.store[list(self.tables[sequence])].flatten()
+        return rows[: self.lengths[sequence]].tolist()
 
 
 @right("paged_cache")
