@@ -1,7 +1,6 @@
 """What proved a page, and how to cite it: at the foot of each page."""
 
 import tomllib
-from pathlib import Path
 
 import pytest
 from notebooks import digest
@@ -24,7 +23,7 @@ def test_a_page_says_what_proved_it_and_how_to_cite_it(read, document):
     page = read(document, scripts=False).page
     foot = page.locator(".provenance")
     proof = foot.locator("p").first.inner_text()
-    entry = PROVED.get(Path(document).name) or min(
+    entry = PROVED.get(document.removeprefix("book/")) or min(
         PROVED.values(), key=lambda chapter: chapter["date"]
     )
     for part in ("date", "Python", "torch", "numpy", "device"):

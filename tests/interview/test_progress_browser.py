@@ -110,6 +110,11 @@ def test_two_open_pages_do_not_undo_each_other(open_rnn):
     other = of("rnn", "numeric")[1]
     answer(first, QUESTION, RIGHT)
     answer(second, other, other.task.value)
+    # The browser brings what one page wrote to the other in a moment.
+    first.wait_for_function(
+        "([key, id]) => id in JSON.parse(localStorage[key]).questions",
+        arg=[KEPT, other.id],
+    )
     kept = json.loads(stored(first)[KEPT])["questions"]
     assert set(kept) == {QUESTION.id, other.id}
 
