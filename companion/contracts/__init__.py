@@ -36,7 +36,12 @@ from companion.contracts.efficiency.quantize import QUANTIZE
 from companion.contracts.efficiency.speculative_step import SPECULATIVE_STEP
 from companion.contracts.engine.forms import takes_mask
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.modules import home_of, module_of, moved
+from companion.contracts.engine.modules import (
+    home_of,
+    made_on_the_cpu,
+    module_of,
+    moved,
+)
 from companion.contracts.engine.report import Failure, Report, report_on
 from companion.contracts.engine.runner import (
     assumed,
@@ -247,7 +252,7 @@ def check_model(model: nn.Module, *, mask: str | None = None) -> ModelReport:
         )
     require_known(mask)
     judge = partial(of_masks, mask=mask) if mask else check
-    with torch.device("cpu"), moved(model, "cpu"):
+    with made_on_the_cpu(), moved(model, "cpu"):
         return judge_model(model, judge)
 
 

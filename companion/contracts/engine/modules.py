@@ -32,6 +32,7 @@ __all__ = [
     "home_of",
     "is_unused",
     "made_anew",
+    "made_on_the_cpu",
     "matrices_in_use",
     "module_kept",
     "module_of",
@@ -71,6 +72,13 @@ def home_of(module: nn.Module | None) -> torch.device | None:
     tensors = itertools.chain(module.parameters(), module.buffers())
     homes = {x.device for x in tensors} - {torch.device("cpu")}
     return homes.pop() if len(homes) == 1 else None
+
+
+def made_on_the_cpu() -> contextlib.AbstractContextManager:
+    """Make new tensors on the CPU; where they are anyway, cost nothing."""
+    if torch.get_default_device().type == "cpu":
+        return contextlib.nullcontext()
+    return torch.device("cpu")
 
 
 @contextlib.contextmanager

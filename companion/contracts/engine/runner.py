@@ -26,6 +26,7 @@ from companion.contracts.engine.levels import (
 )
 from companion.contracts.engine.modules import (
     OF_MODULES,
+    made_on_the_cpu,
     module_kept,
     module_of,
     moved,
@@ -101,7 +102,7 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
         contextlib.redirect_stdout(FirstPrint(fn, sys.stdout)),
         torch.random.fork_rng(range(gpus)),
         # Numbers are the same everywhere, and every device has not float64.
-        torch.device("cpu"),
+        made_on_the_cpu(),
         moved(module_of(fn), "cpu"),
         module_kept(module_of(fn)),
         zeros_moved(fn),

@@ -183,6 +183,53 @@ def by_a_race(p, q, draft, generator):
 
 
 @right("paged_cache")
+class ByNames:
+    """Blocks are objects that know their users; the last block comes first."""
+
+    def __init__(self, num_blocks, block_size):
+        self.size, self.users = (
+            block_size,
+            {b: set() for b in range(num_blocks)},
+        )
+        self.items, self.texts = {}, {}
+
+    def used_blocks(self):
+        return sum(map(bool, self.users.values()))
+
+    def new(self, name):
+        block = max(b for b, users in self.users.items() if not users)
+        self.users[block].add(name)
+        self.items[block] = []
+        return block
+
+    def append(self, name, item):
+        table = self.texts.get(name, ())
+        if not table or len(self.items[table[-1]]) == self.size:
+            table = (*table, self.new(name))
+        elif self.users[table[-1]] != {name}:
+            block = self.new(name)
+            self.items[block] += self.items[table[-1]]
+            self.users[table[-1]].discard(name)
+            table = (*table[:-1], block)
+        self.texts[name] = table
+        self.items[table[-1]].append(item)
+
+    def fork(self, parent, child):
+        self.texts[child] = self.texts[parent]
+        for block in self.texts[child]:
+            self.users[block].add(child)
+
+    def free(self, name):
+        for block in self.texts.pop(name):
+            self.users[block].discard(name)
+
+    def read(self, name):
+        return (
+            item for block in self.texts[name] for item in self.items[block]
+        )
+
+
+@right("paged_cache")
 class ByCounts:
     """Beside each block is how many use it; the first freed comes first."""
 
@@ -268,50 +315,3 @@ class InOneTensor:
     def read(self, sequence):
         rows = self.store[list(self.tables[sequence])].flatten()
         return rows[: self.lengths[sequence]].tolist()
-
-
-@right("paged_cache")
-class ByNames:
-    """Blocks are objects that know their users; the last block comes first."""
-
-    def __init__(self, num_blocks, block_size):
-        self.size, self.users = (
-            block_size,
-            {b: set() for b in range(num_blocks)},
-        )
-        self.items, self.texts = {}, {}
-
-    def used_blocks(self):
-        return sum(map(bool, self.users.values()))
-
-    def new(self, name):
-        block = max(b for b, users in self.users.items() if not users)
-        self.users[block].add(name)
-        self.items[block] = []
-        return block
-
-    def append(self, name, item):
-        table = self.texts.get(name, ())
-        if not table or len(self.items[table[-1]]) == self.size:
-            table = (*table, self.new(name))
-        elif self.users[table[-1]] != {name}:
-            block = self.new(name)
-            self.items[block] += self.items[table[-1]]
-            self.users[table[-1]].discard(name)
-            table = (*table[:-1], block)
-        self.texts[name] = table
-        self.items[table[-1]].append(item)
-
-    def fork(self, parent, child):
-        self.texts[child] = self.texts[parent]
-        for block in self.texts[child]:
-            self.users[block].add(child)
-
-    def free(self, name):
-        for block in self.texts.pop(name):
-            self.users[block].discard(name)
-
-    def read(self, name):
-        return (
-            item for block in self.texts[name] for item in self.items[block]
-        )
