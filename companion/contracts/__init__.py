@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
 from torch import nn
 
 from companion.contracts.attention.attention import ATTENTION
