@@ -24,7 +24,7 @@ sys.path.append(str(ROOT))
 
 from companion import CHAPTERS  # noqa: E402
 from companion.interview.model import bank, notes  # noqa: E402
-from companion.interview.model.markup import to_line, to_plain  # noqa: E402
+from companion.interview.model.markup import to_line  # noqa: E402
 
 DATA = BOOK / "notes.toml"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -34,9 +34,9 @@ LISTS = ("topics", "questions", "statements")
 SUMMARY = (
     "{topics} topics, {questions} questions and {statements} statements are "
     "below. {listed} statements were looked into; {misprints} of them are mere "
-    "misprints and stand by themselves at the end, and {right} are right. The "
-    "links of {shown} entries show all that is said here. {part} are **shown "
-    "in part**, and {none} are **not shown yet**:"
+    "misprints and stand by themselves at the end, and {right} are right. "
+    "Every other entry has a link to the section or the question that shows "
+    "what is said of it."
 )
 
 
@@ -49,7 +49,6 @@ class Entry(NamedTuple):
     label: str
     verdict: str
     see: tuple[str, ...]
-    shown: str
     answer: str = ""
 
 
@@ -85,25 +84,21 @@ def entries() -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def _question(note: notes.Note, lacks: str = "", see: Sequence = ()) -> Entry:
-    verdict = note.missing.en if note.missing else note.number.en
-    if lacks:
-        verdict += f" The course's answer still lacks {lacks}."
+def _question(note: notes.Note, see: Sequence = ()) -> Entry:
     return Entry(
         id=note.id,
         list="questions",
         said=note.asked.en,
         label=note.verdict,
-        verdict=verdict,
+        verdict=note.missing.en if note.missing else note.number.en,
         see=(note.master, *see),
-        shown="in part" if lacks else "",
         answer=note.said.en,
     )
 
 
 def _entry(name: str, listed: str, said: str, label: str, one: dict) -> Entry:
-    see, shown = tuple(one.get("see", ())), one.get("shown", "")
-    return Entry(name.lower(), listed, said, label, one["verdict"], see, shown)
+    see = tuple(one.get("see", ()))
+    return Entry(name.lower(), listed, said, label, one["verdict"], see)
 
 
 @cache
@@ -174,8 +169,6 @@ def summary() -> str:
     each = entries()
     of = {name: sum(e.list == name for e in each) for name in LISTS}
     misprints = sum(e.label == "misprint" for e in each)
-    part = sum(e.shown == "in part" for e in each)
-    none = sum(e.shown == "not yet" for e in each)
     return SUMMARY.format(
         topics=of["topics"],
         questions=of["questions"],
@@ -183,9 +176,6 @@ def summary() -> str:
         statements=of["statements"] - misprints,
         misprints=misprints,
         right=sum(e.label == "right" for e in each),
-        shown=len(each) - misprints - part - none,
-        part=part,
-        none=none,
     )
 
 
@@ -199,11 +189,10 @@ def item(entry: Entry) -> nodes.list_item:
     )
     if entry.answer:
         line += nodes.raw("", f"{_html(entry.answer, 'em')} ", format="html")
-    shown = f"{'shown ' if entry.shown == 'in part' else ''}{entry.shown}"
-    shown = "not shown yet" if entry.shown == "not yet" else shown
-    for label in filter(None, (entry.label, shown)):
-        classes = ["kind", label.replace(" ", "-")]
-        line += [nodes.inline("", label, classes=classes), nodes.Text(" ")]
+    if entry.label:
+        classes = ["kind", entry.label.replace(" ", "-")]
+        line += nodes.inline("", entry.label, classes=classes)
+        line += nodes.Text(" ")
     line += nodes.raw("", f"{_html(entry.verdict)} ", format="html")
     for number, target in enumerate(entry.see):
         address, name = place(target)
@@ -235,16 +224,8 @@ class Notes(SphinxDirective):
             raise self.error(f"notes: {error}") from error
 
     def summary(self) -> list[nodes.Node]:
-        """The numbers, and a link to each entry that nothing shows."""
-        parsed, _ = self.state.inline_text(summary(), self.lineno)
-        line = nodes.paragraph("", "", *parsed)
-        absent = [e for e in entries() if e.shown == "not yet"]
-        for number, entry in enumerate(absent):
-            line += nodes.Text(", " if number else " ")
-            text = to_plain(entry.said).removesuffix(".")
-            line += nodes.reference("", text, refuri=f"#{entry.id}")
-        line += nodes.Text(".")
-        return [line]
+        """The numbers."""
+        return [nodes.paragraph("", summary())]
 
     def lists(self, word: str) -> list[nodes.Node]:
         """The topics, questions and statements of a chapter."""
