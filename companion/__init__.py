@@ -13,10 +13,10 @@ The chapters, in order:
     training     loss, schedule and the loop, in a folder that can go on
     decoding     greedy search, beam search, sampling, cache, BLEU
     variants     BERT, GPT, T5 and BART, and what newer models changed
+    efficiency   what a model costs to run, and how it costs less
     clinic       finding what is wrong with somebody else's model
 
 What stands beside them:
-    efficiency   what a model costs to run, and how it costs less
     contracts    what every correct implementation does, and known mistakes
     figures      pictures that work in a page, and live ones
     interview    questions with answers that are proved
@@ -83,6 +83,7 @@ CHAPTERS = (
     "training",
     "decoding",
     "variants",
+    "efficiency",
     "clinic",
 )
 """The chapters in order; chapter k imports only the modules before it."""

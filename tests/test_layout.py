@@ -18,9 +18,6 @@ pytestmark = pytest.mark.once
 MOST = 19
 """Entries of a folder that are seen at one look."""
 
-AHEAD = ("efficiency",)
-"""Chapters whose package is here before their pages are."""
-
 
 @pytest.fixture(scope="module")
 def folders():
@@ -65,9 +62,7 @@ def test_the_layers_are_the_chapters_in_order():
 def test_a_folder_is_seen_at_one_look(folders):
     """A file a chapter, or a figure, is one thing to look at, however many."""
     figures = folders["companion/figures/gallery"]
-    each = "|".join(
-        word.partition(".")[0] for word in {*CHAPTERS, *AHEAD, *figures}
-    )
+    each = "|".join(word.partition(".")[0] for word in {*CHAPTERS, *figures})
     listed = re.compile(rf"\.|\d\d_|(test_)?({each})(_|\.|$)")
     sizes = {
         folder: sum(not listed.match(name) for name in names)
@@ -82,7 +77,6 @@ def test_the_tree_of_the_readme_shows_every_room(folders):
     shown = set(re.findall(r"[\w.-]+", tree.replace("/", " ")))
     known = {
         *CHAPTERS,
-        *AHEAD,
         *(f"{word}.py" for word in CHAPTERS),
         ".gitignore",
     }

@@ -33,7 +33,6 @@ PAGES = {
             "contracts",
             "contracts.adapters",
             "costs",
-            "efficiency",
             "figures",
             "figures.live",
             "interview",

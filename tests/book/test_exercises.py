@@ -28,6 +28,8 @@ HINT = re.compile(
 
 # The cell of the stub -> ids of known mistakes: what is often written there.
 TYPICAL = {
+    "efficiency-exercise-softmax": "sum-not-rescaled "
+    "a-softmax-for-each-block nan-in-a-hidden-block",
     "tokens-exercise-encode-code": "longest-match last-learned-first "
     "joins-overlapping-pairs",
     "tokens-lab-exercise-learn": "frequency-forgotten counted-only-once "

@@ -17,7 +17,6 @@ PARTS = (
     *(
         "contracts",
         "contracts.adapters",
-        "efficiency",
         "figures",
         "figures.live",
         "interview",

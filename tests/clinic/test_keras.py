@@ -1,4 +1,4 @@
-"""What the repaired notebook of chapter 13 does in Keras, where it was written.
+"""What the repaired notebook of chapter 14 does in Keras, where it was written.
 
 The numbers are those of the lab's table. Keras runs on PyTorch here; what is
 TensorFlow's is asserted where that is installed, and skipped elsewhere.

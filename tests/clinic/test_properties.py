@@ -1,4 +1,4 @@
-"""Whatever the model and the sentences: rules of chapter 13."""
+"""Whatever the model and the sentences: rules of chapter 14."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The figure of chapter 13: patients to diagnose."""
+"""The figure of chapter 14: patients to diagnose."""
 
 import re
 

@@ -243,7 +243,7 @@ def test_a_link_leads_to_its_section_here_and_in_another_notebook(read):
     page.get_by_role("link", name="measures both").click()
     heading = page.get_by_role("heading", name="Vanishing, and spiking")
     _look_at(page, heading)
-    page, _ = read("13_clinic")
+    page, _ = read("14_clinic")
     page.locator(
         "a[href='#case-2-nan-but-only-in-half-precision']"
     ).first.click()

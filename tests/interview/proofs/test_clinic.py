@@ -1,4 +1,4 @@
-"""What the answers of chapter 13 claim, computed."""
+"""What the answers of chapter 14 claim, computed."""
 
 import math
 
