@@ -1,10 +1,12 @@
 """What the answers of chapter 09 claim, computed."""
 
+import io
 import math
 from collections import Counter
 from itertools import pairwise
 
 import pytest
+import sentencepiece
 from interview.proving import answers, repair
 
 from companion import tokens
@@ -191,3 +193,156 @@ def test_a_mean_over_tokens_is_a_mean_of_other_things(merges):
     tokenizer = tokens.Tokenizer(MERGES[:merges])
     sizes = [len(tokenizer.vocabulary[i]) for i in tokenizer.encode("I love")]
     assert sum(sizes) == 6
+
+
+def test_bpe_joins_the_frequent_pair_and_wordpiece_the_inseparable_one():
+    # t 200, h 100, t·h 60; q 5, u 20, q·u 5.
+    often = {"th": 60, "t": 140, "h": 40, "qu": 5, "u": 15}
+    assert tokens.learn_merges(often, 1) == [("t", "h")]
+    assert tokens.learn_wordpiece(often, 1)[1] == [("q", "##u")]
+    scores = 60 / (200 * 100), 5 / (5 * 20)
+    assert scores == pytest.approx((0.003, 0.05))
+
+
+def test_longest_match_can_miss_a_split_that_exists():
+    pieces = {"c", "ca", "##ats", "##s"}
+    assert tokens.wordpiece_encode("cats", pieces) == ["[UNK]"]
+    assert tokens.wordpiece_encode("cats", pieces - {"ca"}) == ["c", "##ats"]
+    singles = pieces | {"##t"}
+    assert tokens.wordpiece_encode("cats", singles) == ["ca", "##t", "##s"]
+    log_p = {piece: math.log(0.25) for piece in ("c", "ca", "ats", "s")}
+    assert tokens.unigram_encode("cats", log_p) == ["c", "ats"]
+    assert tokens.bpe_encode("cats", [("c", "a")]) == ["ca", "t", "s"]
+    # One unknown character is enough, however long the word.
+    assert tokens.wordpiece_encode("catséats", singles) == ["[UNK]"]
+
+
+def test_the_likeliest_split_is_neither_the_longest_nor_the_sum():
+    p = {"cat": 0.2, "ats": 0.25, "ca": 0.15, "ts": 0.1, "c": 0.1, "s": 0.1}
+    log_p = {piece: math.log(x) for piece, x in p.items()}
+    best = tokens.unigram_encode("cats", log_p)
+    assert best == ["c", "ats"]
+    answers(
+        "tokens-the-likeliest-split",
+        math.prod(p[piece] for piece in best),
+        p["cat"] * p["s"],
+        math.exp(tokens.log_likelihood({"cats": 1}, log_p)),
+        p["c"] + p["ats"],
+    )
+    assert p["ca"] * p["ts"] == pytest.approx(0.015)
+
+
+def test_the_repair_takes_special_tokens_literally():
+    broken, repaired = repair("tokens-a-word-that-ends-the-text")
+    text = "this is the end of it"
+    assert broken(text, [END]) == ["this is the ", "end", " of it"]
+    assert repaired(text, [END]) == [text]
+    both = ["<s>", "<s>>"]
+    assert broken("x<s>>y", both) == ["x", "<s>", ">y"]
+    assert repaired("x<s>>y", both) == ["x", "<s>>", "y"]
+    # A round trip sees nothing of it.
+    assert "".join(broken(text, [END])) == text
+
+
+def first_met(frequencies, merges):
+    """BPE that leaves ties to the order in which pairs are met."""
+    splits = {word: list(word) for word in frequencies}
+    learned = []
+    for _ in range(merges):
+        counts = Counter()
+        for word, pieces in splits.items():
+            for pair in pairwise(pieces):
+                counts[pair] += frequencies[word]
+        best = max(counts, key=counts.get)
+        learned.append(best)
+        splits = {
+            word: tokens.bpe_encode(word, learned) for word in frequencies
+        }
+    return learned
+
+
+def test_a_tie_that_is_left_to_the_order_of_the_corpus_changes_merges():
+    counted = tokens.word_counts([PLAY.train[:4000]])
+    reordered = dict(reversed(counted.items()))
+    assert counted == reordered
+    one, other = (first_met(x, 60) for x in (counted, reordered))
+    # Ties are rare among frequent pairs, and come later.
+    assert one[:10] == other[:10]
+    assert {*one} != {*other}
+    # A rule that sees only the pair does not see the order of the files.
+    stated = [tokens.learn_merges(x, 60) for x in (counted, reordered)]
+    assert stated[0] == stated[1]
+
+
+def test_byte_fallback_spells_only_what_it_does_not_know():
+    lines = [*ENGLISH[:300], *(CHINESE * 3)[:600]]
+    stored = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=stored,
+        model_type="bpe",
+        vocab_size=1000,
+        byte_fallback=True,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    fallback = sentencepiece.SentencePieceProcessor(
+        model_proto=stored.getvalue()
+    )
+    known = next(c for c in "".join(CHINESE) if fallback.piece_to_id(c))
+    strange = "\N{CAT FACE}"
+    pieces = fallback.encode(strange, out_type=str)
+    assert pieces[-4:] == [f"<0x{b:02X}>" for b in strange.encode()]
+    assert fallback.decode(fallback.encode(strange)) == strange
+    assert len(fallback.encode(known)) <= 2
+    # On bytes, parts of characters are tokens, and one of them is learned.
+    bytewise = tokens.Tokenizer.train(lines, 1000)
+    learned = bytewise.vocabulary[256:]
+    halves = [x for x in learned if "\ufffd" in x.decode(errors="replace")]
+    assert halves
+    assert not any(
+        fallback.is_byte(i) and len(fallback.id_to_piece(i)) != 6
+        for i in range(fallback.vocab_size())
+    )
+
+
+def test_without_words_merges_join_a_word_with_its_neighbours():
+    text = "the dog. the dog! the dog, the dog? of the dog. of the dog! " * 9
+    raw = [a + b for a, b in tokens.learn_merges({text: 1}, 20)]
+    cut = tokens.fast_merges(tokens.word_counts([text]), 20)
+    assert any(piece.strip(" .!,?").count(" ") for piece in raw)
+    assert any("dog" in piece and piece[-1] in ".!,?" for piece in raw)
+    assert not any((a + b).lstrip(" ").count(" ") for a, b in cut)
+    assert not any("dog" in a + b and (a + b)[-1] in ".!,?" for a, b in cut)
+
+
+def test_logits_of_a_large_vocabulary_take_gibibytes():
+    def gibibytes(*sizes, of=4):
+        return math.prod(sizes) * of / 2**30
+
+    answers(
+        "tokens-memory-of-the-logits",
+        gibibytes(8, 2048, 131_072),
+        gibibytes(8, 2048, 131_072, of=2),
+        gibibytes(2048, 131_072),
+    )
+    assert 1024 * gibibytes(8, 131_072) == 4
+
+
+def test_a_vocabulary_that_is_extended_keeps_its_old_ids():
+    english = tokens.Tokenizer.train(ENGLISH[:400], 400)
+    more = tokens.fast_merges(tokens.word_counts(CHINESE[::5]), 300)
+    known = {*english.merges}
+    longer = tokens.Tokenizer(
+        [*english.merges, *(pair for pair in more if pair not in known)]
+    )
+    assert longer.vocabulary[: len(english)] == english.vocabulary
+    for text in ENGLISH[::131]:
+        assert longer.encode(text) == english.encode(text)
+    some = CHINESE[::31]
+    before, after = (
+        sum(len(t.encode(x)) for x in some) / sum(map(len, some))
+        for t in (english, longer)
+    )
+    assert before > 2.9
+    assert after < before / 2
