@@ -37,12 +37,15 @@ if TYPE_CHECKING:
     from companion.figures.gallery.noam_curve import noam_curve
     from companion.figures.gallery.norm_grid import norm_grid
     from companion.figures.gallery.norm_places import norm_places
+    from companion.figures.gallery.number_lines import number_lines
     from companion.figures.gallery.objectives import objectives
+    from companion.figures.gallery.page_tables import page_tables
     from companion.figures.gallery.paths import paths
     from companion.figures.gallery.position_clocks import position_clocks
     from companion.figures.gallery.position_doors import position_doors
     from companion.figures.gallery.ravine import ravine
     from companion.figures.gallery.recurrence import recurrence
+    from companion.figures.gallery.roofline import roofline
     from companion.figures.gallery.rotary_pair import rotary_pair
     from companion.figures.gallery.run_doctor import run_doctor
     from companion.figures.gallery.sampling_bars import sampling_bars
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from companion.figures.gallery.score_matrix import score_matrix
     from companion.figures.gallery.swapped_words import swapped_words
     from companion.figures.gallery.teacher_forcing import teacher_forcing
+    from companion.figures.gallery.tile_sweep import tile_sweep
     from companion.figures.gallery.todays_block import todays_block
     from companion.figures.gallery.token_strips import token_strips
     from companion.figures.gallery.unrolled_rnn import small_rnn, unrolled_rnn
@@ -89,13 +93,16 @@ __all__ = [
     "noam_curve",
     "norm_grid",
     "norm_places",
+    "number_lines",
     "objectives",
+    "page_tables",
     "paths",
     "plot",
     "position_clocks",
     "position_doors",
     "ravine",
     "recurrence",
+    "roofline",
     "rotary_pair",
     "run_doctor",
     "sampling_bars",
@@ -106,6 +113,7 @@ __all__ = [
     "style",
     "swapped_words",
     "teacher_forcing",
+    "tile_sweep",
     "todays_block",
     "token_strips",
     "unrolled_rnn",

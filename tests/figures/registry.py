@@ -19,6 +19,7 @@ import torch
 from companion.attention import softmax
 from companion.data.phrasebook import batch
 from companion.data.vocabulary import Vocabulary
+from companion.efficiency import Machine, Sizes
 from companion.figures import (
     Figure,
     alignment_grid,
@@ -46,13 +47,16 @@ from companion.figures import (
     noam_curve,
     norm_grid,
     norm_places,
+    number_lines,
     objectives,
+    page_tables,
     paths,
     plot,
     position_clocks,
     position_doors,
     ravine,
     recurrence,
+    roofline,
     rotary_pair,
     run_doctor,
     sampling_bars,
@@ -62,6 +66,7 @@ from companion.figures import (
     style,
     swapped_words,
     teacher_forcing,
+    tile_sweep,
     todays_block,
     token_strips,
     unrolled_rnn,
@@ -120,6 +125,12 @@ CUTS = {
     "bytes": [[bytes([b]) for b in line.encode()] for line in LINES],
     "two pieces": [[line.encode()[:5], line.encode()[5:]] for line in LINES],
 }
+
+# A machine, a row of scores in two blocks and others, a prompt, eight weights.
+A100 = Machine(operations=312e12, bytes=2039e9)
+EXPONENTIALS = [[1, 2, 8, 1], [4, 1, 1, 2], [2, 2, 2, 2], [1, 1, 2, 4]]
+PROMPT = ["the", "cat", "sat", "on", "the", "mat", "and", "it", "slept"]
+EIGHT = [0.1, -0.3, 0.4, 0.7, 0.5, -0.2, 0.6, 0.7]
 
 # An LSTM cell over three words.
 GATES = {
@@ -365,6 +376,34 @@ MOVING = {
         ("INPUT", *["BUTTON"] * 3),
         ("input", "ArrowRight"),
         ("Tab", "Tab", "Tab", "Enter", "Enter"),
+    ),
+    "roofline": Example(
+        lambda: roofline(Sizes.seven_billion(), A100, 80e9),
+        ("INPUT", "INPUT", "INPUT"),
+        ("input", "ArrowRight"),
+        ("End", "Tab", "End"),
+        ".says, svg *",
+    ),
+    "tile_sweep": Example(
+        lambda: tile_sweep(EXPONENTIALS, [10, 20, 30, 40], 2),
+        ("INPUT", *["BUTTON"] * 3),
+        ("button:nth-child(3)", "Enter"),
+        ("ArrowRight", "Tab", "Tab", "Tab", *["Enter"] * 4),
+        ".says, svg *",
+    ),
+    "page_tables": Example(
+        lambda: page_tables(PROMPT, "well", "long"),
+        ("INPUT",),
+        ("input", "ArrowRight"),
+        ("ArrowRight",) * 5,
+        ".says, svg *",
+    ),
+    "number_lines": Example(
+        lambda: number_lines(EIGHT, 7.0),
+        ("INPUT", "INPUT", "INPUT"),
+        ("input", "ArrowRight"),
+        ("ArrowRight",),
+        ".says, svg *, td",
     ),
     "token_strips": Example(
         lambda: token_strips(["English", "中文"], CUTS),
