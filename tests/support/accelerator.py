@@ -20,8 +20,6 @@ from pathlib import Path
 import torch
 from torch._decomp.decompositions import gru_impl, lstm_impl
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from torch.utils.backend_registration import (
     _setup_privateuseone_for_python_backend as register,
 )
@@ -109,9 +107,21 @@ class OnDevice(torch.Tensor):
     def __array__(self, *_, **__):
         self.numpy()
 
+    # Results become what ``run`` makes of them, and nothing is to be added.
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
         return run(function, args, kwargs or {})
+
+
+def each(change, x):
+    """Change all that is in lists, tuples and dictionaries."""
+    if isinstance(x, list | tuple):
+        return type(x)([each(change, part) for part in x])
+    if isinstance(x, dict):
+        return {key: each(change, part) for key, part in x.items()}
+    return change(x)
 
 
 def run(function, args, kwargs):
@@ -120,49 +130,54 @@ def run(function, args, kwargs):
         return 0  # The plain formula, whose parts come here one by one.
     # In inference mode nobody has taken it apart into what a device can do.
     if torch.is_inference_mode_enabled():
-        with Watch():
-            out = function.decompose(*args, **kwargs)
+        out = function.decompose(*args, **kwargs)
         if out is not NotImplemented:
             return out
-    leaves, form = tree_flatten((args, kwargs))
     asked = kwargs.get("device")
     asked = asked and torch.device(asked).type
-    here = [x for x in leaves if isinstance(x, OnDevice)]
-    away = [
-        x
-        for x in leaves
-        if isinstance(x, torch.Tensor) and not isinstance(x, OnDevice)
-    ]
     if function in COPIES:
         return copied(function, args, kwargs, asked)
-    # As everywhere, a number in a tensor without axes may come from the host.
-    strangers = [x for x in away if x.ndim and here]
-    if strangers:
+    here, strangers = [], []
+
+    def undressed(x):
+        if isinstance(x, OnDevice):
+            here.append(x)
+            return x.host
+        # As everywhere, a number without axes may come from the host.
+        if isinstance(x, torch.Tensor) and x.ndim:
+            strangers.append(x)
+        return x
+
+    plain, named = each(undressed, args), each(undressed, kwargs)
+    if here and strangers:
         raise RuntimeError(
             f"Expected all tensors to be on the same device, but {function} "
             f"got {NAME}:0 and cpu ({tuple(strangers[0].shape)})"
         )
-    target = bool(here) if asked is None else asked == NAME
     count_waiting(function, args)
     if asked:
-        kwargs = {**kwargs, "device": torch.device("cpu")}
-        leaves, form = tree_flatten((args, kwargs))
-    plain = [x.host if isinstance(x, OnDevice) else x for x in leaves]
-    args_, kwargs_ = tree_unflatten(plain, form)
-    out = function(*args_, **kwargs_)
+        named["device"] = torch.device("cpu")
+    out = function(*plain, **named)
+    if asked != NAME and (asked or not here):
+        return out
     # What came in and goes out again is the same tensor, not one like it.
     known = {id(x.host): x for x in here}
 
     def dressed(x):
-        if not isinstance(x, torch.Tensor) or not target:
+        if not isinstance(x, torch.Tensor):
             return x
-        return known.get(id(x)) if id(x) in known else OnDevice(x)
+        found = known.get(id(x))
+        if found is None:
+            return OnDevice(x)
+        if found.shape != x.shape:
+            raise NotImplementedError(f"{function} gave a tensor a new size")
+        return found
 
     # Also in inference mode, part of an ordinary tensor is an ordinary tensor.
     views = any(r.alias_info for r in function._schema.returns)
     normal = views and here and not here[0].is_inference()
     with torch.inference_mode(False) if normal else nullcontext():
-        return tree_map(dressed, out)
+        return each(dressed, out)
 
 
 def count_waiting(function, args):
@@ -196,17 +211,12 @@ def copied(function, args, kwargs, asked):
     return OnDevice(out) if target else out
 
 
-def listed(x):
-    """List what a tensor holds, also of one that is there."""
-    return (x.cpu() if isinstance(x, OnDevice) else x).tolist()
-
-
 # What PyTorch knows no way to do for a subclass, or does by the kernels that a
 # device would bring: the same in single steps.
 PLAINLY = {
     torch.lstm: lstm_impl,
     torch.gru: gru_impl,
-    torch.Tensor.tolist: listed,
+    torch.Tensor.tolist: lambda x: x.cpu().tolist(),
 }
 
 
@@ -218,15 +228,14 @@ class Generators(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if plainly := PLAINLY.get(function):
-            return plainly(*args, **kwargs)
-        given = (*args, *kwargs.values())
-        drawn = [x for x in given if isinstance(x, Generator)]
-        if drawn:
-            held = [x.device for x in given if isinstance(x, torch.Tensor)]
+        if function in PLAINLY and isinstance(args[0], OnDevice):
+            function = PLAINLY[function]
+        drawn = kwargs.get("generator")
+        if isinstance(drawn, Generator):
+            held = [x.device for x in args if isinstance(x, torch.Tensor)]
             asked = kwargs.get("device")
             of = asked or (held[0] if held else torch.get_default_device())
-            wanted, found = torch.device(of).type, drawn[0].device.type
+            wanted, found = torch.device(of).type, drawn.device.type
             if wanted != found:
                 raise RuntimeError(
                     f"Expected a '{wanted}' device type for generator but "
@@ -235,20 +244,33 @@ class Generators(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-class Watch(TorchDispatchMode):
-    """Lead what is made on the device, or copied to it, to ``run``."""
+def kernel(function):
+    """Make on the host what ``function`` is to make on the device."""
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        asked = kwargs.get("device")
-        asked = asked and torch.device(asked).type
-        if asked == NAME or any(issubclass(t, OnDevice) for t in types):
-            return run(function, args, kwargs)
-        return function(*args, **kwargs)
+    def make(*args, **kwargs):
+        kwargs["device"] = torch.device("cpu")
+        return OnDevice(function(*args, **kwargs))
+
+    return make
 
 
 # Once, and before the first gradient: then PyTorch starts a thread a device.
 register(NAME, backend_module=Module())
+KERNELS = torch.library.Library("aten", "IMPL", "PrivateUse1")
+# All else that makes numbers writes them into what ``empty`` made.
+for made in (
+    aten.empty.memory_format,
+    aten.empty_strided.default,
+    aten.arange.default,
+    aten.arange.start,
+    aten.arange.start_step,
+    aten.eye.default,
+    aten.eye.m,
+    aten.linspace.default,
+    aten.tril_indices.default,
+    aten.triu_indices.default,
+):
+    KERNELS.impl(made, kernel(made))
 waits = Counter()
 
 
@@ -270,7 +292,7 @@ def accelerator():
 
     def watched(thread):
         torch._C._set_only_lift_cpu_tensors(True)
-        with Generators(), Watch():
+        with Generators():
             start(thread)
 
     torch.__future__.set_swap_module_params_on_conversion(True)
@@ -280,7 +302,7 @@ def accelerator():
     waits.clear()
     Module.there = True
     try:
-        with Generators(), Watch():
+        with Generators():
             yield torch.device(NAME, 0)
     finally:
         Module.there = False
