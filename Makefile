@@ -82,7 +82,7 @@ lessons: install book ## measure how long a lesson is, and what fills its page
 	@$(BIN)/python tools/lint_lessons.py
 
 notebooks: install ## run the notebooks again and store their outputs
-	@$(BIN)/python tools/notebooks.py $(ONLY)
+	@$(BIN)/python tools/$(if $(DEVICE),device_notebooks.py $(DEVICE),notebooks.py) $(ONLY)
 
 bench: install ## race the package against its peers, and note the results
 	@$(BIN)/python -m benchmarks $(ONLY)

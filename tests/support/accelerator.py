@@ -1,9 +1,10 @@
 """A pretend accelerator: a device that refuses what a GPU refuses.
 
 Its tensors lie in host memory, inside a wrapper that says ``pretend:0``.
-Operations run on the CPU, so the numbers are right; but tensors of two devices
-do not meet, a CPU's generator draws nothing there, ``numpy()`` wants ``cpu()``
-first, and every moment at which a program would wait for a GPU is counted.
+Operations run on the CPU, so the numbers are right, but for the last digits of
+a product, which are another device's. Tensors of two devices do not meet, a
+CPU's generator draws nothing there, ``numpy()`` wants ``cpu()`` first, and each
+moment at which a program would wait for a GPU is counted.
 
 PyTorch's own example of such a device (``openreg``) is C++ that each machine
 would have to compile. This one is a tensor subclass on the device type that
@@ -43,6 +44,12 @@ WAITS = {
     aten.bincount.default: "bincount",
     aten.repeat_interleave.Tensor: "repeat_interleave",
 }
+PRODUCTS = {
+    aten.mm.default,
+    aten.bmm.default,
+    aten.addmm.default,
+    aten.baddbmm.default,
+}
 INDEXED = {aten.index.Tensor, aten.index_put.default, aten.index_put_.default}
 COPIES = {aten._to_copy.default, aten.copy_.default}
 
@@ -51,6 +58,8 @@ class Module:
     """What PyTorch asks the module of a device for."""
 
     there = False  # Only inside of ``accelerator`` does one find it.
+    held = 0
+    """The bytes of all tensors that were ever made there."""
     is_initialized = staticmethod(lambda: True)
     is_available = staticmethod(lambda: Module.there)
     device_count = staticmethod(lambda: int(Module.there))
@@ -96,6 +105,7 @@ class OnDevice(torch.Tensor):
 
     def __init__(self, host):
         self.host = host
+        Module.held += host.nbytes
 
     def __repr__(self):
         return f"{self.host!r} on {NAME}"
@@ -137,9 +147,33 @@ def run(function, args, kwargs):
     asked = asked and torch.device(asked).type
     if function in COPIES:
         return copied(function, args, kwargs, asked)
+    plain, named, here = undressed(function, args, kwargs)
+    count_waiting(function, args)
+    if asked:
+        named["device"] = torch.device("cpu")
+    out = rounded(function, plain, named)
+    if asked != NAME and (asked or not here):
+        return out
+    # Also in inference mode, part of an ordinary tensor is an ordinary tensor.
+    views = any(r.alias_info for r in function._schema.returns)
+    normal = views and here and not here[0].is_inference()
+    with torch.inference_mode(False) if normal else nullcontext():
+        return dressed(function, out, here)
+
+
+def rounded(function, args, kwargs):
+    """Add products up in another order than a CPU: the last digits differ."""
+    if function not in PRODUCTS or args[0].dtype != torch.float32:
+        return function(*args, **kwargs)
+    wide = each(lambda x: x.double() if torch.is_tensor(x) else x, args)
+    return function(*wide, **kwargs).float()
+
+
+def undressed(function, args, kwargs):
+    """Take what a call is given out of the wrappers, which are listed too."""
     here, strangers = [], []
 
-    def undressed(x):
+    def host(x):
         if isinstance(x, OnDevice):
             here.append(x)
             return x.host
@@ -148,22 +182,20 @@ def run(function, args, kwargs):
             strangers.append(x)
         return x
 
-    plain, named = each(undressed, args), each(undressed, kwargs)
+    plain, named = each(host, args), each(host, kwargs)
     if here and strangers:
         raise RuntimeError(
             f"Expected all tensors to be on the same device, but {function} "
             f"got {NAME}:0 and cpu ({tuple(strangers[0].shape)})"
         )
-    count_waiting(function, args)
-    if asked:
-        named["device"] = torch.device("cpu")
-    out = function(*plain, **named)
-    if asked != NAME and (asked or not here):
-        return out
-    # What came in and goes out again is the same tensor, not one like it.
+    return plain, named, here
+
+
+def dressed(function, out, here):
+    """Wrap what comes out; what came in is the same tensor, not one like it."""
     known = {id(x.host): x for x in here}
 
-    def dressed(x):
+    def wrap(x):
         if not isinstance(x, torch.Tensor):
             return x
         found = known.get(id(x))
@@ -173,11 +205,7 @@ def run(function, args, kwargs):
             raise NotImplementedError(f"{function} gave a tensor a new size")
         return found
 
-    # Also in inference mode, part of an ordinary tensor is an ordinary tensor.
-    views = any(r.alias_info for r in function._schema.returns)
-    normal = views and here and not here[0].is_inference()
-    with torch.inference_mode(False) if normal else nullcontext():
-        return each(dressed, out)
+    return each(wrap, out)
 
 
 def count_waiting(function, args):
