@@ -137,16 +137,22 @@ def main(device: str, names: list[str]) -> int:
 
 def _told(cell: nbformat.NotebookNode) -> str:
     """Write down what a cell tells, but for pictures."""
+    differs = get_sanitize_patterns(journey.DIFFERS.read_text("utf-8"))
+
+    def same(text: str) -> str:
+        for pattern, put in differs:
+            text = re.sub(pattern, put, text)
+        return text
+
     told = []
     for output in cell.get("outputs", ()):
-        data = output.get("data", {})
-        shown = {k: v for k, v in data.items() if not k.startswith("image/p")}
-        told.append({**output, "data": shown, "execution_count": None})
-    text = json.dumps(told, ensure_ascii=False)
-    differs = journey.DIFFERS.read_text(encoding="utf-8")
-    for pattern, put in get_sanitize_patterns(differs):
-        text = re.sub(pattern, put, text)
-    return text
+        data = {
+            kind: same(shown) if isinstance(shown, str) else shown
+            for kind, shown in output.get("data", {}).items()
+            if not kind.startswith("image/p")
+        }
+        told.append({**output, "data": data, "execution_count": None})
+    return json.dumps(told, sort_keys=True)
 
 
 def _with_tests() -> str:

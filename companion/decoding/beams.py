@@ -8,7 +8,7 @@ Words for axes, the same in the book, the code and the tests:
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from companion.data.vocabulary import Vocabulary
 from companion.decoding.cache import StepDecoder
@@ -67,7 +67,9 @@ class Beams:
         self.sums.masked_fill_(~first, -torch.inf)
         self.width = torch.full_like(self.sentences, beam)
         self.scores = torch.full_like(self.sums[:, 0], -torch.inf)
-        self.found = [[] for _ in src]
+        # Of all sentences, also of those that are no longer translated.
+        self.found = src.new_empty(len(src), 0)
+        self.lengths = torch.zeros_like(self.sentences)
 
     def extend(
         self, logits: Float[Tensor, "row vocab"]
@@ -114,15 +116,24 @@ class Beams:
     def best(self) -> list[list[int]]:
         """The best of each sentence; what was cut competes as it is."""
         self._note(self.sums)
-        return self.found
+        found, lengths = self.found.tolist(), self.lengths.tolist()
+        return [row[:n] for row, n in zip(found, lengths, strict=True)]
 
     def _note(self, sums: Float[Tensor, "sentence beam"]) -> None:
-        """Remembers the best of these, if it beats what the sentence had."""
+        """Remembers the best of these, if it beats what the sentence had.
+
+        Where all is computed and nothing is looked at: an accelerator is not
+        waited for.
+        """
         length = self.said.shape[1]
         scores, ranks = (sums / length_penalty(length, self.alpha)).max(1)
         better = scores > self.scores
         self.scores = torch.where(better, scores, self.scores)
-        said = self.said.view(*sums.shape, length)
-        for i in better.nonzero().squeeze(1).tolist():
-            tokens = said[i, ranks[i]].tolist()
-            self.found[int(self.sentences[i])] = tokens
+        rows = self.said.view(*sums.shape, length)
+        said = rows[self.rows[: len(ranks)], ranks]
+        now, missing = self.sentences, length - self.found.shape[1]
+        self.found = nn.functional.pad(self.found, (0, missing))
+        self.found[now] = torch.where(
+            better.unsqueeze(1), said, self.found[now]
+        )
+        self.lengths[now] = torch.where(better, length, self.lengths[now])

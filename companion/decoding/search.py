@@ -137,6 +137,9 @@ def check_search(*, bos: int, eos: int, **sizes: int) -> None:
 def next_logits(step_fn: StepFunction, rows: list[list[int]]) -> Tensor:
     """Ask ``step_fn`` for the scores of the token after each row.
 
+    They come to the CPU, which is the one moment in a step at which an
+    accelerator is waited for: what is done with them looks at each.
+
     Raises:
         TypeError: it returns no floating-point tensor.
         ValueError: it has not one row of scores for each row of tokens, or a
@@ -154,11 +157,12 @@ def next_logits(step_fn: StepFunction, rows: list[list[int]]) -> Tensor:
             f"step_fn: expected logits of shape ({len(rows)}, vocab), one row "
             f"for each row of tokens, got {shape}"
         )
-    best = logits.detach().amax(-1)
+    logits = logits.detach().cpu()
+    best = logits.amax(-1)
     if not best.isfinite().all():
         row = int((~best.isfinite()).nonzero()[0])
         raise ValueError(
             "step_fn: expected a finite score for some token in each row, "
             f"got {best[row].item()} as the largest one after {rows[row]}"
         )
-    return logits.detach()
+    return logits

@@ -97,7 +97,8 @@ def next_token(
     def step(
         tokens: Int[Tensor, "rows length"],
     ) -> Float[Tensor, "rows vocab"]:
-        tokens, rows = tokens.to(src.device), len(tokens)
+        tokens = tokens.to(src.device, non_blocking=True)
+        rows = len(tokens)
         many = memory.expand(rows, -1, -1)
         masks = combine_masks(src.expand(rows, -1), tokens, pad)
         with evaluating(model):

@@ -13,6 +13,7 @@ checkpoint  files that are whole or not there; averaging some
 run_folder  what a run leaves behind, and reading it
 log         a row a step
 distributed several processes as one
+capability  what a device can do: narrow numbers, compiled code
 """
 
 from companion.training.config import TrainConfig

@@ -119,8 +119,10 @@ class TrainConfig:
         save_every: Steps between checkpoints.
         validate_every: Steps between losses on the validation part.
         keep: How many of the last checkpoints stay.
-        bf16: Compute in bfloat16, keep the parameters in float32.
-        compile: torch.compile; on a CPU the first steps take minutes.
+        bf16: Multiply matrices in bfloat16, keep the parameters in float32;
+            a device without it takes float16 and scales the loss, or float32.
+        compile: torch.compile, where a compiler is at hand (C++ for a CPU,
+            Triton for a GPU); on a CPU the first steps take minutes.
 
     Raises:
         TypeError: A value is of another type than its field.

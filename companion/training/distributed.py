@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from companion import device
 from companion.training.steps import Objective
 
-__all__ = ["Here", "Shared", "processes", "share_out"]
+__all__ = ["Here", "Shared", "place", "processes", "share_out"]
 
 
 class Here(NamedTuple):
@@ -62,12 +62,12 @@ def processes() -> Iterator[Here]:
     around all of them.
     """
     number = int(os.environ.get("WORLD_SIZE", "1"))
-    where = device()
     if number == 1:
-        yield Here(0, 1, where)
+        yield Here(0, 1, device())
         return
+    local = int(os.environ["LOCAL_RANK"])
+    where = place(local, int(os.environ.get("LOCAL_WORLD_SIZE", number)))
     if where.type != "cpu":
-        where = torch.device(where.type, int(os.environ["LOCAL_RANK"]))
         torch.accelerator.set_device_index(where.index)
     begin = not dist.is_initialized()
     if begin:
@@ -77,6 +77,27 @@ def processes() -> Iterator[Here]:
     finally:
         if begin:
             dist.destroy_process_group()
+
+
+def place(local: int, many: int) -> torch.device:
+    """Choose where one of the processes of a machine computes.
+
+    Each needs an accelerator of its own, and PyTorch a way to add up gradients
+    that lie there. Where one of them is missing all compute on the CPU.
+
+    Args:
+        local: Which process of this machine it is, from 0 up.
+        many: How many this machine has.
+
+    Returns:
+        Its device, with an index if it is an accelerator.
+    """
+    where = device()
+    backend = dist.Backend.default_device_backend_map.get(where.type)
+    enough = where.type != "cpu" and many <= torch.accelerator.device_count()
+    if enough and backend and dist.is_backend_available(backend):
+        return torch.device(where.type, local)
+    return torch.device("cpu")
 
 
 class Shared(nn.Module):

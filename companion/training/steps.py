@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from companion.masks import combine_masks
+from companion.training.capability import scaler_for
 from companion.training.loss import IGNORED, check_smoothing, summed_loss
 from companion.training.optimizer import adam
 
@@ -199,8 +200,7 @@ def fit(
     if objective is None:
         objective = Objective(model, smoothing=smoothing)
     optimizer = adam(model.parameters(), lr=rate(1))
-    half = dtype == torch.float16
-    scaler = torch.amp.GradScaler(device.type) if half else None
+    scaler = scaler_for(dtype, device)
     return [
         update(
             objective,

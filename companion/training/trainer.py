@@ -9,6 +9,7 @@ kernels there give the same sum twice.)
 import dataclasses
 import errno
 import time
+import warnings
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,6 +18,11 @@ from torch import nn
 
 from companion.extras import lazy
 from companion.training import checkpoint
+from companion.training.capability import (
+    can_compile,
+    narrow_type,
+    scaler_for,
+)
 from companion.training.checkpoint import random_state, seed_all, seeded
 from companion.training.config import TrainConfig
 from companion.training.distributed import Here, processes, share_out
@@ -156,10 +162,19 @@ class _Run:
             "batches_an_epoch": len(task.batches),
         }
         self.done = self.position = 0
+        self.narrow = narrow_type(here.device) if config.bf16 else None
+        self.scaler = scaler_for(self.narrow, here.device)
         self._resume()
         objective = Objective(self.model, smoothing=config.smoothing)
-        if config.compile:
+        if config.compile and can_compile(here.device):
             objective.compile()
+        elif config.compile:
+            warnings.warn(
+                f"compile: {here.device.type} has no compiler here, so the run "
+                "is not compiled",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         self.objective = share_out(objective, here)
 
     def _resume(self) -> None:
@@ -190,6 +205,9 @@ class _Run:
         epoch, index = saved.facts["position"]
         self.position = epoch * len(self.task.batches) + index
         self.done = saved.step
+        # A run that began where no loss is scaled has no scale to go on with.
+        if self.scaler and saved.facts.get("scaler"):
+            self.scaler.load_state_dict(saved.facts["scaler"])
 
     def go_on(self, *, progress: bool) -> None:
         """Take all steps that are left."""
@@ -233,7 +251,8 @@ class _Run:
             step=step,
             rate=rate,
             clip=self.config.clip,
-            autocast=torch.bfloat16 if self.config.bf16 else None,
+            scaler=self.scaler,
+            autocast=self.narrow,
         )
         self.position = numbers.stop
         return taken, taken.tokens / (time.perf_counter() - began)
@@ -245,9 +264,9 @@ class _Run:
     def _validation(self) -> float:
         """Compute the validation loss, without smoothing and dropout."""
         here, objective = self.here, Objective(self.model).eval()
-        device, bf16 = here.device.type, self.config.bf16
+        device, narrow = here.device.type, self.narrow
         total = tokens = 0
-        with torch.autocast(device, torch.bfloat16, enabled=bf16):
+        with torch.autocast(device, narrow, enabled=narrow is not None):
             for batch in self.task.validation[here.process :: here.processes]:
                 loss, count = objective(*self._to_device(batch))
                 total, tokens = total + float(loss), tokens + int(count)
@@ -265,10 +284,13 @@ class _Run:
             step,
             self.model,
             self.optimizer,
-            facts={**self.facts, "position": position},
+            facts={**self.facts, "position": position, **self._scale()},
             rng=states,
         )
         checkpoint.tidy(self.folder / CHECKPOINTS, keep=self.config.keep)
+
+    def _scale(self) -> dict:
+        return {"scaler": self.scaler.state_dict()} if self.scaler else {}
 
 
 def _due(step: int, every: int, last: int) -> bool:

@@ -71,13 +71,15 @@ class _Cached:
     ) -> Float[Tensor, "rows vocab"]:
         model, pad = self.model, self.model.config.pad
         before = self.before.expand(len(tokens), -1)
+        # Compared here, so that an accelerator is not waited for.
         tokens = torch.cat([before, tokens.cpu()], dim=1)
-        tokens = tokens.to(model.embedding.weight.device)
         if not self._goes_on(tokens):
             self.caches = model.encoder.new_caches()
         self.read = None  # Who stops a step half-way has read nothing.
+        there = model.embedding.weight.device
+        given = tokens.to(there, non_blocking=True)
         with evaluating(model):
-            logits = model.logits(model.states(tokens, self.caches)[:, -1])
+            logits = model.logits(model.states(given, self.caches)[:, -1])
         self.read = tokens
         if pad is not None:
             logits[:, pad] = -torch.inf

@@ -13,7 +13,7 @@ from devices.public import (
     built,
     transformer,
 )
-from support.accelerator import accelerator, waits
+from support.accelerator import Module, accelerator, waits
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
@@ -23,10 +23,17 @@ from companion.training import (
     Objective,
     TrainConfig,
     adam,
+    checkpoint,
     read_log,
     train,
     update,
 )
+from companion.training.capability import (
+    can_compile,
+    narrow_type,
+    scaler_for,
+)
+from companion.training.distributed import place
 
 pytestmark = pytest.mark.once
 
@@ -127,8 +134,13 @@ def test_the_result_is_where_the_inputs_are_and_only_a_look_waits(
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_the_same_is_written_there(device, name):
-    assert WRITTEN[name](lambda x: x.to(device)) == WRITTEN[name](lambda x: x)
+def test_the_same_is_written_there_and_a_step_waits_once(device, name):
+    expected = WRITTEN[name](lambda x: x)
+    waits.clear()
+    assert WRITTEN[name](lambda x: x.to(device)) == expected
+    found = [n for (_, place), n in waits.items() if place]
+    # In the end what beams have found is copied, the ids and their number.
+    assert sorted(found) == [2] * ("in beams" in name) + [7], waits
 
 
 # check
@@ -136,8 +148,10 @@ def test_the_same_is_written_there(device, name):
 
 @pytest.mark.parametrize("component", RIGHT)
 def test_check_judges_alike_where_an_accelerator_is_the_default(
-    device, component
+    device, component, monkeypatch
 ):
+    # The device is slow, and how slow is not what is judged.
+    monkeypatch.setattr("companion.contracts.engine.runner.SECONDS", 100.0)
     torch.set_default_device(device)
     try:
         assert check(component, RIGHT[component][0]).passed
@@ -208,3 +222,63 @@ def test_a_step_waits_for_the_count_of_tokens_and_for_what_it_measured(device):
         "copy",
         "copy",
     ]
+
+
+BOTH = [torch.float16, torch.bfloat16]
+
+
+@pytest.mark.parametrize(
+    ("able", "taken"),
+    [(BOTH, torch.bfloat16), ([torch.float16], torch.float16), ([], None)],
+)
+def test_mixed_precision_is_the_best_that_the_device_has(
+    device, monkeypatch, able, taken
+):
+    asked = staticmethod(lambda: able)
+    monkeypatch.setattr(Module, "get_amp_supported_dtype", asked)
+    assert narrow_type(device) == taken
+    assert (scaler_for(taken, device) is None) == (taken != torch.float16)
+    model = built(transformer).to(device)
+    ids = TOKENS.to(device), TARGET.to(device)
+    with torch.autocast(device.type, taken, enabled=taken is not None):
+        assert model(*ids).dtype == (taken or torch.float32)
+
+
+def test_a_run_in_float16_goes_on_with_the_scale_it_had(
+    device, tmp_path, monkeypatch
+):
+    asked = staticmethod(lambda: [torch.float16])
+    monkeypatch.setattr(Module, "get_amp_supported_dtype", asked)
+    settings = TrainConfig(
+        data="copy", steps=5, warmup=2, save_every=3, bf16=True, **SMALL
+    )
+    train(settings, tmp_path, progress=False)
+    middle, end = checkpoint.every(tmp_path / "checkpoints")
+    scale = checkpoint.read(middle).facts["scaler"]
+    assert (scale["scale"], scale["_growth_tracker"]) == (2.0**16, 3)
+    whole = end.read_bytes()
+    end.unlink()  # As if it had been killed before.
+    train(settings, tmp_path, progress=False)
+    assert end.read_bytes() == whole
+
+
+def test_a_device_without_a_compiler_runs_what_is_not_compiled(
+    device, tmp_path
+):
+    assert not can_compile(device)
+    settings = TrainConfig(
+        data="copy", steps=1, warmup=1, compile=True, **SMALL
+    )
+    with pytest.warns(RuntimeWarning, match="pretend has no compiler here"):
+        train(settings, tmp_path, progress=False)
+
+
+def test_processes_share_an_accelerator_only_if_each_has_one(
+    device, monkeypatch
+):
+    cpu = torch.device("cpu")
+    ways = torch.distributed.Backend.default_device_backend_map
+    assert place(0, 1) == cpu  # Nothing adds up gradients that lie there.
+    monkeypatch.setitem(ways, device.type, "gloo")
+    assert place(0, 1) == device
+    assert place(0, 2) == place(1, 2) == cpu

@@ -19,6 +19,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
+from torch import nn
 from torch._decomp.decompositions import gru_impl, lstm_impl
 from torch.overrides import TorchFunctionMode
 from torch.utils.backend_registration import (
@@ -220,10 +221,15 @@ def count_waiting(function, args):
 
 
 def copied(function, args, kwargs, asked):
-    """Copy within the device, or across, which is counted."""
+    """Copy within the device, or across, which is counted.
+
+    But for what is handed over without waiting for its arrival.
+    """
     if function is aten.copy_.default:
-        into, source = args[:2]
-        if isinstance(into, OnDevice) != isinstance(source, OnDevice):
+        into, source, *handed_over = args
+        there = isinstance(into, OnDevice)
+        across = there != isinstance(source, OnDevice)
+        if across and not (there and any(handed_over)):
             wait("copy")
         plain = [x.host if isinstance(x, OnDevice) else x for x in args]
         function(*plain, **kwargs)
@@ -299,6 +305,34 @@ for made in (
     aten.triu_indices.default,
 ):
     KERNELS.impl(made, kernel(made))
+NARROW = torch.library.Library("aten", "IMPL", "AutocastPrivateUse1")
+OTHERS = torch.library.Library("_", "IMPL", "AutocastPrivateUse1")
+OTHERS.fallback(torch.library.fallthrough_kernel)
+INSIDE = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
+
+
+def narrowed(function):
+    """Multiply in the number type of autocast, as a device's kernels would."""
+
+    def multiply(*args, **kwargs):
+        dtype = torch.get_autocast_dtype(NAME)
+
+        def cast(x):
+            wide = torch.is_tensor(x) and x.dtype == torch.float32
+            return x.to(dtype) if wide and x.device.type == NAME else x
+
+        with torch._C._ExcludeDispatchKeyGuard(INSIDE):
+            return function(*each(cast, args), **each(cast, kwargs))
+
+    return multiply
+
+
+for product in (
+    aten.linear.default,
+    aten.matmul.default,
+    aten.scaled_dot_product_attention.default,
+):
+    NARROW.impl(product, narrowed(product))
 waits = Counter()
 
 
@@ -311,10 +345,22 @@ def wait(kind):
     waits[kind, frame and f"{code}:{frame.f_lineno}"] += 1
 
 
+APPLY = nn.Module._apply
+
+
+def swapping(module, fn, recurse=True):
+    """Move a module: a parameter cannot become a wrapper, but change places."""
+    swap = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        return APPLY(module, fn, recurse)
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(swap)
+
+
 @contextmanager
 def accelerator():
     """Have a pretend accelerator; yield its device."""
-    swap = torch.__future__.get_swap_module_params_on_conversion()
     lift = torch._C._only_lift_cpu_tensors()
     plain, start = torch.Generator, threading.Thread.run
 
@@ -323,7 +369,7 @@ def accelerator():
         with Generators():
             start(thread)
 
-    torch.__future__.set_swap_module_params_on_conversion(True)
+    nn.Module._apply = swapping
     # So that `torch.tensor` makes its numbers here, and then copies them.
     torch._C._set_only_lift_cpu_tensors(True)
     torch.Generator, threading.Thread.run = Generator, watched
@@ -336,4 +382,4 @@ def accelerator():
         Module.there = False
         torch.Generator, threading.Thread.run = plain, start
         torch._C._set_only_lift_cpu_tensors(lift)
-        torch.__future__.set_swap_module_params_on_conversion(swap)
+        nn.Module._apply = APPLY

@@ -320,6 +320,7 @@ def test_bf16_rounds_the_products_and_keeps_the_weights_exact(tmp_path):
 def test_compile_compiles_the_objective_once(tmp_path, monkeypatch):
     compiled = []
     monkeypatch.setattr(Objective, "compile", lambda it: compiled.append(it))
+    monkeypatch.setattr(f"{train.__module__}.can_compile", lambda _: True)
     train(TINY, tmp_path / "a", progress=False)
     assert compiled == []
     train(changed(compile=True), tmp_path / "b", progress=False)
@@ -345,6 +346,7 @@ def test_a_compiled_run_learns_what_a_plain_one_learns(tmp_path, monkeypatch):
     monkeypatch.setattr(
         Objective, "compile", lambda it: nn.Module.compile(it, backend=backend)
     )
+    monkeypatch.setattr(f"{train.__module__}.can_compile", lambda _: True)
     still = changed(dropout=0.0, smoothing=0.1, steps=3)
     plain = train(still, tmp_path / "a", progress=False)
     assert traced == []
