@@ -24,7 +24,24 @@ Memory = Float[Tensor, "batch hidden"]
 def one_hot(
     ids: Int[Tensor, "*axes"], vocab_size: int
 ) -> Float[Tensor, "*axes vocab"]:
-    """A vector per id: 1 at the id's own place, 0 everywhere else."""
+    """Write each id as a vector: 1 at the id's own place, 0 everywhere else.
+
+    Args:
+        ids: Token ids.
+        vocab_size: How many ids there are, which is how wide a vector is.
+
+    Returns:
+        One vector an id.
+
+    Raises:
+        TypeError, ValueError: An id is no whole number from 0 to
+            ``vocab_size - 1``.
+
+    Example:
+        >>> one_hot(torch.tensor([2, 0]), 3)
+        tensor([[0., 0., 1.],
+                [1., 0., 0.]])
+    """
     check_ids("ids", ids, vocab_size)
     places = torch.arange(vocab_size, device=ids.device)
     return (ids.unsqueeze(-1) == places).float()
@@ -33,10 +50,21 @@ def one_hot(
 def bag_of_words(
     ids: Int[Tensor, "*axes seq"], vocab_size: int
 ) -> Float[Tensor, "*axes vocab"]:
-    """How often each token occurs in a sentence; where it stood is lost.
+    """Count how often each token occurs in a sentence; where it stood is lost.
+
+    Args:
+        ids: Token ids of sentences.
+        vocab_size: How many ids there are.
+
+    Returns:
+        One vector of counts a sentence.
 
     Raises:
-        ValueError: there is no axis of positions.
+        TypeError, ValueError: As ``one_hot``; or there is no axis of positions.
+
+    Example:
+        >>> bag_of_words(torch.tensor([2, 0, 2]), 3)
+        tensor([1., 0., 2.])
     """
     vectors = one_hot(ids, vocab_size)
     if ids.ndim == 0:
@@ -47,13 +75,24 @@ def bag_of_words(
 def tf_idf(
     counts: Float[Tensor, "document vocab"],
 ) -> Float[Tensor, "document vocab"]:
-    """Counts, weighted by how few documents a word occurs in.
+    """Weight counts by how few documents a word occurs in.
 
     A word in ``df`` of ``N`` documents has the weight ln(N / df) (Spärck
     Jones, 1972), without smoothing: a word that stands in all of them gets 0.
 
+    Args:
+        counts: How often each word occurs in each document.
+
+    Returns:
+        The weighted counts.
+
     Raises:
         TypeError, ValueError: ``counts`` is no filled table of numbers >= 0.
+
+    Example:
+        >>> tf_idf(torch.tensor([[2.0, 1.0], [0.0, 1.0]]))
+        tensor([[1.3863, 0.0000],
+                [0.0000, 0.0000]])
     """
     check_vectors("counts", counts, counts, document=None, vocab=None)
     if not (counts >= 0).all():
@@ -65,14 +104,41 @@ def tf_idf(
 
 
 def feed_forward(d_in: int, hidden: int, d_out: int) -> nn.Sequential:
-    """A feed-forward network with one layer between what it reads and says."""
+    """Build a feed-forward network with one hidden layer and tanh.
+
+    Args:
+        d_in: Width of the input.
+        hidden: Width of the hidden layer.
+        d_out: Width of the output.
+
+    Returns:
+        The network, with PyTorch's own initial weights.
+
+    Example:
+        >>> feed_forward(3, 5, 2)(torch.zeros(7, 3)).shape
+        torch.Size([7, 2])
+    """
     return nn.Sequential(
         nn.Linear(d_in, hidden), nn.Tanh(), nn.Linear(hidden, d_out)
     )
 
 
 class MeanFNN(nn.Module):
-    """A classifier that averages the word vectors, so order cannot matter."""
+    """Classify a sentence by the average of its word vectors.
+
+    An average has no order, so two orders of the same words get one answer.
+
+    Args:
+        vocab_size: How many token ids there are.
+        d_model: Width of a word vector.
+        num_classes: How many answers there are.
+
+    Example:
+        >>> model = MeanFNN(vocab_size=7, d_model=5, num_classes=2)
+        >>> forwards, backwards = model(torch.tensor([[1, 2, 3], [3, 2, 1]]))
+        >>> torch.allclose(forwards, backwards)
+        True
+    """
 
     def __init__(self, vocab_size: int, d_model: int, num_classes: int):
         super().__init__()
@@ -86,10 +152,22 @@ class MeanFNN(nn.Module):
 
 
 class ConcatFNN(nn.Module):
-    """A classifier that lays the word vectors side by side.
+    """Classify a sentence by its word vectors, laid side by side.
 
     It sees the order, but each place has weights of its own: what it learns
     at one place it does not know at another. And it fits one length only.
+
+    Args:
+        vocab_size: How many token ids there are.
+        d_model: Width of a word vector.
+        num_classes: How many answers there are.
+        length: How many words each sentence has.
+
+    Example:
+        >>> model = ConcatFNN(7, 5, num_classes=2, length=3)
+        >>> forwards, backwards = model(torch.tensor([[1, 2, 3], [3, 2, 1]]))
+        >>> torch.allclose(forwards, backwards)
+        False
     """
 
     def __init__(
@@ -147,14 +225,36 @@ def unroll(
 
 
 def start_small(*shape: int, hidden: int) -> nn.Parameter:
-    """A weight drawn within ±1/√hidden, as in ``nn.RNN``."""
+    """Draw a weight from within ±1/√hidden, as ``nn.RNN`` does.
+
+    Args:
+        shape: Its shape.
+        hidden: Width of the memory.
+
+    Returns:
+        A parameter.
+
+    Example:
+        >>> bool(start_small(3, 5, hidden=4).abs().max() <= 0.5)
+        True
+    """
     return nn.Parameter(torch.empty(shape).uniform_(-1, 1) * hidden**-0.5)
 
 
 class RNN(nn.Module):
-    """A recurrent network: W reads, U remembers, V speaks.
+    """Read a sequence one vector at a time: W reads, U remembers, V speaks.
 
     The outputs V h_t + c are logits; the tanh belongs to the memory only.
+
+    Args:
+        d_in: Width of what is read at one position.
+        hidden: Width of the memory.
+        d_out: Width of an output.
+
+    Example:
+        >>> outputs, states = RNN(3, 5, 2)(torch.zeros(1, 7, 3))
+        >>> outputs.shape, states.shape
+        (torch.Size([1, 7, 2]), torch.Size([1, 7, 5]))
     """
 
     def __init__(self, d_in: int, hidden: int, d_out: int):
@@ -181,11 +281,20 @@ class RNN(nn.Module):
 
 
 class LSTM(nn.Module):
-    """A recurrent network whose memory is guarded by gates.
+    """Read a sequence with a memory that is guarded by gates.
 
     Hochreiter and Schmidhuber (1997), with the forget gate f of Gers et al.
     (2000). The rows of W, U and b belong to the gates i, f, g, o, in the
     order of ``nn.LSTM``; its two biases are one here.
+
+    Args:
+        d_in: Width of what is read at one position.
+        hidden: Width of the memory.
+
+    Example:
+        >>> states, (last, cell) = LSTM(3, 5)(torch.zeros(1, 7, 3))
+        >>> torch.equal(states[:, -1], last)
+        True
     """
 
     def __init__(self, d_in: int, hidden: int):
@@ -228,14 +337,32 @@ def gradient_to_inputs(
     U: Float[Tensor, "hidden hidden"],
     b: Float[Tensor, " hidden"],
 ) -> Float[Tensor, " seq"]:
-    """How far each input moves the last state: the norms of ∂h_T/∂x_t.
+    """Measure how far each input moves the last state: the norms of ∂h_T/∂x_t.
 
     One sentence. Automatic differentiation finds each Jacobian, of which this
     is the Frobenius norm; on paper it is a product of T - t matrices
     diag(1 - h²) U, times diag(1 - h_t²) W.
 
+    Args:
+        x: What is read.
+        h0: The memory before the first word.
+        W: What reads.
+        U: What remembers.
+        b: The bias.
+
+    Returns:
+        One norm a position.
+
     Raises:
-        TypeError, ValueError: as ``unroll`` does.
+        TypeError, ValueError: As ``unroll``.
+
+    Example:
+        With W = 1 and U = 1/2, a word that lies one step back counts half.
+
+        >>> x, one = torch.zeros(3, 1), torch.ones(1, 1)
+        >>> zero = torch.zeros(1)
+        >>> gradient_to_inputs(x, zero, one, one / 2, zero)
+        tensor([0.2500, 0.5000, 1.0000])
     """
     check_vectors("x", x, W, seq=None, d_in=None)
     check_vectors("h0", h0, W, hidden=None)

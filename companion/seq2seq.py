@@ -35,7 +35,19 @@ State = tuple[Memory, Memory]
 
 
 def share_out(scores: Weights, mask: Mask | None) -> Weights:
-    """Softmax of the scores over the positions that may be looked at."""
+    """Compute the softmax of scores over the positions that may be looked at.
+
+    Args:
+        scores: One score a position.
+        mask: Where one may look: True = may.
+
+    Returns:
+        Weights that sum to 1.
+
+    Example:
+        >>> share_out(torch.zeros(1, 3), torch.tensor([[True, True, False]]))
+        tensor([[0.5000, 0.5000, 0.0000]])
+    """
     if mask is not None:
         _check_mask(mask, scores)
         scores = scores.masked_fill(~mask, -torch.inf)
@@ -61,10 +73,21 @@ def dot_alignment(
 
 
 class AdditiveAlignment(nn.Module):
-    """How much to look at each key: the softmax of v · tanh(W q + U k).
+    """Score each key by v · tanh(W q + U k), and share the attention out.
 
     Bahdanau et al. (2015), appendix A.1.2: the query is the decoder's state
     before this step, the keys are the encoder's states.
+
+    Args:
+        d_query: Width of a query.
+        d_key: Width of a key.
+        d_hidden: Width of the layer between.
+
+    Example:
+        >>> align = AdditiveAlignment(d_query=3, d_key=5, d_hidden=7)
+        >>> weights = align(torch.zeros(1, 3), torch.zeros(1, 4, 5))
+        >>> weights.shape, round(weights.sum().item(), 4)
+        (torch.Size([1, 4]), 1.0)
     """
 
     def __init__(self, d_query: int, d_key: int, d_hidden: int):
@@ -244,11 +267,25 @@ class Seq2Seq(nn.Module):
 def fit(
     model: Seq2Seq, batches: Sequence[tuple[Source, Target]], lr: float = 0.01
 ) -> list[float]:
-    """Trains the model on each batch once; the loss of each, in nats a word.
+    """Train the model on each batch once.
 
     Each target begins with bos. The decoder reads its words and is asked for
     the next one (teacher forcing), but not for pad. The optimiser is Adam, and
     its rate ``lr`` falls to 0 over the second half.
+
+    Args:
+        model: What learns.
+        batches: Pairs (source, target) of token ids.
+        lr: The learning rate of the first half.
+
+    Returns:
+        The loss of each batch, in nats a word.
+
+    Example:
+        >>> model = Seq2Seq(7, 7, d_model=3, hidden=5)
+        >>> batch = (torch.tensor([[3, 4]]), torch.tensor([[1, 5, 2]]))
+        >>> len(fit(model, [batch] * 11))
+        11
     """
     adam = torch.optim.Adam(model.parameters(), lr)
     losses = []

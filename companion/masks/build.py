@@ -27,7 +27,14 @@ __all__ = ["Masks", "causal_mask", "combine_masks", "padding_mask"]
 
 
 class Masks(NamedTuple):
-    """One mask for each place of attention in a Transformer."""
+    """Hold one mask for each place of attention in a Transformer.
+
+    Example:
+        >>> tokens = torch.tensor([[5, 7, 0]])
+        >>> masks = combine_masks(tokens, tokens, pad=0)
+        >>> [tuple(mask.shape) for mask in masks]
+        [(1, 1, 1, 3), (1, 1, 3, 3), (1, 1, 1, 3)]
+    """
 
     src: Bool[Tensor, "batch 1 1 src"]
     """For the encoder: every source token sees all real source tokens."""

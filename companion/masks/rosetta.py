@@ -33,11 +33,21 @@ HIDDEN = -10_000
 def to_torch_padding(
     mask: Bool[Tensor, "batch 1 1 key"],
 ) -> Bool[Tensor, "batch key"]:
-    """``key_padding_mask`` of ``nn.MultiheadAttention``: True = hidden.
+    """Translate to ``key_padding_mask`` of ``nn.MultiheadAttention``.
+
+    Args:
+        mask: True = may attend.
+
+    Returns:
+        True = hidden.
 
     Raises:
         TypeError: ``mask`` is not boolean.
         ValueError: ``mask`` is not (batch, 1, 1, key).
+
+    Example:
+        >>> to_torch_padding(torch.tensor([[[[True, True, False]]]]))
+        tensor([[False, False,  True]])
     """
     _check_mask(mask, keys_only=True)
     return ~mask[:, 0, 0]
@@ -46,11 +56,21 @@ def to_torch_padding(
 def from_torch_padding(
     hidden: Bool[Tensor, "batch key"],
 ) -> Bool[Tensor, "batch 1 1 key"]:
-    """The mask that a ``key_padding_mask``, True = hidden, stands for.
+    """Translate from a ``key_padding_mask`` of ``nn.MultiheadAttention``.
+
+    Args:
+        hidden: True = hidden.
+
+    Returns:
+        True = may attend.
 
     Raises:
         TypeError: ``hidden`` is not boolean.
         ValueError: ``hidden`` is not (batch, key).
+
+    Example:
+        >>> from_torch_padding(torch.tensor([[False, True]]))
+        tensor([[[[ True, False]]]])
     """
     _check_rows(hidden=hidden)
     if hidden.dtype != torch.bool:
@@ -64,16 +84,29 @@ def from_torch_padding(
 def to_torch_attention(
     mask: Bool[Tensor, "batch heads query key"], num_heads: int
 ) -> Bool[Tensor, "batch_heads query key"]:
-    """``attn_mask`` of ``nn.MultiheadAttention``: True = hidden.
+    """Translate to ``attn_mask`` of ``nn.MultiheadAttention``.
 
     The heads of one sequence stand next to each other, and a mask that is the
     same for all heads is repeated for each. With ``need_weights=True``, its
     default, PyTorch makes NaN of a query that may attend to nothing.
 
+    Args:
+        mask: True = may attend.
+        num_heads: How many heads the module has.
+
+    Returns:
+        True = hidden; one mask for each sequence and head.
+
     Raises:
         TypeError: ``mask`` is not boolean; ``num_heads`` is no int.
         ValueError: ``mask`` is not (batch, 1 or num_heads, query, key), or
             ``num_heads`` below 1.
+
+    Example:
+        >>> causal = torch.ones(1, 1, 2, 2, dtype=torch.bool).tril()
+        >>> to_torch_attention(causal, num_heads=1)
+        tensor([[[False,  True],
+                 [False, False]]])
     """
     check_sizes(num_heads=num_heads)
     _check_mask(mask)
@@ -86,10 +119,23 @@ def to_torch_attention(
 
 
 def to_torch_transformer(masks: Masks, num_heads: int) -> dict[str, Tensor]:
-    """The masks as keyword arguments of ``nn.Transformer``.
+    """Translate all three masks to keyword arguments of ``nn.Transformer``.
+
+    Args:
+        masks: What ``combine_masks`` returns.
+        num_heads: How many heads the model has.
+
+    Returns:
+        The arguments.
 
     Raises:
-        TypeError, ValueError: as ``to_torch_attention``.
+        TypeError, ValueError: As ``to_torch_attention``.
+
+    Example:
+        >>> from companion.masks import combine_masks
+        >>> tokens = torch.tensor([[5, 7]])
+        >>> sorted(to_torch_transformer(combine_masks(tokens, tokens, 0), 2))
+        ['memory_key_padding_mask', 'src_key_padding_mask', 'tgt_mask']
     """
     if not isinstance(masks, Masks):
         raise TypeError(
@@ -108,16 +154,27 @@ def to_additive(
     mask: Bool[Tensor, "batch heads query key"],
     dtype: torch.dtype = torch.float32,
 ) -> Float[Tensor, "batch heads query key"]:
-    """What is added to the scores: 0 for seen, the lowest for hidden.
+    """Translate to what is added to the scores: 0, or the lowest number.
 
     Hugging Face makes such a mask where attention is "eager"; where it is
     "sdpa", as by default, it makes a boolean one that means what ours does.
-    ``dtype`` is that of the model. A query that may attend to nothing sees all
-    keys alike there.
+    A query that may attend to nothing sees all keys alike there.
+
+    Args:
+        mask: True = may attend.
+        dtype: The model's type.
+
+    Returns:
+        0 for seen, the lowest number of the type for hidden.
 
     Raises:
         TypeError: ``mask`` is not boolean; ``dtype`` is not floating point.
         ValueError: ``mask`` has not four axes.
+
+    Example:
+        >>> mask = torch.tensor([[[[True, False]]]])
+        >>> to_additive(mask, torch.float16)
+        tensor([[[[     0., -65504.]]]], dtype=torch.float16)
     """
     _check_mask(mask)
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
@@ -129,12 +186,22 @@ def to_additive(
 def from_additive(
     bias: Float[Tensor, "batch heads query key"],
 ) -> Bool[Tensor, "batch heads query key"]:
-    """The mask that adding ``bias`` to the scores amounts to.
+    """Translate from what is added to the scores.
+
+    Args:
+        bias: 0 for seen, -10,000 or less for hidden.
+
+    Returns:
+        True = may attend.
 
     Raises:
         TypeError: ``bias`` is not floating point.
         ValueError: ``bias`` has not four axes; an entry neither is 0 nor hides
             (-10,000 or less), so that ``bias`` is more than a mask, or none.
+
+    Example:
+        >>> from_additive(torch.tensor([[[[0.0, float("-inf")]]]]))
+        tensor([[[[ True, False]]]])
     """
     if not isinstance(bias, Tensor) or not bias.is_floating_point():
         raise TypeError(f"bias: expected a float tensor, got {describe(bias)}")
@@ -152,11 +219,21 @@ def from_additive(
 def to_ones(
     mask: Bool[Tensor, "batch 1 1 key"],
 ) -> Int[Tensor, "batch key"]:
-    """``attention_mask`` as a Hugging Face tokenizer makes it: 1 = real.
+    """Translate to an ``attention_mask`` as a Hugging Face tokenizer makes it.
+
+    Args:
+        mask: True = may attend.
+
+    Returns:
+        1 = real, 0 = padding.
 
     Raises:
         TypeError: ``mask`` is not boolean.
         ValueError: ``mask`` is not (batch, 1, 1, key).
+
+    Example:
+        >>> to_ones(torch.tensor([[[[True, True, False]]]]))
+        tensor([[1, 1, 0]])
     """
     _check_mask(mask, keys_only=True)
     return mask[:, 0, 0].long()
@@ -165,11 +242,21 @@ def to_ones(
 def from_ones(
     ones: Num[Tensor, "batch key"],
 ) -> Bool[Tensor, "batch 1 1 key"]:
-    """The mask of an ``attention_mask`` of a tokenizer: 1 = real, 0 = padding.
+    """Translate from an ``attention_mask`` of a tokenizer.
+
+    Args:
+        ones: 1 = real, 0 = padding.
+
+    Returns:
+        True = may attend.
 
     Raises:
         TypeError: ``ones`` is boolean, and so does not tell what True means.
         ValueError: ``ones`` is not (batch, key), or holds another number.
+
+    Example:
+        >>> from_ones(torch.tensor([[1, 1, 0]]))
+        tensor([[[[ True,  True, False]]]])
     """
     _check_rows(ones=ones)
     if ones.dtype == torch.bool:
@@ -187,11 +274,21 @@ def from_ones(
 def to_keras(
     mask: Bool[Tensor, "batch 1 query key"],
 ) -> Bool[Tensor, "batch query key"]:
-    """``attention_mask`` of ``keras.layers.MultiHeadAttention``: True = seen.
+    """Translate to ``attention_mask`` of ``keras.layers.MultiHeadAttention``.
+
+    Args:
+        mask: True = may attend.
+
+    Returns:
+        The same without the axis of heads: True = seen.
 
     Raises:
         TypeError: ``mask`` is not boolean.
         ValueError: ``mask`` is not (batch, 1, query, key).
+
+    Example:
+        >>> to_keras(torch.ones(2, 1, 3, 5, dtype=torch.bool)).shape
+        torch.Size([2, 3, 5])
     """
     _check_mask(mask)
     if mask.shape[1] != 1:
@@ -205,11 +302,25 @@ def to_keras(
 def from_lengths(
     lengths: Integer[Tensor, " batch"], max_len: int
 ) -> Bool[Tensor, "batch 1 1 max_len"]:
-    """True for the first ``lengths`` keys of each sequence.
+    """Translate from lengths: the first keys of each sequence are real.
+
+    Args:
+        lengths: How many keys of each sequence are real.
+        max_len: How many keys there are.
+
+    Returns:
+        True = may attend.
 
     Raises:
         TypeError: ``lengths`` is not a tensor of integers; ``max_len`` no int.
         ValueError: ``lengths`` is not (batch,), or not from 0 to ``max_len``.
+
+    Example:
+        >>> from_lengths(torch.tensor([1, 2]), max_len=2)
+        tensor([[[[ True, False]]],
+        <BLANKLINE>
+        <BLANKLINE>
+                [[[ True,  True]]]])
     """
     if not isinstance(lengths, Tensor) or not is_whole(lengths):
         raise TypeError(
@@ -229,12 +340,22 @@ def from_lengths(
 
 
 def to_lengths(mask: Bool[Tensor, "batch 1 1 key"]) -> Int[Tensor, " batch"]:
-    """How many keys of each sequence are real, where the real ones come first.
+    """Count the keys of each sequence that are real, where those come first.
+
+    Args:
+        mask: True = may attend.
+
+    Returns:
+        One length a sequence.
 
     Raises:
         TypeError: ``mask`` is not boolean.
         ValueError: ``mask`` is not (batch, 1, 1, key); a hidden key comes
             before a real one, which no length can tell.
+
+    Example:
+        >>> to_lengths(torch.tensor([[[[True, True, False]]]]))
+        tensor([2])
     """
     _check_mask(mask, keys_only=True)
     keys = mask[:, 0, 0]

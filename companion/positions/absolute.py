@@ -94,12 +94,26 @@ def sinusoidal(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "length d_model"]:
-    """The sinusoidal encodings of the positions 0 … length - 1.
+    """Compute the sinusoidal encodings of the positions 0 … length - 1.
 
-    Section 3.5 of Vaswani et al. (2017). ``dtype`` as in ``sinusoids``.
+    Section 3.5 of Vaswani et al. (2017).
+
+    Args:
+        length: How many positions.
+        d_model: How wide an encoding is.
+        device: Where it is made.
+        dtype: As in ``sinusoids``.
+
+    Returns:
+        One encoding a position.
 
     Raises:
-        TypeError, ValueError: a size is no whole number from 1 up.
+        TypeError, ValueError: A size is no whole number from 1 up.
+
+    Example:
+        >>> sinusoidal(2, 4)
+        tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+                [0.8415, 0.5403, 0.0100, 0.9999]])
     """
     if checking():
         check_sizes(length=length, d_model=d_model)
@@ -108,7 +122,16 @@ def sinusoidal(
 
 
 class SinusoidalPositions(nn.Module):
-    """Adds the sinusoidal encodings: no parameters and no longest length."""
+    """Add the sinusoidal encodings: no parameters and no longest length.
+
+    Args:
+        d_model: Width of the vectors.
+
+    Example:
+        >>> SinusoidalPositions(2)(torch.zeros(2, 2), start=0)
+        tensor([[0.0000, 1.0000],
+                [0.8415, 0.5403]])
+    """
 
     def __init__(self, d_model: int):
         super().__init__()
@@ -146,9 +169,17 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """Adds one learned row for each position, up to the last row of the table.
+    """Add one learned row for each position, up to the last row of the table.
 
     As in Gehring et al. (2017) and BERT, whose small initial scale is used.
+
+    Args:
+        max_len: How many rows there are.
+        d_model: Width of the vectors.
+
+    Example:
+        >>> LearnedPositions(max_len=7, d_model=3)(torch.zeros(2, 5, 3)).shape
+        torch.Size([2, 5, 3])
     """
 
     def __init__(self, max_len: int, d_model: int):
@@ -183,15 +214,24 @@ class LearnedPositions(nn.Module):
 
 
 class TokenEmbedding(nn.Module):
-    """One vector for each token, times √d_model.
+    """Look up one vector for each token, times √d_model.
 
     The rows have variance 1/d_model, so that the same table can score tokens
     at the output. √d_model brings what is looked up to variance 1, beside
     which the positions, of mean square 1/2, stay readable. Section 3.4 of
     Vaswani et al. (2017) multiplies, and gives no reason.
 
+    Args:
+        vocab_size: How many token ids there are.
+        d_model: Width of a vector.
+
     Attributes:
         weight: The table, vocab_size × d_model.
+
+    Example:
+        >>> embed = TokenEmbedding(vocab_size=7, d_model=4)
+        >>> torch.equal(embed(torch.tensor([5]))[0], 2 * embed.weight[5])
+        True
     """
 
     def __init__(self, vocab_size: int, d_model: int):

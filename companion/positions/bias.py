@@ -47,8 +47,17 @@ def offsets(
         start: The position of the first query; the last one is the last key's.
         device: Where the offsets are made.
 
+    Returns:
+        One offset for each query and key.
+
     Raises:
         TypeError, ValueError: ``length`` is no whole number from 1 up.
+
+    Example:
+        >>> offsets(3)
+        tensor([[ 0,  1,  2],
+                [-1,  0,  1],
+                [-2, -1,  0]])
     """
     if checking():
         check_sizes(length=length)
@@ -86,16 +95,28 @@ def biased_weights(
     *,
     scale: float | None = None,
 ) -> Float[Tensor, "... query key"]:
-    """Attention weights of ``scale · q kᵀ + bias``.
+    """Compute the attention weights of ``scale · q kᵀ + bias``.
 
-    ``bias`` broadcasts to the scores. ``scale`` is ``1 / sqrt(d_k)`` unless
-    given (T5 uses 1). ``mask``: True = may attend; a query that may look at
-    nobody gets zeros.
+    Args:
+        q: What each position asks for.
+        k: What each position offers.
+        bias: What is added to the scores; broadcasts to them.
+        mask: Who may be attended to: True = may. A query that may attend to
+            nothing gets zeros.
+        scale: ``1 / sqrt(d_k)`` unless given; T5 uses 1.
+
+    Returns:
+        The attention weights.
 
     Raises:
-        TypeError: an input is not floating point, or the types differ; ``mask``
+        TypeError: An input is not floating point, or the types differ; ``mask``
             is not boolean.
-        ValueError: a shape does not fit.
+        ValueError: A shape does not fit.
+
+    Example:
+        >>> q, k = torch.zeros(1, 2), torch.zeros(2, 2)
+        >>> biased_weights(q, k, torch.tensor([[0.0, 3.0]]).log1p())
+        tensor([[0.2000, 0.8000]])
     """
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1])
@@ -112,10 +133,27 @@ def biased_attention(
     *,
     scale: float | None = None,
 ) -> Float[Tensor, "... query d_v"]:
-    """Each query's average of the values, by ``biased_weights``.
+    """Compute each query's average of the values, by ``biased_weights``.
+
+    Args:
+        q: What each position asks for.
+        k: What each position offers.
+        v: What each position hands over.
+        bias: What is added to the scores; broadcasts to them.
+        mask: Who may be attended to: True = may.
+        scale: ``1 / sqrt(d_k)`` unless given.
+
+    Returns:
+        One vector a query.
 
     Raises:
-        TypeError, ValueError: as ``biased_weights``, and for ``v``.
+        TypeError, ValueError: As ``biased_weights``, and for ``v``.
+
+    Example:
+        >>> q, k = torch.zeros(1, 2), torch.zeros(2, 2)
+        >>> v = torch.tensor([[0.0], [10.0]])
+        >>> biased_attention(q, k, v, torch.zeros(1, 2))
+        tensor([[5.]])
     """
     weights = biased_weights(q, k, bias, mask, scale=scale)
     if checking():
@@ -143,14 +181,25 @@ def check_values(v: Tensor, k: Tensor, *, width: int | None = None) -> None:
 def alibi_slopes(
     num_heads: int, *, device: torch.device | str | None = None
 ) -> Float[Tensor, " head"]:
-    """How steeply each head forgets: a geometric sequence that ends at 2⁻⁸.
+    """Compute how steeply each head forgets: a geometric sequence down to 2⁻⁸.
 
     For a power of two, head h = 1 … H has ``2^(-8h / H)``. Otherwise the rest
     is every other slope of twice the power below. Section 3 of Press et al.
     (2022), and their code for the second case.
 
+    Args:
+        num_heads: How many heads.
+        device: Where the slopes are made.
+
+    Returns:
+        One slope a head.
+
     Raises:
         TypeError, ValueError: ``num_heads`` is no whole number from 1 up.
+
+    Example:
+        >>> alibi_slopes(4)
+        tensor([0.2500, 0.0625, 0.0156, 0.0039])
     """
     if checking():
         check_sizes(num_heads=num_heads)
@@ -173,8 +222,23 @@ def alibi_bias(
     Press et al. (2022) look back only; here a key that comes after is
     penalised like one that came before. Under a causal mask both agree.
 
+    Args:
+        num_heads: How many heads.
+        length: How many keys.
+        start: The position of the first query; the last one is the last key's.
+        device: Where the bias is made.
+        dtype: Its type; the default floating-point type unless given.
+
+    Returns:
+        What is added to the scores.
+
     Raises:
-        TypeError, ValueError: a size is no whole number from 1 up.
+        TypeError, ValueError: A size is no whole number from 1 up.
+
+    Example:
+        >>> alibi_bias(8, 2)[0]
+        tensor([[ 0.0000, -0.5000],
+                [-0.5000,  0.0000]])
     """
     slopes = alibi_slopes(num_heads, device=device).to(dtype)
     distance = offsets(length, start, device=slopes.device).abs()
@@ -188,16 +252,29 @@ def t5_bucket(
     max_distance: int = 128,
     bidirectional: bool = True,
 ) -> Int[Tensor, "*axes"]:
-    """Which bucket an offset key - query falls into.
+    """Find the bucket that an offset key - query falls into.
 
     Near offsets have a bucket each. Farther ones share, in steps that grow
     geometrically; all from ``max_distance`` on share the last. Half of the
     buckets is for keys that come after, or, if not ``bidirectional``, those
     share bucket 0 with offset 0. Section 2.1 of Raffel et al. (2020).
 
+    Args:
+        offset: How far a key stands after its query.
+        num_buckets: How many buckets there are.
+        max_distance: From where on all offsets share the last one.
+        bidirectional: Whether keys that come after have buckets of their own.
+
+    Returns:
+        A bucket for each offset.
+
     Raises:
         TypeError: ``offset`` is no tensor of integers.
-        ValueError: the buckets are odd, too few, or reach too near.
+        ValueError: The buckets are odd, too few, or reach too near.
+
+    Example:
+        >>> t5_bucket(torch.tensor([0, -1, -7, -8, -20, -500, 1]))
+        tensor([ 0,  1,  7,  8, 10, 15, 17])
     """
     if checking():
         _check_buckets(offset, num_buckets, max_distance, bidirectional)
@@ -214,10 +291,20 @@ def t5_bucket(
 
 
 class T5Bias(nn.Module):
-    """A learned number for each head and bucket of offsets.
+    """Learn a number for each head and bucket of offsets, to add to the scores.
+
+    Args:
+        num_heads: How many heads.
+        num_buckets: As in ``t5_bucket``.
+        max_distance: As in ``t5_bucket``.
+        bidirectional: As in ``t5_bucket``.
 
     Attributes:
         weight: num_buckets × num_heads.
+
+    Example:
+        >>> T5Bias(num_heads=2)(length=3).shape
+        torch.Size([2, 3, 3])
     """
 
     def __init__(

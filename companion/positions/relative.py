@@ -27,14 +27,23 @@ Mask = Bool[Tensor, "..."]
 
 
 class Shaw(nn.Module):
-    """Relative keys and relative values, one learned row for each offset.
+    """Attend with relative keys and values: one learned row for each offset.
 
     Offsets beyond ``clip`` share the outermost row, so no length is too long.
     The heads share both tables. Equations 3 and 4 of Shaw et al. (2018).
 
+    Args:
+        head_dim: Width of a head.
+        clip: From where on all offsets share a row.
+
     Attributes:
         keys, values: Tables, (2 · clip + 1) × head_dim; row ``clip`` is
             offset 0.
+
+    Example:
+        >>> q = k = v = torch.zeros(1, 2, 5, 3)
+        >>> Shaw(head_dim=3, clip=2)(q, k, v).shape
+        torch.Size([1, 2, 5, 3])
     """
 
     def __init__(self, head_dim: int, clip: int):
@@ -84,15 +93,25 @@ class Shaw(nn.Module):
 
 
 class TransformerXL(nn.Module):
-    """Keys by content and by sinusoidal offset, with a bias for each.
+    """Attend by content and by a sinusoid of the offset, with a bias for each.
 
     The score of query i and key j is ``(q_i + u) · k_j + (q_i + w) · r_(i-j)``
     over √head_dim, where r is a linear map of a sinusoid. Section 3.3 of Dai
     et al. (2019), where w is called v; here it looks ahead as well as back.
 
+    Args:
+        d_model: Width of the sinusoid.
+        num_heads: How many heads.
+        head_dim: Width of a head.
+
     Attributes:
         content_bias, position_bias: u and w, num_heads × head_dim.
         r_proj: From a sinusoid of d_model to the heads.
+
+    Example:
+        >>> q = k = v = torch.zeros(1, 2, 5, 3)
+        >>> TransformerXL(d_model=6, num_heads=2, head_dim=3)(q, k, v).shape
+        torch.Size([1, 2, 5, 3])
     """
 
     def __init__(self, d_model: int, num_heads: int, head_dim: int):
@@ -141,15 +160,26 @@ class TransformerXL(nn.Module):
 def shift(
     by_distance: Float[Tensor, "... seq offset"],
 ) -> Float[Tensor, "... seq seq"]:
-    """From one column a distance to one column a key, without a copy a pair.
+    """Turn one column a distance into one column a key, without a copy a pair.
 
     Row i holds distances i - j from seq - 1 down to 1 - seq, and key 0 is its
     column seq - 1 - i. So each row starts one column earlier than the row
     above: read the same numbers again as rows that are one shorter. Appendix B
     of Dai et al. (2019).
 
+    Args:
+        by_distance: Numbers for each query and distance.
+
+    Returns:
+        The same numbers for each query and key.
+
     Raises:
-        ValueError: there are not ``2 · seq - 1`` columns.
+        ValueError: There are not ``2 · seq - 1`` columns.
+
+    Example:
+        >>> shift(torch.tensor([[1.0, 0.0, -1.0], [1.0, 0.0, -1.0]]))
+        tensor([[ 0., -1.],
+                [ 1.,  0.]])
     """
     check_float("by_distance", by_distance, axes="seq, offset", width=None)
     seq, columns = by_distance.shape[-2:]
