@@ -39,10 +39,16 @@ __all__ = [
 
 
 class Causal:
-    """A mask that is not built: each position sees itself and those before.
+    """Stand for a causal mask that is not built.
 
-    Where it stands for a mask, PyTorch's kernels are told ``is_causal``, and no
-    (query, key) tensor exists. The last query is the last key's position.
+    Each position sees itself and those before. Where this stands for a mask,
+    PyTorch's kernels are told ``is_causal``, and no (query, key) tensor exists.
+    The last query is the last key's position.
+
+    Example:
+        >>> mask_tensor(CAUSAL, torch.zeros(1, 2, 3), torch.zeros(1, 3, 3))
+        tensor([[ True,  True, False],
+                [ True,  True,  True]])
     """
 
     def tensor(
@@ -438,7 +444,21 @@ def _attend_alone(
 
 
 def mask_tensor(mask: Mask, q: Tensor, k: Tensor) -> Tensor | None:
-    """Return the mask as a tensor, or None where nothing is hidden."""
+    """Return the mask as a tensor, or None where nothing is hidden.
+
+    Args:
+        mask: A mask, ``CAUSAL``, or None.
+        q: The queries.
+        k: The keys.
+
+    Returns:
+        True = may attend.
+
+    Example:
+        >>> q, k = torch.zeros(1, 2, 3), torch.zeros(1, 3, 3)
+        >>> mask_tensor(None, q, k) is None
+        True
+    """
     if not isinstance(mask, Causal):
         return mask
     query, key = q.shape[-2], k.shape[-2]

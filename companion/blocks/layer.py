@@ -19,10 +19,16 @@ __all__ = ["PARTS", "EncoderLayer", "Parts"]
 
 
 class Parts(NamedTuple):
-    """What makes the parts of a layer from their sizes.
+    """Hold what makes the parts of a layer from their sizes.
 
     The defaults are those of 2017: a norm and a feed-forward network, and the
     attentions that look at their own sequence and at the memory.
+
+    Example:
+        >>> from companion.variants import RMSNorm
+        >>> layer = EncoderLayer(6, 2, 12, parts=PARTS._replace(norm=RMSNorm))
+        >>> type(layer.attention_residual.norm).__name__
+        'RMSNorm'
     """
 
     norm: Callable[[int], nn.Module] = LayerNorm

@@ -42,11 +42,21 @@ def layer_norm(
 
 
 class LayerNorm(nn.Module):
-    """``layer_norm`` with a gain and a bias that learn, at first 1 and 0.
+    """Apply ``layer_norm`` with a gain and a bias that learn, at first 1 and 0.
+
+    Args:
+        d_model: Width of a vector.
+        eps: What is added to the variance, inside the root.
 
     Raises:
         TypeError: ``d_model`` is not an int.
         ValueError: ``d_model`` is below 1, or ``eps`` not positive.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 3.0], [5.0, 5.0]])
+        >>> LayerNorm(2)(x).detach()
+        tensor([[-1.0000,  1.0000],
+                [ 0.0000,  0.0000]])
     """
 
     def __init__(self, d_model: int, *, eps: float = 1e-5):

@@ -28,7 +28,19 @@ def search_beams(
     beam: int,
     alpha: int | float,
 ) -> list[list[int]]:
-    """``beam_search`` for each sentence of ``src``, all of them in a batch."""
+    """Search with ``beam_search`` for each sentence of ``src``, side by side.
+
+    Args:
+        decoder: What scores the next tokens, of ``beam`` rows a sentence.
+        src: Ids of the sources.
+        pad: What is never written.
+        max_len: The most tokens a sentence gets.
+        beam: Hypotheses of each sentence.
+        alpha: As in ``length_penalty``.
+
+    Returns:
+        Ids after bos of each sentence, with eos if it was reached.
+    """
     beams = Beams(src, beam, max_len, alpha)
     tokens = torch.full_like(beams.rows, BOS)
     for _ in range(max_len):

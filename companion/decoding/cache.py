@@ -48,7 +48,16 @@ def cached_decode(
         The logits, at each position.
 
     Raises:
-        TypeError, ValueError: as ``EncoderDecoder.forward``; ``model`` is none.
+        TypeError, ValueError: As ``EncoderDecoder.forward``; ``model`` is none.
+
+    Example:
+        >>> from companion.transformer import Transformer, TransformerConfig
+        >>> sizes = {"src_vocab_size": 7, "tgt_vocab_size": 11}
+        >>> model = Transformer(TransformerConfig.tiny(**sizes)).eval()
+        >>> src, tokens = torch.tensor([[3, 5]]), torch.tensor([[1, 4, 9]])
+        >>> stepwise = cached_decode(model, src, tokens)
+        >>> torch.allclose(stepwise, model(src, tokens), atol=1e-5)
+        True
     """
     check_kind("model", model, EncoderDecoder)
     check_pairs(src, tokens, model.config.pad)
@@ -128,7 +137,19 @@ class StepDecoder:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Turn dropout off, and afterwards every module to the mode it was in."""
+    """Turn dropout off, and afterwards every module to the mode it was in.
+
+    Args:
+        model: The module, with all that it holds.
+
+    Example:
+        >>> model = nn.Dropout(0.5)
+        >>> with evaluating(model):
+        ...     model(torch.ones(3))
+        tensor([1., 1., 1.])
+        >>> model.training
+        True
+    """
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:

@@ -37,7 +37,19 @@ def bleu(
 
 
 def ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
-    """How often each run of ``n`` tokens occurs."""
+    """Count how often each run of ``n`` tokens occurs.
+
+    Args:
+        tokens: A sentence.
+        n: How long a run is.
+
+    Returns:
+        The counts.
+
+    Example:
+        >>> ngrams("the cat the cat".split(), 2)[("the", "cat")]
+        2
+    """
     starts = range(len(tokens) - n + 1)
     return Counter(tuple(tokens[i : i + n]) for i in starts)
 

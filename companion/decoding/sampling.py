@@ -64,12 +64,33 @@ def sample(
     top_p: int | float | None = None,
     temperature: int | float | None = 1.0,
 ) -> list[int]:
-    """One sentence drawn token by token, after ``sampling_filter``.
+    """Draw one sentence token by token, after ``sampling_filter``.
+
+    Args:
+        step_fn: Scores what comes after rows of tokens.
+        bos: The token that begins a sentence; it is not returned.
+        eos: The token that ends one.
+        max_len: The most tokens.
+        generator: What draws.
+        top_k: As in ``sampling_filter``.
+        top_p: As in ``sampling_filter``.
+        temperature: As in ``sampling_filter``.
+
+    Returns:
+        Ids, with eos if it was drawn.
 
     Raises:
-        TypeError: as ``greedy_decode`` and ``sampling_filter``, or
+        TypeError: As ``greedy_decode`` and ``sampling_filter``, or
             ``generator`` is no ``torch.Generator``.
-        ValueError: as ``greedy_decode`` and ``sampling_filter``.
+        ValueError: As ``greedy_decode`` and ``sampling_filter``.
+
+    Example:
+        >>> step_fn = lambda rows: torch.zeros(len(rows), 4)
+        >>> drawn = sample(
+        ...     step_fn, 1, 2, 5, generator=torch.Generator().manual_seed(0)
+        ... )
+        >>> 1 <= len(drawn) <= 5
+        True
     """
     check_search(bos=bos, eos=eos, max_len=max_len)
     check_generator(generator)

@@ -30,7 +30,7 @@ StepFunction = Callable[
 
 
 class Hypothesis(NamedTuple):
-    """The beginning of a sentence, or all of it."""
+    """Hold the beginning of a sentence, or all of it."""
 
     total: float
     """The log-probabilities of its tokens, added up."""
@@ -93,11 +93,22 @@ def beam_search(
 
 
 def length_penalty(length: int, alpha: int | float) -> float:
-    """``((5 + length) / 6) ** alpha``: what a sum of logs is divided by.
+    """Compute what a sum of logs is divided by.
 
-    Each token makes a sum more negative, so that sums alone prefer to stop
-    early. 0 changes nothing. Equation 14 of Wu et al. (2016); ``length``
-    counts eos.
+    That is ``((5 + length) / 6) ** alpha``. Each token makes a sum more
+    negative, so that sums alone prefer to stop early.
+    Equation 14 of Wu et al. (2016).
+
+    Args:
+        length: How many tokens a hypothesis has, eos included.
+        alpha: How much length is forgiven; 0 changes nothing.
+
+    Returns:
+        The divisor.
+
+    Example:
+        >>> length_penalty(1, 0.6), length_penalty(7, 1)
+        (1.0, 2.0)
     """
     return ((5 + length) / 6) ** alpha
 

@@ -59,6 +59,14 @@ def translate(
         ValueError: ``src`` has a sentence without tokens, padding before
             them, or an unknown id; ``max_len`` or ``beam`` is below 1;
             ``alpha`` is negative.
+
+    Example:
+        >>> from companion.models import load
+        >>> trained = load("zh-en")
+        >>> src = torch.tensor([trained.src_codec.encode("我想喝一杯咖啡。")])
+        >>> (ids,) = translate(trained.model, src, max_len=20)
+        >>> trained.tgt_codec.decode(ids)
+        'I want a cup of coffee.'
     """
     check_source(model, src)
     check_sizes(max_len=max_len, beam=beam)
@@ -81,9 +89,24 @@ def next_token(
     The encoder runs once, the decoder over all of each row. Padding is never
     written.
 
+    Args:
+        model: What reads one sequence and writes another.
+        src: Ids of one source.
+
+    Returns:
+        From rows of tokens to the scores of the next one.
+
     Raises:
         TypeError: ``model`` is no ``EncoderDecoder``; else as ``translate``.
-        ValueError: as ``translate``; ``src`` has not one sentence.
+        ValueError: As ``translate``; ``src`` has not one sentence.
+
+    Example:
+        >>> from companion.transformer import Transformer, TransformerConfig
+        >>> sizes = {"src_vocab_size": 7, "tgt_vocab_size": 11}
+        >>> model = Transformer(TransformerConfig.tiny(**sizes))
+        >>> step_fn = next_token(model, torch.tensor([[3, 5]]))
+        >>> step_fn(torch.tensor([[1], [1]])).shape
+        torch.Size([2, 11])
     """
     check_source(model, src)
     if len(src) != 1:

@@ -15,14 +15,18 @@ __all__ = ["LanguageModelConfig", "StackConfig", "TransformerConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class StackConfig:
-    """What a stack of layers is made of; the defaults are the paper's base.
+    """Say what a stack of layers is made of; the defaults are the paper's base.
 
     Table 3 of Vaswani et al. (2017), first row.
 
     Raises:
-        TypeError: a size is not an int, or a switch not a bool.
-        ValueError: a size is below 1, ``num_heads`` does not divide
+        TypeError: A size is not an int, or a switch not a bool.
+        ValueError: A size is below 1, ``num_heads`` does not divide
             ``d_model``, or ``dropout`` is not a probability below 1.
+
+    Example:
+        >>> StackConfig(d_model=6, num_heads=2).num_layers
+        6
     """
 
     d_model: int = 512
@@ -50,14 +54,19 @@ class StackConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(StackConfig):
-    """What a ``Transformer`` is made of; the defaults are the paper's base.
+    """Say what a ``Transformer`` is made of; the defaults are the paper's base.
 
     ``shared_vocab`` gives source and target one vocabulary and one table of
     embeddings (section 3.4 of Vaswani et al., 2017).
 
     Raises:
-        TypeError, ValueError: as ``StackConfig``; and ``pad`` is not in both
+        TypeError, ValueError: As ``StackConfig``; and ``pad`` is not in both
             vocabularies, or a shared vocabulary has two sizes.
+
+    Example:
+        >>> config = TransformerConfig.base()
+        >>> config.d_model, config.num_heads, config.d_ff, config.num_layers
+        (512, 8, 2048, 6)
     """
 
     src_vocab_size: int
@@ -111,11 +120,17 @@ class TransformerConfig(StackConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig(StackConfig):
-    """What a ``LanguageModel`` is made of. ``pad``: the id to hide, or None.
+    """Say what a ``LanguageModel`` is made of.
+
+    ``pad`` is the id to hide, or None.
 
     Raises:
-        TypeError, ValueError: as ``StackConfig``; and ``pad`` is not in the
+        TypeError, ValueError: As ``StackConfig``; and ``pad`` is not in the
             vocabulary.
+
+    Example:
+        >>> LanguageModelConfig(vocab_size=7).d_model
+        512
     """
 
     vocab_size: int

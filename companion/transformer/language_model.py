@@ -30,11 +30,18 @@ __all__ = ["CausalModel", "LanguageModel"]
 
 
 class CausalModel(nn.Module):
-    """What all models share that score what comes next.
+    """Share what all models have that score what comes next.
 
     A model of this kind has a ``config`` with a ``pad``, an ``embedding`` whose
     table also scores the tokens, ``positions``, a ``dropout`` and an
     ``encoder``, the stack that reads under the causal mask.
+
+    Example:
+        >>> from companion.transformer import LanguageModelConfig
+        >>> sizes = {"vocab_size": 7, "d_model": 6, "num_heads": 2}
+        >>> model = LanguageModel(LanguageModelConfig(**sizes))
+        >>> isinstance(model, CausalModel)
+        True
     """
 
     @checked_by("_check_tokens")
@@ -105,14 +112,24 @@ class CausalModel(nn.Module):
 
 
 class LanguageModel(CausalModel):
-    """What comes next, at each position, from the tokens up to that position.
+    """Score what comes next, at each position, from the tokens up to it.
 
     The encoder's stack under a causal mask: a decoder with nothing to read but
     its own past, as in Liu et al. (2018). The table that embeds the tokens
     also scores them (section 3.4 of Vaswani et al., 2017).
 
+    Args:
+        config: The sizes.
+
     Raises:
         TypeError: ``config`` is no ``LanguageModelConfig``.
+
+    Example:
+        >>> from companion.transformer import LanguageModelConfig
+        >>> sizes = {"vocab_size": 7, "d_model": 6, "num_heads": 2}
+        >>> model = LanguageModel(LanguageModelConfig(**sizes))
+        >>> model(torch.tensor([[3, 5, 2]])).shape
+        torch.Size([1, 3, 7])
     """
 
     def __init__(self, config: LanguageModelConfig):

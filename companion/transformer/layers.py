@@ -20,7 +20,7 @@ __all__ = ["Decoder", "DecoderLayer", "Encoder", "LayerCache"]
 
 
 class LayerCache(NamedTuple):
-    """What a decoder layer keeps while a target is written."""
+    """Hold what a decoder layer keeps while a target is written."""
 
     own: KVCache
     """Of the target positions so far."""
@@ -152,10 +152,20 @@ class DecoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """``num_layers`` encoder layers, each with weights of its own.
+    """Stack ``num_layers`` encoder layers, each with weights of its own.
 
     With ``norm_first`` one more norm stands at the end, where nothing else
     would have normalised the sum. Post-LN has none, as in the paper.
+
+    Args:
+        config: The sizes.
+        parts: What makes the parts of a layer.
+
+    Example:
+        >>> from companion.transformer import StackConfig
+        >>> encoder = Encoder(StackConfig(d_model=6, num_heads=2, num_layers=1))
+        >>> encoder(torch.zeros(2, 5, 6)).shape
+        torch.Size([2, 5, 6])
     """
 
     def __init__(self, config: StackConfig, parts: Parts = PARTS):

@@ -42,7 +42,7 @@ __all__ = [
 
 
 class Maps(NamedTuple):
-    """Attention maps, one a layer, for the three places that ``Masks`` has."""
+    """Hold attention maps, one a layer, for the places that ``Masks`` has."""
 
     src: list[Float[Tensor, "batch head src src"]]
     tgt: list[Float[Tensor, "batch head tgt tgt"]]
@@ -50,11 +50,18 @@ class Maps(NamedTuple):
 
 
 class EncoderDecoder(nn.Module):
-    """What all models share that read one sequence and write another.
+    """Share what all models have that read one sequence and write another.
 
     A model of this kind has a ``config`` with a ``pad``, an ``encoder`` and a
     ``decoder``, a ``tgt_embedding`` whose table also scores the tokens,
     ``_embed``, which makes what the first layer gets, and ``_check_tokens``.
+
+    Example:
+        >>> from companion.transformer import TransformerConfig
+        >>> sizes = {"src_vocab_size": 7, "tgt_vocab_size": 11}
+        >>> model = Transformer(TransformerConfig.tiny(**sizes))
+        >>> isinstance(model, EncoderDecoder)
+        True
     """
 
     def _check_all(
@@ -219,11 +226,22 @@ def _length(caches: list[LayerCache] | None) -> int:
 
 
 class Transformer(EncoderDecoder):
-    """The encoder-decoder of Vaswani et al. (2017), figure 1.
+    """Read a source and score each next token of a target.
 
-    The table that embeds target tokens also scores them at the output, and
-    with ``shared_vocab`` embeds the source too (section 3.4). There is no bias
-    at the output.
+    The encoder-decoder of Vaswani et al. (2017), figure 1. The table that
+    embeds target tokens also scores them at the output, and with
+    ``shared_vocab`` embeds the source too (section 3.4). There is no bias at
+    the output.
+
+    Args:
+        config: The sizes.
+
+    Example:
+        >>> from companion.transformer import TransformerConfig
+        >>> sizes = {"src_vocab_size": 7, "tgt_vocab_size": 11}
+        >>> model = Transformer(TransformerConfig.tiny(**sizes))
+        >>> model(torch.tensor([[3, 5]]), torch.tensor([[1, 4, 9]])).shape
+        torch.Size([1, 3, 11])
     """
 
     def __init__(self, config: TransformerConfig):
@@ -275,9 +293,13 @@ def shift_right(
 def start_weights(module: nn.Module) -> None:
     """Start a linear map by Xavier: out comes about as much as went in.
 
-    PyTorch's default for a linear map lets the feed-forward networks whisper.
-    The embeddings keep the N(0, 1 / d_model) that ``TokenEmbedding`` gave them:
-    as an output layer they turn a normalised vector into logits of variance 1.
+    PyTorch's default for a linear map makes the feed-forward networks' outputs
+    small beside the residual stream. The embeddings keep the N(0, 1 / d_model)
+    that ``TokenEmbedding`` gave them: as an output layer they turn a normalised
+    vector into logits of variance 1.
+
+    Args:
+        module: What is changed, if it is a linear map.
     """
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
