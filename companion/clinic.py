@@ -41,14 +41,26 @@ class Company(NamedTuple):
 def without_gradient(
     model: nn.Module, loss: Float[Tensor, ""]
 ) -> dict[str, int]:
-    """The parameters that the loss does not depend on: name and size.
+    """Find the parameters that the loss does not depend on.
 
     A parameter is named if no path leads from it to ``loss``, or if its
     gradient is 0 in every number. ``parameter.grad`` stays as it was.
 
+    Args:
+        model: Whose parameters.
+        loss: One number, with its graph.
+
+    Returns:
+        Name and size of each.
+
     Raises:
         ValueError: ``loss`` is not a single number with a graph behind it, or
             ``model`` has nothing to train.
+
+    Example:
+        >>> model = nn.ModuleList([nn.Linear(2, 1), nn.Linear(2, 1)])
+        >>> without_gradient(model, model[0](torch.ones(2)).sum())
+        {'1.weight': 2, '1.bias': 1}
     """
     if loss.numel() != 1 or not loss.requires_grad:
         raise ValueError(
@@ -99,14 +111,29 @@ def moved_by(
 def alone_and_in_company(
     fn: Callable, tokens: Int[Tensor, "batch seq"], pad: int
 ) -> Company:
-    """How far a sentence's numbers depend on the batch it is in.
+    """Measure how far a sentence's numbers depend on the batch it is in.
 
-    ``fn(tokens)`` returns (batch, seq, ...), with padding at the end. Rows of
-    padding are not compared. In a healthy model all three are rounding.
+    Rows of padding are not compared. In a healthy model all three are rounding.
+
+    Args:
+        fn: From ``tokens`` to (batch, seq, ...).
+        tokens: Sentences, with padding at the end.
+        pad: What pads.
+
+    Returns:
+        The three numbers.
 
     Raises:
         TypeError: ``tokens`` are no integers, or ``pad`` is no int.
-        ValueError: there is one sentence only, or one without tokens.
+        ValueError: There is one sentence only, or one without tokens.
+
+    Example:
+        >>> tokens = torch.tensor([[5, 6], [7, 0]])
+        >>> found = alone_and_in_company(
+        ...     lambda ids: ids[..., None].float(), tokens, 0
+        ... )
+        >>> max(found)
+        0.0
     """
     check_tokens(tokens, "tokens")
     check_int(pad=pad)
@@ -131,20 +158,43 @@ def alone_and_in_company(
 
 @torch.no_grad()
 def same_twice(fn: Callable, *args: object) -> float:
-    """How far the answers to one question differ at most: 0 if in eval mode.
+    """Measure how far the answers to one question differ at most.
 
-    ``fn(*args)`` returns a tensor. The random numbers go on from the first
-    call to the second, as they do for a user.
+    The random numbers go on from the first call to the second, as they do for
+    a user.
+
+    Args:
+        fn: Returns a tensor.
+        args: What it is called with.
+
+    Returns:
+        The largest difference; 0 in evaluation mode.
+
+    Example:
+        >>> same_twice(nn.Dropout(0.5).eval(), torch.ones(100))
+        0.0
     """
     first = fn(*args).clone()
     return _gap(fn(*args), first)
 
 
 def how_far(model: nn.Module, step: Callable[[], object]) -> float:
-    """How far ``step()`` moves the weights: the norm of what it adds to them.
+    """Measure how far ``step()`` moves the weights: the norm of what it adds.
 
     With plain SGD that is the learning rate times the norm of the gradient
     after clipping, so never more than rate · max_norm.
+
+    Args:
+        model: Whose weights.
+        step: One update.
+
+    Returns:
+        The norm.
+
+    Example:
+        >>> model = nn.Linear(1, 1)
+        >>> round(how_far(model, lambda: model.weight.data.add_(3)), 4)
+        3.0
     """
     before = [p.detach().clone() for p in model.parameters()]
     step()
@@ -159,13 +209,24 @@ def first_difference(
     one: Float[Tensor, "batch seq *axes"],
     other: Float[Tensor, "batch seq *axes"],
 ) -> int | None:
-    """The first position at which two computations part, or None.
+    """Find the first position at which two computations part, or None.
 
     What differs by rounding does not differ: less than 0.0001 of the largest
     number.
 
+    Args:
+        one: What the first computed.
+        other: What the second computed.
+
+    Returns:
+        The position, or None.
+
     Raises:
-        ValueError: the shapes are not the same, or the devices.
+        ValueError: The shapes are not the same, or the devices.
+
+    Example:
+        >>> first_difference(torch.ones(1, 3), torch.tensor([[1.0, 1.0, 2.0]]))
+        2
     """
     check_device("other", other, one)
     if one.shape != other.shape:
@@ -173,7 +234,7 @@ def first_difference(
             f"other: expected the shape of one, {tuple(one.shape)}, got "
             f"{tuple(other.shape)}"
         )
-    gap = (one - other).detach().abs().flatten(2).amax((0, 2))
+    gap = (one - other).detach().abs().unsqueeze(-1).flatten(2).amax((0, 2))
     # NaN is no rounding: it differs from everything.
     differs = ~(gap <= ROUNDING * one.detach().abs().max())
     return int(differs.nonzero()[0]) if differs.any() else None
@@ -184,13 +245,23 @@ def seen_before(
     test: Iterable[Hashable],
     key: Callable[[Hashable], Hashable] = lambda item: item,
 ) -> list[Hashable]:
-    """What is tested and stands in training too, in the order of ``test``.
+    """Find what is tested and stands in training too, in the order of ``test``.
 
-    ``key`` says what counts as the same: ``companion.data.groups.plain``
-    leaves out punctuation, spaces and capitals.
+    Args:
+        train: What is trained on.
+        test: What is tested.
+        key: What counts as the same: ``companion.data.groups.plain`` leaves
+            out punctuation, spaces and capitals.
+
+    Returns:
+        The items of ``test``.
 
     Raises:
         ValueError: ``test`` is empty, so that nothing was looked for.
+
+    Example:
+        >>> seen_before(["I see", "we go"], ["i see", "you go"], key=str.lower)
+        ['i see']
     """
     test = list(test)
     if not test:

@@ -45,12 +45,16 @@ PARTS = Parts(feed_forward=partial(FeedForward, activation=F.gelu))
 
 @dataclass(frozen=True, kw_only=True)
 class BARTConfig(LanguageModelConfig):
-    """What a ``BART`` is made of; the defaults are the base model's.
+    """Say what a ``BART`` is made of; the defaults are the base model's.
 
     Section 2 of Lewis et al. (2020). ``num_layers`` is that of each side.
 
     Raises:
-        TypeError, ValueError: as ``LanguageModelConfig``; ``pad`` is None.
+        TypeError, ValueError: As ``LanguageModelConfig``; ``pad`` is None.
+
+    Example:
+        >>> BARTConfig(vocab_size=11).d_model
+        768
     """
 
     d_model: int = 768
@@ -84,14 +88,24 @@ class BARTConfig(LanguageModelConfig):
 
 
 class BART(EncoderDecoder):
-    """The encoder-decoder of 2017 with learned positions and GELU.
+    """Read a text with holes and write the whole one.
 
-    Post-LN, and one norm more on what the first layer of each side gets. One
-    table embeds what is read and what is written, and scores the output.
-    Nothing multiplies it. Section 2.1 of Lewis et al. (2020).
+    The encoder-decoder of 2017 with learned positions and GELU. Post-LN, and
+    one norm more on what the first layer of each side gets. One table embeds
+    what is read and what is written, and scores the output. Nothing multiplies
+    it. Section 2.1 of Lewis et al. (2020).
+
+    Args:
+        config: The sizes.
 
     Raises:
         TypeError: ``config`` is no ``BARTConfig``.
+
+    Example:
+        >>> sizes = {"d_model": 6, "num_heads": 2, "d_ff": 12, "num_layers": 1}
+        >>> model = BART(BARTConfig(vocab_size=11, **sizes))
+        >>> model(torch.tensor([[5, 6, 7]]), torch.tensor([[5, 6]])).shape
+        torch.Size([1, 2, 11])
     """
 
     def __init__(self, config: BARTConfig):

@@ -47,13 +47,18 @@ _norm = partial(LayerNorm, eps=1e-12)
 
 @dataclass(frozen=True, kw_only=True)
 class BERTConfig(LanguageModelConfig):
-    """What a ``BERT`` is made of; the defaults are the base model's.
+    """Say what a ``BERT`` is made of; the defaults are the base model's.
 
     Section 3 of Devlin et al. (2019). An example holds up to ``num_segments``
     texts.
 
     Raises:
-        TypeError, ValueError: as ``LanguageModelConfig``.
+        TypeError, ValueError: As ``LanguageModelConfig``.
+
+    Example:
+        >>> config = BERTConfig(vocab_size=11)
+        >>> config.d_model, config.num_layers, config.num_heads
+        (768, 12, 12)
     """
 
     d_model: int = 768
@@ -219,14 +224,24 @@ class BERT(nn.Module):
 
 
 class Classifier(nn.Module):
-    """Which class a text is of: BERT, and one linear map of its [CLS].
+    """Classify a text: BERT, and one linear map of its [CLS].
 
-    What fine-tuning trains, all of it, from a ``bert`` that is pre-trained.
-    Section 4.1 of Devlin et al. (2019).
+    Fine-tuning trains all of it, from a ``bert`` that is pre-trained. Section
+    4.1 of Devlin et al. (2019).
+
+    Args:
+        bert: What reads.
+        num_classes: How many answers there are.
 
     Raises:
         TypeError: ``bert`` is no ``BERT``, ``num_classes`` is not an int.
-        ValueError: it is below 1.
+        ValueError: It is below 1.
+
+    Example:
+        >>> sizes = {"d_model": 6, "num_heads": 2, "d_ff": 12, "num_layers": 1}
+        >>> bert = BERT(BERTConfig(vocab_size=11, **sizes))
+        >>> Classifier(bert, num_classes=3)(torch.tensor([[5, 6, 7]])).shape
+        torch.Size([1, 3])
     """
 
     def __init__(self, bert: BERT, num_classes: int):

@@ -18,9 +18,12 @@ Loss = tuple[Float[Tensor, ""], int]
 
 
 class MaskedModelling(nn.Module):
-    """The tokens that ``mask_tokens`` chose, from what it left to read.
+    """Compute the loss of the tokens that ``mask_tokens`` chose.
 
     Only they count: the other positions never reach the table.
+
+    Args:
+        model: What reads the rest.
     """
 
     def __init__(self, model: BERT):
@@ -46,11 +49,14 @@ class MaskedModelling(nn.Module):
 
 
 class PreTraining(nn.Module):
-    """Masked tokens, and whether the second text comes next, as one loss.
+    """Compute one loss of masked tokens and of whether the second text is next.
 
     The mean over the tokens plus the mean over the pairs, as in section A.2 of
     Devlin et al. (2019); of several batches that are one step, each weighs as
     much as it has chosen tokens.
+
+    Args:
+        model: What reads.
     """
 
     def __init__(self, model: BERT):
@@ -84,7 +90,11 @@ class PreTraining(nn.Module):
 
 
 class Classifying(nn.Module):
-    """The class of each example: what fine-tuning makes small."""
+    """Compute the loss of each example's class, which fine-tuning makes small.
+
+    Args:
+        model: What reads and answers.
+    """
 
     def __init__(self, model: Classifier):
         super().__init__()

@@ -41,7 +41,7 @@ SPREAD = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class GPTConfig(LanguageModelConfig):
-    """What a ``GPT`` is made of; the defaults are those of the smallest GPT-2.
+    """Say what a ``GPT`` is made of; the defaults are the smallest GPT-2's.
 
     Table 2 of Radford et al. (2019), first row, whose layers have the sizes of
     the GPT of Radford et al. (2018). ``norm_first`` False is that one's order.
@@ -49,8 +49,13 @@ class GPTConfig(LanguageModelConfig):
     that tell the order themselves.
 
     Raises:
-        TypeError, ValueError: as ``LanguageModelConfig``; ``max_len`` is
+        TypeError, ValueError: As ``LanguageModelConfig``; ``max_len`` is
             neither None nor a whole number from 1 up.
+
+    Example:
+        >>> config = GPTConfig(vocab_size=11)
+        >>> config.d_model, config.num_layers, config.norm_first
+        (768, 12, True)
     """
 
     d_model: int = 768

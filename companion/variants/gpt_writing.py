@@ -21,14 +21,29 @@ __all__ = ["cached_step", "generate"]
 
 
 def cached_step(model: CausalModel, before: Sequence[int] = ()) -> StepFunction:
-    """A ``step_fn`` that computes those positions only that are new.
+    """Make a ``step_fn`` that computes those positions only that are new.
 
     Keys and values are stored. A row that goes on from the one before costs
-    one position; any other row is read from its beginning. ``before`` stands
-    before each row. Padding is never said, and dropout is off.
+    one position; any other row is read from its beginning. Padding is never
+    written, and dropout is off.
+
+    Args:
+        model: What writes.
+        before: Ids that stand before each row.
+
+    Returns:
+        From rows of tokens to the scores of the next one.
 
     Raises:
         TypeError: ``model`` is no ``CausalModel``.
+
+    Example:
+        >>> from companion.models import load
+        >>> trained = load("shakespeare")
+        >>> step_fn = cached_step(trained.model)
+        >>> row = torch.tensor([trained.tgt_codec.encode("ROMEO")])
+        >>> trained.tgt_codec.decode([step_fn(row).argmax().item()])
+        ':'
     """
     check_kind("model", model, CausalModel, article="a")
     return _Cached(model, before)
@@ -43,13 +58,32 @@ def generate(
     generator: torch.Generator,
     **settings: int | float | None,
 ) -> list[int]:
-    """What is drawn after ``prompt``: up to ``max_len`` ids, or up to eos.
+    """Draw what comes after ``prompt``: up to ``max_len`` ids, or up to eos.
 
-    ``settings`` are those of ``sampling_filter``.
+    Args:
+        model: What writes.
+        prompt: Ids to go on from.
+        max_len: The most ids that are drawn.
+        eos: The token that ends a text.
+        generator: What draws.
+        settings: As in ``sampling_filter``.
+
+    Returns:
+        The ids that were drawn.
 
     Raises:
-        TypeError, ValueError: as ``sample`` and ``CausalModel.states``;
+        TypeError, ValueError: As ``sample`` and ``CausalModel.states``;
             ``prompt`` is empty.
+
+    Example:
+        >>> from companion.models import load
+        >>> trained = load("shakespeare")
+        >>> codec = trained.tgt_codec
+        >>> best = {"top_k": 1, "generator": torch.Generator()}
+        >>> king = codec.encode("KING")
+        >>> ids = generate(trained.model, king, 6, eos=2, **best)
+        >>> codec.decode(ids)
+        ' RICHA'
     """
     if len(prompt) == 0:
         raise ValueError("prompt: expected at least one id, got none")

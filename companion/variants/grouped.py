@@ -76,17 +76,29 @@ def grouped_query_attention(
 
 
 class GroupedQueryAttention(MultiHeadAttention):
-    """``MultiHeadAttention`` with fewer heads of keys and values than queries.
+    """Attend with fewer heads of keys and values than of queries.
 
     Section 2.2 of Ainslie et al. (2023). With ``rotary`` queries and keys are
     turned by their position (Su et al., 2021), and values are not: they say
     what stands there, and not where.
 
+    Args:
+        d_model: Width of the vectors.
+        num_heads: Heads of queries.
+        num_kv_heads: Heads of keys and values.
+        rotary: Whether queries and keys are turned.
+        bias: Whether the linear maps have one.
+
     Raises:
-        TypeError: a size is not an int, or a switch not a bool.
-        ValueError: a size is below 1; ``num_heads`` does not divide
+        TypeError: A size is not an int, or a switch not a bool.
+        ValueError: A size is below 1; ``num_heads`` does not divide
             ``d_model``, or ``num_kv_heads`` does not divide ``num_heads``; with
             ``rotary`` a head has an odd width.
+
+    Example:
+        >>> attend = GroupedQueryAttention(12, num_heads=6, num_kv_heads=2)
+        >>> attend.k_proj.weight.shape, attend(torch.zeros(1, 5, 12)).shape
+        (torch.Size([4, 12]), torch.Size([1, 5, 12]))
     """
 
     def __init__(
@@ -165,12 +177,25 @@ class GroupedQueryAttention(MultiHeadAttention):
 def cache_numbers(
     num_layers: int, num_kv_heads: int, head_dim: int, length: int
 ) -> int:
-    """How many numbers a cache stores for one sequence of ``length`` tokens.
+    """Count the numbers that a cache stores for one sequence.
 
     A key and a value, for each layer, kv_head and position.
 
+    Args:
+        num_layers: Layers.
+        num_kv_heads: Heads of keys and values.
+        head_dim: Width of a head.
+        length: Tokens.
+
+    Returns:
+        How many numbers.
+
     Raises:
-        TypeError, ValueError: a size is no whole number from 1 up.
+        TypeError, ValueError: A size is no whole number from 1 up.
+
+    Example:
+        >>> cache_numbers(num_layers=32, num_kv_heads=8, head_dim=128, length=1)
+        65536
     """
     sizes = {"num_layers": num_layers, "num_kv_heads": num_kv_heads}
     check_sizes(**sizes, head_dim=head_dim, length=length)

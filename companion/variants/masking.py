@@ -70,7 +70,7 @@ def sentence_pairs(
 ) -> tuple[
     Int[Tensor, "pair seq"], Int[Tensor, "pair seq"], Bool[Tensor, " pair"]
 ]:
-    """Pairs of sentences, their segments, and whether the second comes next.
+    """Make pairs of sentences, their segments, and whether the second is next.
 
     A row is [CLS] first [SEP] second [SEP], then padding. Its segment is 0 up
     to the first [SEP], 1 up to the second, and 0 where it is padded. Every
@@ -78,9 +78,24 @@ def sentence_pairs(
     the second is the one after it, else any one of another document. Section
     3.1 of Devlin et al. (2019).
 
+    Args:
+        documents: Documents of sentences of ids.
+        generator: What draws.
+
+    Returns:
+        The rows, their segments, and whether the second comes next.
+
     Raises:
-        ValueError: there are fewer than two documents; a document or a sentence
+        ValueError: There are fewer than two documents; a document or a sentence
             is empty; no document has two sentences.
+
+    Example:
+        >>> documents = [[[10], [11]], [[12], [13]]]
+        >>> rows, segments, is_next = sentence_pairs(
+        ...     documents, torch.Generator().manual_seed(0)
+        ... )
+        >>> rows.shape, segments[0].tolist()
+        (torch.Size([2, 5]), [0, 0, 0, 1, 1])
     """
     _require_documents(documents)
     check_generator(generator)

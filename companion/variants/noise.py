@@ -39,14 +39,27 @@ def mask_each(
     *,
     share: float = 0.3,
 ) -> Int[Tensor, " text"]:
-    """The text with each token hidden with probability ``share``.
+    """Hide each token with probability ``share``.
 
-    Token masking: it tells what to say where.
+    Token masking: it tells what to say where. Lewis et al. (2020), section 2.2.
+
+    Args:
+        text: Ids.
+        generator: What draws.
+        share: How likely a token is hidden.
+
+    Returns:
+        A text of the same length.
 
     Raises:
         TypeError: ``text`` is no tensor of integers.
-        ValueError: it has not one axis, is empty, or holds padding, bos or
+        ValueError: It has not one axis, is empty, or holds padding, bos or
             eos; ``share`` is not from 0 to 1.
+
+    Example:
+        >>> text, draws = torch.tensor([7, 8, 9]), torch.Generator()
+        >>> bool((mask_each(text, draws, share=1.0) == MASK).all())
+        True
     """
     _check(text, generator, share)
     return text.masked_fill(_draw(text, generator) < share, MASK)
@@ -58,12 +71,26 @@ def delete(
     *,
     share: float = 0.3,
 ) -> Int[Tensor, " noisy"]:
-    """The text without some tokens, each gone with probability ``share``.
+    """Delete some tokens, each with probability ``share``.
 
-    Token deletion: it does not tell where something is missing.
+    Token deletion: it does not tell where something is missing. Lewis et al.
+    (2020), section 2.2.
+
+    Args:
+        text: Ids.
+        generator: What draws.
+        share: How likely a token goes.
+
+    Returns:
+        What is left.
 
     Raises:
-        TypeError, ValueError: as ``mask_each``.
+        TypeError, ValueError: As ``mask_each``.
+
+    Example:
+        >>> text, draws = torch.tensor([7, 8, 9]), torch.Generator()
+        >>> delete(text, draws, share=0.0)
+        tensor([7, 8, 9])
     """
     _check(text, generator, share)
     return text[_draw(text, generator) >= share]
@@ -76,17 +103,32 @@ def infill(
     share: float = 0.3,
     mean: float = 3.0,
 ) -> Int[Tensor, " noisy"]:
-    """The text with spans of it hidden, each by one ``MASK``.
+    """Hide spans of the text, each by one ``MASK``.
 
     Text infilling: it does not tell how much is missing. The lengths of the
     spans are drawn from a Poisson distribution with this ``mean``, until
     ``share`` of the text is hidden, rounded, and one token at least; what the
     last span has too much is cut. A span of length 0 puts a ``MASK`` where
-    nothing is missing.
+    nothing is missing. Lewis et al. (2020), section 2.2.
+
+    Args:
+        text: Ids.
+        generator: What draws.
+        share: Which part of the text is hidden.
+        mean: How long a span is, on average.
+
+    Returns:
+        The text with its holes.
 
     Raises:
-        TypeError: as ``mask_each``, or ``mean`` is no number.
-        ValueError: as ``mask_each``, or ``mean`` is not above 0.
+        TypeError: As ``mask_each``, or ``mean`` is no number.
+        ValueError: As ``mask_each``, or ``mean`` is not above 0.
+
+    Example:
+        >>> text = torch.arange(10, 20)
+        >>> noisy = infill(text, torch.Generator().manual_seed(0), share=0.3)
+        >>> int((noisy != MASK).sum())
+        7
     """
     _check(text, generator, share)
     check_number("mean", mean, above=0)
@@ -106,13 +148,26 @@ def infill(
 def permute_sentences(
     text: Int[Tensor, " text"], generator: torch.Generator, *, stop: int
 ) -> Int[Tensor, " text"]:
-    """The sentences of the text in random order; each ends with a ``stop``.
+    """Put the sentences of a text in random order.
 
-    What stands after the last ``stop`` is a sentence too.
+    Args:
+        text: Ids.
+        generator: What draws.
+        stop: The id that ends a sentence. What stands after the last one is a
+            sentence too.
+
+    Returns:
+        The same tokens.
 
     Raises:
-        TypeError: as ``mask_each``, or ``stop`` is no int.
-        ValueError: as ``mask_each``, or ``stop`` is no id of a word.
+        TypeError: As ``mask_each``, or ``stop`` is no int.
+        ValueError: As ``mask_each``, or ``stop`` is no id of a word.
+
+    Example:
+        >>> text = torch.tensor([10, 9, 11, 9])
+        >>> draws = torch.Generator().manual_seed(0)
+        >>> permute_sentences(text, draws, stop=9).sort().values
+        tensor([ 9,  9, 10, 11])
     """
     _check(text, generator)
     check_int(stop=stop)
@@ -132,12 +187,24 @@ def permute_sentences(
 def rotate(
     text: Int[Tensor, " text"], generator: torch.Generator
 ) -> Int[Tensor, " text"]:
-    """The text from a random token on, then what stood before that token.
+    """Begin a text at a random token, and append what stood before it.
 
-    Document rotation: it trains to find the beginning.
+    Document rotation: it trains to find the beginning. Lewis et al. (2020),
+    section 2.2.
+
+    Args:
+        text: Ids.
+        generator: What draws.
+
+    Returns:
+        The same tokens.
 
     Raises:
-        TypeError, ValueError: as ``mask_each``.
+        TypeError, ValueError: As ``mask_each``.
+
+    Example:
+        >>> rotate(torch.tensor([7]), torch.Generator())
+        tensor([7])
     """
     _check(text, generator)
     start = torch.randint(
@@ -154,13 +221,29 @@ def bart_noise(
     share: float = 0.3,
     mean: float = 3.0,
 ) -> tuple[Int[Tensor, " noisy"], Int[Tensor, " text"]]:
-    """What BART reads, and what it must say: the text as it was.
+    """Make what BART reads, and what it must write: the text as it was.
 
     ``permute_sentences``, then ``infill``: the combination that section 5 of
     Lewis et al. (2020) trains the published model with.
 
+    Args:
+        text: Ids.
+        generator: What draws.
+        stop: The id that ends a sentence.
+        share: As in ``infill``.
+        mean: As in ``infill``.
+
+    Returns:
+        The noisy text, and ``text``.
+
     Raises:
-        TypeError, ValueError: as ``infill`` and ``permute_sentences``.
+        TypeError, ValueError: As ``infill`` and ``permute_sentences``.
+
+    Example:
+        >>> text = torch.tensor([10, 9, 11, 9])
+        >>> noisy, target = bart_noise(text, torch.Generator(), stop=9)
+        >>> torch.equal(target, text)
+        True
     """
     shuffled = permute_sentences(text, generator, stop=stop)
     return infill(shuffled, generator, share=share, mean=mean), text

@@ -26,16 +26,27 @@ def rms_norm(
     gain: Float[Tensor, " d_model"],
     eps: float = 1e-6,
 ) -> Float[Tensor, "... d_model"]:
-    """Each vector at a mean square of 1, times ``gain``.
+    """Bring each vector to a mean square of 1, times ``gain``.
 
     ``layer_norm`` without its mean and without its bias: what all features have
-    in common stays. ``eps`` stands inside the root. Equation 4 of Zhang &
-    Sennrich (2019).
+    in common stays. Equation 4 of Zhang & Sennrich (2019).
+
+    Args:
+        x: Vectors.
+        gain: One factor a feature.
+        eps: What is added to the mean square, inside the root.
+
+    Returns:
+        The vectors, normalised.
 
     Raises:
         TypeError: ``x`` is not floating point, or ``gain`` of another dtype.
         ValueError: ``gain`` is not one number a feature; ``eps`` is not
             positive.
+
+    Example:
+        >>> rms_norm(torch.tensor([1.0, 7.0]), torch.ones(2))
+        tensor([0.2000, 1.4000])
     """
     if checking():
         check_features(x, gain=gain)
@@ -47,11 +58,19 @@ def rms_norm(
 
 
 class RMSNorm(nn.Module):
-    """``rms_norm`` with a gain that learns, at first 1.
+    """Apply ``rms_norm`` with a gain that learns, at first 1.
+
+    Args:
+        d_model: Width of a vector.
+        eps: What is added to the mean square, inside the root.
 
     Raises:
         TypeError: ``d_model`` is not an int.
         ValueError: ``d_model`` is below 1, or ``eps`` not positive.
+
+    Example:
+        >>> RMSNorm(2)(torch.tensor([1.0, 7.0])).detach()
+        tensor([0.2000, 1.4000])
     """
 
     def __init__(self, d_model: int, *, eps: float = 1e-6):
@@ -71,14 +90,23 @@ class RMSNorm(nn.Module):
 
 
 class SwiGLU(FeedForward):
-    """A feed-forward network with a gate: ``down(silu(gate(x)) · up(x))``.
+    """Apply a feed-forward network with a gate at every position.
 
-    Equation 6 of Shazeer (2020). It has three matrices where the network of
-    2017 has two: two thirds of the ``d_ff`` make as many weights.
+    ``down(silu(gate(x)) · up(x))``, equation 6 of Shazeer (2020). It has three
+    matrices where the network of 2017 has two: two thirds of the ``d_ff`` make
+    as many weights.
+
+    Args:
+        d_model: Width of a vector.
+        d_ff: Width inside.
 
     Raises:
-        TypeError: a size is not an int.
-        ValueError: a size is below 1.
+        TypeError: A size is not an int.
+        ValueError: A size is below 1.
+
+    Example:
+        >>> sum(weight.numel() for weight in SwiGLU(6, 8).parameters())
+        144
     """
 
     def __init__(self, d_model: int, d_ff: int):

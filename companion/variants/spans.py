@@ -40,7 +40,7 @@ def random_spans(
     share: float = 0.15,
     mean: float = 3.0,
 ) -> Bool[Tensor, " length"]:
-    """Which tokens of a text are dropped: a few gaps of a few tokens each.
+    """Choose which tokens of a text are dropped: a few gaps of a few each.
 
     ``length · share`` tokens, rounded, at least one and not all; a ``mean``-th
     as many gaps, rounded, at least one, with words between them. Only where
@@ -48,11 +48,24 @@ def random_spans(
     Section 3.1.4 of Raffel et al. (2020), and their code for what it leaves
     open.
 
+    Args:
+        length: How many tokens there are.
+        generator: What draws.
+        share: Which part is dropped.
+        mean: How long a gap is, on average.
+
+    Returns:
+        True = dropped.
+
     Raises:
         TypeError: ``length`` is no int, ``share`` or ``mean`` no number, or
             ``generator`` no generator.
         ValueError: ``length`` is below 2, ``share`` not between 0 and 1, or
             ``mean`` below 1.
+
+    Example:
+        >>> int(random_spans(20, torch.Generator(), share=0.15).sum())
+        3
     """
     _require_shares(length, share, mean)
     check_generator(generator)
@@ -106,13 +119,26 @@ def span_restore(
     target: Int[Tensor, " target"],
     sentinel: int,
 ) -> Int[Tensor, " length"]:
-    """The text that ``span_corrupt`` made ``source`` and ``target`` of.
+    """Put together the text that ``span_corrupt`` took apart.
+
+    Args:
+        source: The text with gaps.
+        target: What was in them.
+        sentinel: The id of the first gap.
+
+    Returns:
+        The text.
 
     Raises:
-        TypeError: a tensor does not hold integers, or ``sentinel`` is no int.
-        ValueError: one of them is not one text, or the two do not fit
+        TypeError: A tensor does not hold integers, or ``sentinel`` is no int.
+        ValueError: One of them is not one text, or the two do not fit
             together: the target does not begin and end with one, or not both
             have the sentinels from the first to it, in order.
+
+    Example:
+        >>> source, target = torch.tensor([7, 99]), torch.tensor([99, 8, 98])
+        >>> span_restore(source, target, sentinel=99)
+        tensor([7, 8])
     """
     _require_text("source", source)
     _require_text("target", target)

@@ -49,12 +49,16 @@ __all__ = ["T5", "T5Config", "UnscaledAttention"]
 
 @dataclass(frozen=True, kw_only=True)
 class T5Config(LanguageModelConfig):
-    """What a ``T5`` is made of; source and target have one vocabulary.
+    """Say what a ``T5`` is made of; source and target have one vocabulary.
 
     ``num_buckets`` and ``max_distance`` are those of ``t5_bucket``.
 
     Raises:
-        TypeError, ValueError: as ``LanguageModelConfig``; ``pad`` is None.
+        TypeError, ValueError: As ``LanguageModelConfig``; ``pad`` is None.
+
+    Example:
+        >>> T5Config(vocab_size=11).num_buckets
+        32
     """
 
     num_buckets: int = 32
@@ -96,15 +100,24 @@ class T5Config(LanguageModelConfig):
 
 
 class UnscaledAttention(MultiHeadAttention):
-    """Multi-head attention without the 1 / √d_k, and with T5's bias, if any.
+    """Attend without the 1 / √d_k, and with T5's bias, if any.
 
     ``bias`` is a number for each head, query and key, added to the scores: all
     that tells positions apart. Queries start smaller by √d_k instead, so that
     scores have a variance of 1 at first. There are no biases in the linear
     maps. Section 2.1 of Raffel et al. (2020), and their code.
 
+    Args:
+        d_model: Width of the vectors.
+        num_heads: Heads.
+        offset_bias: What makes the bias, or None.
+
     Raises:
-        TypeError, ValueError: as ``MultiHeadAttention``.
+        TypeError, ValueError: As ``MultiHeadAttention``.
+
+    Example:
+        >>> UnscaledAttention(6, 2)(torch.zeros(1, 5, 6)).shape
+        torch.Size([1, 5, 6])
     """
 
     def __init__(
@@ -129,16 +142,26 @@ class UnscaledAttention(MultiHeadAttention):
 
 
 class T5(EncoderDecoder):
-    """The encoder-decoder of Raffel et al. (2020), as it was first published.
+    """Read a text and write another: the model of Raffel et al. (2020).
 
-    The Transformer of 2017 but for its norms, which come first and only scale,
-    its positions, which are a number for each offset, and its biases, of which
-    it has none. One table of offsets serves all layers of the encoder, another
-    one all layers of the decoder; cross-attention has none.
+    As it was first published: the Transformer of 2017 but for its norms, which
+    come first and only scale, its positions, which are a number for each
+    offset, and its biases, of which it has none. One table of offsets serves
+    all layers of the encoder, another one all layers of the decoder;
+    cross-attention has none.
+
+    Args:
+        config: The sizes.
 
     Raises:
         TypeError: ``config`` is no ``T5Config``.
-        ValueError: the buckets are odd, too few, or reach too near.
+        ValueError: The buckets are odd, too few, or reach too near.
+
+    Example:
+        >>> sizes = {"d_model": 6, "num_heads": 2, "d_ff": 12, "num_layers": 1}
+        >>> model = T5(T5Config(vocab_size=11, **sizes))
+        >>> model(torch.tensor([[5, 6, 7]]), torch.tensor([[5, 6]])).shape
+        torch.Size([1, 2, 11])
     """
 
     def __init__(self, config: T5Config):

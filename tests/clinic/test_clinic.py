@@ -253,6 +253,8 @@ def test_two_computations_part_at_the_first_position_that_differs():
     assert first_difference(one, other) == 3
     other[2, 1, 0] = torch.nan
     assert first_difference(one, other) == 1
+    numbers = torch.tensor([[1.0, 2.0, 3.0]])
+    assert first_difference(numbers, numbers + torch.tensor([0, 0, 1])) == 2
 
 
 @pytest.mark.bad_input
