@@ -18,7 +18,7 @@ from benchmarks.models import (
 from companion import decoding, models
 from companion.commands import main
 from companion.commands.translate import read as encoded
-from companion.data.corpora import shakespeare, tatoeba
+from companion.data.corpora import romeo_and_juliet, shakespeare, tatoeba
 from companion.models import NAMES, card, folder_of, gpt, load
 from companion.models.stored import WEIGHTS, pack, read
 from companion.training import TrainConfig, Trained
@@ -112,7 +112,10 @@ def test_what_the_language_model_writes_is_laid_out_as_a_play(writer):
     )
     text = codec.decode(ids)
     words = re.findall(r"[A-Za-z]+", text)
-    known = set(re.findall(r"[A-Za-z]+", sample_text(folder_of("shakespeare"))))
+    # The sample alone has 615 words, and a right one may not be among them.
+    play = romeo_and_juliet()
+    read = sample_text(folder_of("shakespeare")) + play.train + play.valid
+    known = set(re.findall(r"[A-Za-z]+", read))
     assert len(words) >= 8
     assert sum(word in known for word in words) >= 0.7 * len(words)
 
