@@ -10,6 +10,7 @@ not. Whatever the function does, ``check`` reports it and comes back.
 
 import difflib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -43,8 +44,13 @@ from companion.contracts.engine.modules import (
 )
 from companion.contracts.engine.report import Failure, Report, report_on
 from companion.contracts.engine.runner import (
+    Found,
+    again,
     assumed,
     at_home,
+    called,
+    gate_shut,
+    is_fault,
     outcomes,
     undisturbed,
 )
@@ -190,6 +196,34 @@ def check(
         >>> check("softmax", torch.softmax).passed
         True
     """
+    return report_for(component, fn, mask=mask, strict=strict)
+
+
+def report_for(
+    component: str,
+    fn: object,
+    *,
+    mask: str | None = None,
+    strict: bool = False,
+    brief: bool = False,
+) -> Report:
+    """Do what ``check`` does, or only so much as is needed to find a fault.
+
+    Args:
+        component: As for ``check``.
+        fn: As for ``check``.
+        mask: As for ``check``.
+        strict: As for ``check``.
+        brief: Whether the first fault is enough; ``whole()`` of the report then
+            goes on.
+
+    Returns:
+        Which contracts hold, which do not, and the likely mistake.
+
+    Raises:
+        TypeError: As ``check`` does.
+        ValueError: As ``check`` does.
+    """
     if not isinstance(component, str):
         raise TypeError(
             "component: expected a name such as 'attention', got a "
@@ -206,10 +240,25 @@ def check(
     require_known(mask)
     if mask and not takes_mask(found):
         raise ValueError(f"mask: {component!r} has no mask, got {mask!r}")
-    guarded = Guarded(found, fn)
+    return reported(Guarded(found, fn), mask, strict=strict, brief=brief)
+
+
+def reported(
+    guarded: Guarded,
+    mask: str | None,
+    begun: Found = (),
+    *,
+    strict: bool,
+    brief: bool = False,
+) -> Report:
+    """Try the contracts, behind those that were tried already, and report."""
     home = home_of(module_of(guarded))
     with undisturbed(guarded):
-        tried = outcomes(guarded, mask)
+        tried = outcomes(guarded, mask, begun=begun, brief=brief)
+        if brief and is_fault(tried) and not gate_shut(tried):
+            rest = partial(reported, again(guarded), mask, tried, strict=strict)
+            first = report_on(guarded, tried, called(guarded), strict=strict)
+            return replace(first, rest=rest)
         if home and not any(broken for _, broken in tried):
             tried.append(at_home(guarded, home))
         said = assumed(guarded, tried, mask)
@@ -250,15 +299,17 @@ def check_model(model: nn.Module, *, mask: str | None = None) -> ModelReport:
             f"{'class' if isinstance(model, type) else type(model).__name__}"
         )
     require_known(mask)
-    judge = partial(of_masks, mask=mask) if mask else check
+    judge = partial(of_masks, mask=mask) if mask else report_for
     with made_on_the_cpu(), moved(model, "cpu"):
         return judge_model(model, judge)
 
 
-def of_masks(component: str, fn: object, *, mask: str) -> Report:
+def of_masks(
+    component: str, fn: object, *, mask: str, brief: bool = False
+) -> Report:
     """Try the contracts with what True means, if there is a mask at all."""
     word = mask if takes_mask(COMPONENTS[component]) else None
-    return check(component, fn, mask=word)
+    return report_for(component, fn, mask=word, brief=brief)
 
 
 def require_known(mask: str | None) -> None:

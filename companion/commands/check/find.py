@@ -19,7 +19,7 @@ from torch import nn
 
 from companion.commands.check.file import File, Part, parts_in
 from companion.commands.check.imports import made, silent
-from companion.contracts import COMPONENTS, check
+from companion.contracts import COMPONENTS, check, report_for
 from companion.contracts.adapters import (
     causal_from_added,
     mask_added,
@@ -508,18 +508,18 @@ class Finder:
         """Try the contracts, with what the user says of masks."""
         fn = fn.eval() if isinstance(fn, nn.Module) else fn
         try:
-            return check(component, fn, **{**self.options, **options})
+            return report_for(component, fn, **{**self.options, **options})
         except ValueError:  # It has no mask to say something of.
-            return check(component, fn)
+            return report_for(component, fn)
 
     def as_component(
         self, component: str, fn: Any, *, marked: bool = False
     ) -> Judged:
         """Judge it as a component; what True means is asked, if need be."""
-        report = self.check(component, fn)
+        report = self.check(component, fn, brief=True)
         masks = takes_mask(COMPONENTS[component])
         if self.options or marked or not (report.faults and masks):
-            return Judged(component, report)
+            return Judged(component, report.whole())
         added = None
         if "causal_from_added" in report.failures[0].message:
             added = causal_from_added(fn)
@@ -527,8 +527,10 @@ class Finder:
             added = mask_added(fn)
         report, said = settled(
             report,
-            lambda: self.check(component, fn, mask="hidden"),
-            (lambda: self.check(component, added)) if added else None,
+            lambda: self.check(component, fn, mask="hidden", brief=True),
+            (lambda: self.check(component, added, brief=True))
+            if added
+            else None,
             lambda: said_by(fn),
         )
         return Judged(component, report, tuple(filter(None, (said,))))

@@ -196,8 +196,7 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         said = ["two rows of ids go in, and logits for the second come out"]
         said += [words] if words else []
         if was_called(report):
-            judged = Judged("translation_model", report, tuple(said))
-            return with_its_head(module, judged, check)
+            return Judged("translation_model", report, tuple(said))
     report, words = on_ids("language_model", module, check)
     if not was_called(report):
         if DECODER in str(vectors):
@@ -215,10 +214,7 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             "former"
         )
     said = "a row of ids goes in, and logits for each of them come out"
-    judged = Judged(
-        "language_model", report, tuple(filter(None, (said, words)))
-    )
-    return with_its_head(module, judged, check)
+    return Judged("language_model", report, tuple(filter(None, (said, words))))
 
 
 def was_called(report: Report) -> bool:
@@ -231,13 +227,15 @@ def on_ids(
     component: str, module: nn.Module, check: Check
 ) -> tuple[Report, str]:
     """Check a model, in either reading of the masks that it may be given."""
-    report = check(component, module)
+    report = check(component, module, brief=True)
+    if topped := with_its_head(component, module, report, check):
+        return topped
     given = any(re.search("masks? too", said) for said in report.assumed)
     if not given or masks_are_told(check):
-        return report, ""
+        return report.whole(), ""
     return settled(
         report,
-        lambda: check(component, module, mask="hidden"),
+        lambda: check(component, module, mask="hidden", brief=True),
         said=lambda: said_by(module),
     )
 
@@ -246,19 +244,24 @@ PART = "Every weight of a module takes part"
 """What does not hold where an output layer is called by others only."""
 
 
-def with_its_head(module: nn.Module, judged: Judged, check: Check) -> Judged:
-    """Judge a model with its output layer, if its own forward leaves it out."""
-    if [f.contract for f in judged.report.faults] != [PART]:
-        return judged
+def with_its_head(
+    component: str, module: nn.Module, report: Report, check: Check
+) -> tuple[Report, str] | None:
+    """Judge a model with its output layer, if its own forward leaves it out.
+
+    Nothing comes back unless that is the one fault of ``report``.
+    """
+    if [f.contract for f in report.faults] != [PART]:
+        return None
     for name, part in module.named_children():
         if any(True for _ in part.parameters()) and name in str(
-            judged.report.faults[0].message
+            report.faults[0].message
         ):
-            report = check(judged.component, Topped(module, name))
-            if report.passed:
+            topped = check(component, Topped(module, name), brief=True)
+            if topped.passed:
                 said = f"`{name}` stands on top, which its `forward` leaves out"
-                return Judged(judged.component, report, (*judged.assumed, said))
-    return judged
+                return topped, said
+    return None
 
 
 class Topped(nn.Module):
@@ -408,19 +411,23 @@ def judged_on_vectors(
     if component in ("layer_norm", "rms_norm"):
         return judged_norm(module, component, said, check, near)
 
-    def tried(mask: Callable[[Tensor], Tensor] | None = None) -> Report:
+    def tried(
+        mask: Callable[[Tensor], Tensor] | None = None, brief: bool = False
+    ) -> Report:
         plain = width == WIDTH and mask is None
         fn = module if plain else Resized(module, width, mask)
-        return without_the_stack(component, check(component, fn.eval()))
+        report = check(component, fn.eval(), brief=brief)
+        return without_the_stack(component, report)
 
-    report, words = tried(), ""
     if component in ("multihead", "encoder") and not masks_are_told(check):
         report, words = settled(
-            report,
-            lambda: tried(torch.logical_not),
-            lambda: tried(as_added),
+            tried(brief=True),
+            lambda: tried(torch.logical_not, brief=True),
+            lambda: tried(as_added, brief=True),
             lambda: said_by(module) or told(),
         )
+    else:
+        report, words = tried(), ""
     if component == "multihead" and report.faults:
         report, words = without_distances(module, report, words, tried)
     if said.endswith(NO_INPUT) and not report.untried:
@@ -589,11 +596,17 @@ def bare(module: nn.Module) -> nn.Module | None:
 
 def without_the_stack(component: str, report: Report) -> Report:
     """Leave out what only the last layer of an encoder owes."""
-    owed = [f for f in report.failures if f.contract == STACK]
-    if component != "encoder" or not owed:
+    if component != "encoder":
         return report
-    rest = [f for f in report.failures if f.contract != STACK]
-    return replace(report, failures=rest)
+    if [f.contract for f in report.faults] == [STACK]:
+        report = report.whole()  # What ended it is no fault here.
+    owed = [f for f in report.failures if f.contract != STACK]
+    later = report.rest
+
+    def rest() -> Report:
+        return without_the_stack(component, report.whole())
+
+    return replace(report, failures=owed, rest=rest if later else None)
 
 
 def less_its_input(

@@ -71,8 +71,8 @@ def settled(
     only the other reading fits, what fails is a risk, and the question is put.
 
     Args:
-        shown: The report where True shows.
-        hidden: Makes the report where True hides.
+        shown: The report where True shows, up to its first fault at least.
+        hidden: Makes the report where True hides, such a one too.
         added: Makes that where masks are added to the scores.
         said: By what the code says that True hides; empty, if by nothing.
     """
@@ -84,8 +84,11 @@ def settled(
     other = added() if added else shown
     if other.passed:
         return other, ADDED
+    # Before, only the first fault counts.
+    shown, other = shown.whole(), other.whole() if added else None
     if turned.passed:
         return open_question(shown, turned), ""
+    turned, other = turned.whole(), other or shown
     best, words = (other, ADDED) if better(other, shown) else (shown, "")
     if better(turned, best):
         assumed = (EITHER, *without_the_word(turned).assumed)

@@ -1,6 +1,7 @@
 """What ``check`` found, as text and as a page."""
 
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -67,6 +68,8 @@ class Report:
         untried: The names of those that wait until the first one holds.
         assumed: How the learner's code was called, where that is not as the
             contracts call, and what else may have been meant: in sentences.
+        rest: Goes on, where only the contracts up to the first fault were
+            wanted, and there is one.
     """
 
     component: str
@@ -74,6 +77,11 @@ class Report:
     failures: list[Failure]
     untried: list[str]
     assumed: tuple[str, ...] = ()
+    rest: Callable[[], "Report"] | None = None
+
+    def whole(self) -> "Report":
+        """Return the report on all contracts."""
+        return self.rest() if self.rest else self
 
     @property
     def faults(self) -> list[Failure]:

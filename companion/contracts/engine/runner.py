@@ -8,7 +8,7 @@ import random
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -42,10 +42,14 @@ from companion.contracts.engine.universal import (
 __all__ = [
     "SECONDS",
     "WORKER",
+    "again",
     "assumed",
     "at_home",
+    "called",
     "contracts_for",
+    "gate_shut",
     "in_time",
+    "is_fault",
     "outcomes",
     "stop",
     "undisturbed",
@@ -56,6 +60,9 @@ SECONDS = 5.0
 
 WORKER = "contracts"
 """The name of the thread a learner's function runs in."""
+
+Found = Sequence[tuple[str, Broken | None]]
+"""The name of each contract, and what broke it."""
 
 ALONE = threading.Lock()
 """One check at a time: what ``undisturbed`` puts back belongs to all."""
@@ -130,25 +137,36 @@ def contracts_for(fn: Guarded) -> dict[str, Callable]:
 
 
 def outcomes(
-    fn: Guarded, mask: str | None = None
+    fn: Guarded,
+    mask: str | None = None,
+    *,
+    begun: Found = (),
+    brief: bool = False,
 ) -> list[tuple[str, Broken | None]]:
     """Return what each contract found; after the gate nothing more.
 
-    Before, it is found out how ``fn`` wants to be called. ``mask`` tells what
-    True means in its masks.
+    Before, it is found out how ``fn`` wants to be called.
+
+    Args:
+        fn: What is tried.
+        mask: What True means in its masks.
+        begun: What was found already, when it was known how to call it.
+        brief: Whether the first fault ends it.
     """
     names = list(contracts_for(fn))
-    tried: list[tuple[str, Broken | None]] = []
+    tried = [*begun]
 
     def task() -> None:
-        adopt(fn, mask, no_fault)
-        try_all(fn, tried)
+        if not begun:
+            adopt(fn, mask, no_fault)
+        try_all(fn, tried, brief=brief)
 
     late = in_time(fn, task)
     # A copy: a thread that could not be stopped may still write to the list.
     found = tried[: len(names)]
-    gate_shut = len(found) <= len(GATE) and found and found[-1][1] is not None
-    if len(found) < len(names) and not gate_shut:
+    if brief and is_fault(found) and not gate_shut(found):
+        return found
+    if len(found) < len(names) and not gate_shut(found):
         where = f"was stopped {late or ''}".rstrip()
         message = (
             f"It had not come back after {SECONDS:g} seconds and {where}. "
@@ -160,10 +178,29 @@ def outcomes(
     return found
 
 
+def gate_shut(found: Found) -> bool:
+    """Tell whether nothing more is tried until the last of these holds."""
+    return 0 < len(found) <= len(GATE) and found[-1][1] is not None
+
+
+def is_fault(found: Found) -> bool:
+    """Tell whether the last of these is a fault."""
+    last = found[-1][1] if found else None
+    return last is not None and last.level == FAULT
+
+
+def again(fn: Guarded) -> Guarded:
+    """Return the same with the same call, for another task."""
+    other = Guarded(fn.component, fn.given)
+    other.form, other.calls = fn.form, fn.calls
+    other.unwritten = fn.unwritten
+    return other
+
+
 def at_home(fn: Guarded, home: torch.device) -> tuple[str, Broken | None]:
     """Return what is found where the module lives, when all held here."""
-    there, found = Guarded(fn.component, fn.given), []
-    there.form, module = fn.form, module_of(fn)
+    there, found = again(fn), []
+    module = module_of(fn)
 
     def task() -> None:
         found.append(outcome(lambda fn: works_at_home(fn, home), there))
@@ -180,9 +217,13 @@ def at_home(fn: Guarded, home: torch.device) -> tuple[str, Broken | None]:
     return title(works_at_home), found[0]
 
 
-def assumed(
-    fn: Guarded, found: list[tuple[str, Broken | None]], mask: str | None
-) -> tuple[str, ...]:
+def called(fn: Guarded) -> tuple[str, ...]:
+    """Tell how ``fn`` was called, if not as the contracts call."""
+    said = sentence(fn.form.said) if fn.form else ""
+    return (f"Called as yours: {said}",) if said else ()
+
+
+def assumed(fn: Guarded, found: Found, mask: str | None) -> tuple[str, ...]:
     """Tell how ``fn`` was called, and what would hold, were it read otherwise.
 
     Args:
@@ -190,8 +231,7 @@ def assumed(
         found: What the contracts found.
         mask: What was said about its masks.
     """
-    said = sentence(fn.form.said) if fn.form else ""
-    told = (f"Called as yours: {said}",) if said else ()
+    told = called(fn)
     broken = [b for _, b in found if b and b.level == FAULT]
     whole = len(found) == len(contracts_for(fn))
     # What wants other axes can be called in no other way.
@@ -228,9 +268,12 @@ def no_fault(fn: Guarded) -> bool:
     return True
 
 
-def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
+def try_all(
+    fn: Guarded, tried: list[tuple[str, Broken | None]], *, brief: bool = False
+) -> None:
     """Append to ``tried`` at each step, so that what was found remains."""
-    for name, contract in contracts_for(fn).items():
+    left = [*contracts_for(fn).items()][len(tried) :]
+    for name, contract in left:
         broken = outcome(contract, fn)
         if broken:
             if not broken.level:
@@ -240,7 +283,7 @@ def try_all(fn: Guarded, tried: list[tuple[str, Broken | None]]) -> None:
             cause = named_cause(contract, fn, tried, broken)
             attribute(broken, cause, contract)
         tried.append((name, broken))
-        if broken and contract in GATE:
+        if broken and (contract in GATE or (brief and is_fault(tried))):
             return
 
 
