@@ -14,6 +14,11 @@ from nbformat.sign import NotebookNotary
 from support.contents import CHAPTERS, ROOT
 
 NAMES = [name.removeprefix("book/") for name in CHAPTERS]
+# A test opens one notebook after the other, and loads JupyterLab once.
+EXPOSED = "--LabApp.expose_app_in_browser=True"
+OPEN = """path => jupyterapp.commands.execute("docmanager:open", {
+  path, kernelPreference: { shouldStart: false } }).then(() => true)"""
+CLOSE = "jupyterapp.shell.currentWidget.dispose()"
 CELLS = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook .jp-Cell"
 # A colon fence, a role before its code, a link that is none, a label.
 RAW = re.compile(r":::|\{[\w:-]+\}\s*(`|$)|\]\(|^\([\w-]+\)=", re.MULTILINE)
@@ -136,7 +141,7 @@ def lab(chromium, tmp_path_factory):
     log = home / "log"
     with log.open("w") as out:
         server = subprocess.Popen(
-            [*open_jupyter.command(folder), "--no-browser"],
+            [*open_jupyter.command(folder), "--no-browser", EXPOSED],
             env=os.environ | {"HOME": str(home)},
             stdout=out,
             stderr=out,
@@ -171,26 +176,52 @@ def read(lab, request):
         # Each test its workspace: no other test's tabs.
         workspace = re.sub(r"\W", "", request.node.name)
         page.goto(lab.address.format(workspace, f"{name}.ipynb"))
-        file = lab.folder / f"{name}.ipynb"
-        cells = nbformat.read(file, as_version=4).cells
-        prose = sum(cell.cell_type == "markdown" for cell in cells)
-        page.wait_for_function(
-            f"""document.querySelectorAll("{CELLS}").length === {len(cells)}
-            && document.querySelectorAll(
-              "{CELLS} .jp-MarkdownOutput:not(:empty)").length === {prose}""",
-        )
-        return page, cells
+        return page, shown(page, lab.folder / f"{name}.ipynb")
 
     yield opened
     page.close()
 
 
+@pytest.fixture(scope="session")
+def desk(lab):
+    """A JupyterLab in which nothing is open."""
+    page = lab.context.new_page()
+    page.goto(lab.address.replace("/tree/{}", "").format("desk"))
+    page.wait_for_function("window.jupyterapp?.restored")
+    page.evaluate("jupyterapp.restored.then(() => true)")
+    return page
+
+
+@pytest.fixture
+def glance(lab, desk):
+    """Open a notebook there, without a kernel, and close it again."""
+
+    def opened(name):
+        desk.evaluate(OPEN, f"{name}.ipynb")
+        return desk, shown(desk, lab.folder / f"{name}.ipynb")
+
+    yield opened
+    desk.evaluate(CLOSE)
+
+
+def shown(page, file):
+    """Wait until all of a notebook is shown, and return its cells."""
+    cells = nbformat.read(file, as_version=4).cells
+    prose = sum(cell.cell_type == "markdown" for cell in cells)
+    page.wait_for_function(
+        f"""document.querySelectorAll("{CELLS}").length === {len(cells)}
+        && document.querySelectorAll(
+          "{CELLS} .jp-MarkdownOutput:not(:empty)").length === {prose}""",
+    )
+    return cells
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("name", NAMES)
 def test_jupyterlab_shows_no_raw_text_and_opens_a_solution_by_a_click(
-    read, name
+    glance, name
 ):
-    page, cells = read(name)
+    page, cells = glance(name)
     # To read it changes nothing that one would be asked to save.
     assert page.locator(".jp-mod-dirty").count() == 0
     shown = page.evaluate(
