@@ -41,7 +41,6 @@ def _cell(name: str) -> str:
     if name not in code:
         _refuse(name, list(code))
     asked, task = code[name]
-    function = task.stub.partition("def ")[2].partition("(")[0]
     # A Chinese sign is as wide as two.
     lines = [
         *textwrap.wrap(to_plain(asked.en), 76),
@@ -51,7 +50,7 @@ def _cell(name: str) -> str:
     return (
         "import torch\n\nfrom companion.contracts import check\n\n"
         f"{comment}\n\n\n{task.stub}\n\n\n"
-        f'check("{task.component}", {function})'
+        f'check("{task.component}", {task.name})'
     )
 
 

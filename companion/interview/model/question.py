@@ -131,6 +131,12 @@ class Code:
     wrong: Text
     why: Text
 
+    @property
+    def name(self) -> str:
+        """What the stub defines, a function or a class."""
+        found = re.search(r"^(?:def|class) (\w+)", self.stub, re.MULTILINE)
+        return found[1] if found else ""
+
 
 KINDS = {"open": Open, "choice": Choice, "numeric": Numeric, "code": Code}
 

@@ -44,6 +44,7 @@ CHAPTER = {
     "training": Text("training", "训练"),
     "decoding": Text("decoding", "解码"),
     "variants": Text("variants", "变体"),
+    "efficiency": Text("efficiency", "推理效率"),
     "clinic": Text("clinic", "诊所"),
 }
 WORDS = {

@@ -55,8 +55,7 @@ def work(question: Question, link: str = "") -> str:
     if isinstance(task, Numeric):
         before = folded("hint", block(task.hint), kind="help")
     if isinstance(task, Code):
-        name = task.stub.partition("def ")[2].partition("(")[0]
-        before += _call("run", f'check("{task.component}", {name})')
+        before += _call("run", f'check("{task.component}", {task.name})')
         before += _call("practise", f'interview.practise("{question.id}")')
     *steps, follow = (folded(name, html) for name, html in parts(question))
     place = escape(question.section)
