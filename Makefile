@@ -81,7 +81,7 @@ style: install ## check style, layers and types, and the numbers in prose
 lessons: install book ## measure how long a lesson is, and what fills its page
 	@$(BIN)/python tools/lint_lessons.py
 
-notebooks: install ## run the notebooks again and store their outputs
+notebooks: install ## run the notebooks and store their outputs (DEVICE=cuda: not)
 	@$(BIN)/python tools/$(if $(DEVICE),device_notebooks.py $(DEVICE),notebooks.py) $(ONLY)
 
 bench: install ## race the package against its peers, and note the results

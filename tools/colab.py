@@ -141,7 +141,10 @@ def led(home: str, link: plain_markdown.Link) -> str:
 def edition(
     notebook: nbformat.NotebookNode, install: str
 ) -> nbformat.NotebookNode:
-    """Put ``install`` first in a translated notebook, and ask for a GPU."""
+    """Put ``install`` first in a translated notebook.
+
+    It asks for a GPU only if it trains on one, for Colab has not many.
+    """
     for solution in notebook.cells:
         if "solution" in solution.metadata.get("tags", ()):
             # Colab folds a cell into a form, which shows its title alone.
@@ -151,8 +154,18 @@ def edition(
     # What pip says depends on the machine.
     cell.metadata["tags"] = ["nbval-ignore-output"]
     notebook.cells.insert(0, cell)
-    notebook.metadata["accelerator"] = "GPU"
+    if trains_on_a_device(notebook):
+        notebook.metadata["accelerator"] = "GPU"
     return notebook
+
+
+def trains_on_a_device(notebook: nbformat.NotebookNode) -> bool:
+    """Tell whether a cell takes something to ``companion.device()``."""
+    return any(
+        "device())" in cell.source
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    )
 
 
 def publish(root: Path, folder: Path, home: str, commit: str) -> list[Path]:

@@ -15,7 +15,7 @@ HOME, COMMIT = "owner/name", "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_code_is_stored_code_but_for_install_cell_and_accelerator(path):
+def test_code_is_stored_code_but_for_the_install_cell(path):
     """What becomes of the prose: test_plain_markdown.py."""
     stored = nbformat.read(path, as_version=4)
     published = colab.edition(deepcopy(stored), "%pip install course")
@@ -26,10 +26,25 @@ def test_code_is_stored_code_but_for_install_cell_and_accelerator(path):
             assert copy.metadata.pop("cellView") == "form"
             copy.source = copy.source.removeprefix("# @title A solution\n")
         assert copy == cell
-    assert published.metadata == {**stored.metadata, "accelerator": "GPU"}
+    published.metadata.pop("accelerator", None)
+    assert published.metadata == stored.metadata
     for part in ("nbformat", "nbformat_minor"):
         assert published[part] == stored[part]
     assert "install" not in {cell.id for cell in stored.cells}
+
+
+def test_a_gpu_is_asked_for_only_where_something_trains_on_it():
+    asking = {
+        path.relative_to(ROOT / "book").with_suffix("").as_posix()
+        for path in PATHS
+        if "accelerator"
+        in colab.edition(nbformat.read(path, as_version=4), "").metadata
+    }
+    # Whole models, and the largest experiments with attention and heads.
+    lessons = {"03_attention", "04_multihead"}
+    both = {"08_transformer", "10_training", "11_decoding", "12_variants"}
+    both |= {"14_clinic"}
+    assert asking == lessons | both | {f"labs/{name}" for name in both}
 
 
 def test_every_notebook_is_published_and_the_last_time_s_are_gone(
