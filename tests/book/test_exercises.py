@@ -30,6 +30,13 @@ HINT = re.compile(
 TYPICAL = {
     "efficiency-exercise-softmax": "sum-not-rescaled "
     "a-softmax-for-each-block nan-in-a-hidden-block",
+    "efficiency-lab-exercise-quantize": "cut-off one-scale-for-all without-abs",
+    "efficiency-lab-exercise-guess": "from-the-target-again "
+    "ratio-upside-down always-kept",
+    "efficiency-lab-exercise-pages": "writes-into-shared-blocks "
+    "frees-shared-blocks one-table-for-both",
+    "efficiency-lab-exercise-flash": "sum-of-the-row-forgotten "
+    "upper-left-corner all-scores-at-once",
     "tokens-exercise-encode-code": "longest-match last-learned-first "
     "joins-overlapping-pairs",
     "tokens-lab-exercise-learn": "frequency-forgotten counted-only-once "

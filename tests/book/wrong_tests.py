@@ -145,3 +145,25 @@ def sees_a_gradient_arrive(fn):
     x, weights, heads = arguments(2)
     fn(x.requires_grad_(), weights, heads).square().sum().backward()
     assert x.grad.any()
+
+
+GUESSED = "speculative_step", "from the target again"
+HALF, SURE = torch.tensor([0.5, 0.5]), torch.tensor([1.0, 0.0])
+
+
+@wrong(*GUESSED, "What ails it: After a refusal it draws from p")
+def asks_for_any_token(fn):
+    assert int(fn(HALF, SURE, 0, torch.Generator())) in (0, 1)
+
+
+@wrong(*GUESSED, "Your test lets the sick one through")
+def asks_of_a_guess_that_is_surely_kept(fn):
+    q, dice = torch.tensor([0.8, 0.2]), torch.Generator()
+    assert all(int(fn(HALF, q, 1, dice)) == 1 for _ in range(20))
+
+
+@wrong(*GUESSED, "Your test calls a healthy one sick: ours")
+def leaves_chance_no_room(fn):
+    dice = torch.Generator().manual_seed(0)
+    kept = sum(int(fn(HALF, SURE, 0, dice)) == 0 for _ in range(50))
+    assert kept == 25

@@ -666,6 +666,7 @@ LIVE = {
     "try_norms": live.try_norms,
     "try_sizes": live.try_sizes,
     "try_schedule": live.try_schedule,
+    "try_rounding": live.try_rounding,
     "try_tokens": lambda: live.try_tokens([("a", "t"), ("c", "at")]),
     "try_masking": lambda: live.try_masking(LONG_TEXT),
 }

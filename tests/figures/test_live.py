@@ -16,6 +16,7 @@ from companion.decoding import (
     length_penalty,
     next_token,
 )
+from companion.efficiency import quantize
 from companion.figures import (
     live,
     small_rnn,
@@ -447,6 +448,42 @@ def test_heads_that_do_not_divide_the_width_are_named():
     figure.controls["num_heads"].value = 7
     assert "expected a divisor of d_model = 512, got 7" in read_aloud(figure)
     assert 'role="alert"' in figure.page.value
+
+
+def test_the_live_integers_are_those_that_quantize_makes():
+    figure = live.try_rounding("0.1 -0.3 0.4 0.7")
+    page = figure.page.value
+    assert all(f"<td>{n}</td>" in page for n in (1, -3, 4, 7))
+    assert "Scales: 0.100. The largest error is 0.000." in page
+    figure.controls["text"].value = "0.1 -0.3 0.4 0.7 0 0 0 7"
+    assert "Scales: 1.00. The largest error is 0.400." in figure.page.value
+    figure.controls["group"].value = 4
+    assert "Scales: 0.100, 1.00." in figure.page.value
+    figure.controls["bits"].value, figure.controls["symmetric"].value = 2, False
+    weight = torch.tensor([[0.1, -0.3, 0.4, 0.7, 0, 0, 0, 7]])
+    stored = quantize(weight, 2, per=4, symmetric=False)
+    assert (
+        "".join(f"<td>{n}</td>" for n in stored.integers[0].tolist())
+        in figure.page.value
+    )
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("1 2 three", "&#x27;three&#x27; is not a number"),
+        ("1 " * 17, "expected one row of at most 16"),
+    ],
+)
+def test_numbers_that_cannot_be_rounded_are_named(typed, said):
+    figure = live.try_rounding()
+    figure.controls["text"].value = typed
+    assert said in figure.page.value
+    figure.controls["text"].value = "1 2 3"
+    assert "Scales" in figure.page.value
+    figure.controls["group"].value = 2
+    assert "divides the 3 columns" in figure.page.value
 
 
 def test_the_live_tokens_are_those_of_what_is_typed():

@@ -14,6 +14,7 @@ from companion.figures.live.first import (
 from companion.figures.live.masking import try_masking
 from companion.figures.live.model import try_norms, try_sizes
 from companion.figures.live.parts import try_heads, try_masks, try_positions
+from companion.figures.live.rounding import try_rounding
 from companion.figures.live.tokens import try_tokens
 from companion.figures.live.trained import try_schedule, try_translation
 from companion.figures.live.widget import Live
@@ -27,6 +28,7 @@ __all__ = [
     "try_masks",
     "try_norms",
     "try_positions",
+    "try_rounding",
     "try_schedule",
     "try_sizes",
     "try_tokens",
