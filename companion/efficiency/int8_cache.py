@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from companion.checks import trusting
 from companion.efficiency.quantize import Quantized, quantize
 from companion.multihead import KVCache
 
@@ -48,9 +49,13 @@ class Int8Cache(KVCache):
         v: Float[Tensor, "batch kv_head new v_head_dim"],
     ) -> tuple[Tensor, ...]:
         """Round and store what is new; return all keys and values so far."""
-        new = tuple(
-            quantize(x, self.bits, scale_dtype=torch.float16) for x in (k, v)
-        )
+        # To look whether they are finite would be to wait for an accelerator,
+        # in each layer and step; NaN stays NaN.
+        with trusting():
+            new = tuple(
+                quantize(x, self.bits, scale_dtype=torch.float16)
+                for x in (k, v)
+            )
         if self.length:
             pairs = zip(self._small, new, strict=True)
             new = tuple(_joined(old, more) for old, more in pairs)

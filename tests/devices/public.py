@@ -9,7 +9,9 @@ import torch
 from companion import attention as a
 from companion import blocks as b
 from companion import decoding as d
+from companion import efficiency as e
 from companion import masks as m
+from companion import models
 from companion import multihead as h
 from companion import positions as p
 from companion import rnn as r
@@ -72,7 +74,29 @@ def step(here):
     return d.next_token(model, here(TOKENS[:1]))
 
 
+def language_model():
+    return w.LanguageModel(w.LanguageModelConfig(vocab_size=11, **SMALL))
+
+
+def appended(make):
+    """Give a cache the keys and values of two positions, one at a time."""
+
+    def call(here):
+        cache = make()
+        cache.append(*(here(numbers(2, 2, 1, 7)) for _ in range(2)))
+        return cache.append(*(here(numbers(2, 3, 1, 7)[:, :2]) for _ in "kv"))
+
+    return call
+
+
+def quantized_model(here):
+    """Rounded where it lives; then asked."""
+    model = built(language_model).to(here(X).device)
+    return e.quantize_linears(model, 8)(here(TOKENS))
+
+
 X = numbers(2, 5, 14)
+INTEGERS = torch.tensor([[-8, 7, 3], [0, -1, 5]], dtype=torch.int8)
 STACK = w.StackConfig(**SMALL)
 
 COMPUTED = {
@@ -261,6 +285,45 @@ COMPUTED = {
             lambda: s.Seq2Seq(11, 13, 7, 17, "dot"), TOKENS, TARGET
         ),
     },
+    "efficiency": {
+        "Int8Cache": appended(e.Int8Cache),
+        "LatentAttention": module(lambda: e.LatentAttention(14, 2, 3), X),
+        "WindowCache": appended(lambda: e.WindowCache(3)),
+        "acceptance": lambda here: e.acceptance(
+            here(numbers(5).softmax(-1)), here(numbers(5).flip(0).softmax(-1))
+        ),
+        "flash_attention": lambda here: e.flash_attention(
+            *qkv(here), mask=shown(here), block=2
+        ),
+        "flash_attention, causal": lambda here: e.flash_attention(
+            *[here(numbers(2, 5, 7))] * 3, causal=True, block=2
+        ),
+        "integer_linear": lambda here: e.integer_linear(
+            here(numbers(3, 7)), e.quantize(here(numbers(5, 7)), 8)
+        ),
+        "merge": lambda here: e.merge(
+            *[e.running(here(numbers(3, 5)), here(numbers(5, 7)))] * 2
+        ),
+        "online_attention": lambda here: e.online_attention(*qkv(here), 2),
+        "online_softmax": lambda here: e.online_softmax(here(numbers(3, 5)), 2),
+        "pack_int4": lambda here: e.pack_int4(here(INTEGERS)),
+        "quantize": lambda here: e.quantize(
+            here(numbers(5, 7)), 8
+        ).dequantize(),
+        "quantize_linears": quantized_model,
+        "shared_heads_attention": lambda here: e.shared_heads_attention(
+            here(numbers(2, 4, 3, 7)),
+            here(numbers(2, 2, 5, 7)),
+            here(numbers(2, 2, 5, 7)),
+        ),
+        "split_attention": lambda here: e.split_attention(*qkv(here), 2),
+        "unpack_int4": lambda here: e.unpack_int4(
+            e.pack_int4(here(INTEGERS)), 3
+        ),
+        "window_mask": lambda here: e.window_mask(
+            5, 2, 1, device=here(X).device
+        ),
+    },
 }
 """Chapter -> name -> a call."""
 
@@ -271,6 +334,11 @@ LOOKING = {
     "to_lengths",
     "tf_idf",
     "label_smoothing",
+    "integer_linear",
+    "pack_int4",
+    "quantize",
+    "quantize_linears",
+    "unpack_int4",
 }
 """What looks at the values it is given, and so waits; none is in a forward."""
 
@@ -285,6 +353,11 @@ WRITTEN = {
         here(TOKENS),
         max_len=7,
         beam=3,
+    ),
+    "translate, a stored model": lambda here: d.translate(
+        models.load("zh-en").model.to(here(TOKENS).device),
+        here(TOKENS),
+        max_len=7,
     ),
     "translate, without a cache": lambda here: d.translate(
         built(transformer).to(here(TOKENS).device),
