@@ -7,30 +7,30 @@ from companion.figures.kit.digits import Number
 
 LEFT, RIGHT, WIDE = 86, 254, 138
 CHANNEL = 170
-EMBED, END = 30, 286
+EMBED, END = 28, 262
 ENCODER = {
-    "encoder_attention": ("self-attention", 80, 24),
-    "encoder_norm_1": ("Add & Norm", 114, 19),
-    "encoder_feed_forward": ("feed-forward", 146, 24),
-    "encoder_norm_2": ("Add & Norm", 180, 19),
+    "encoder_attention": ("self-attention", 74, 22),
+    "encoder_norm_1": ("Add & Norm", 104, 18),
+    "encoder_feed_forward": ("feed-forward", 133, 22),
+    "encoder_norm_2": ("Add & Norm", 163, 18),
 }
 DECODER = {
-    "self_attention": ("masked self-attention", 80, 24),
-    "norm_1": ("Add & Norm", 114, 19),
-    "cross_attention": ("cross-attention", 146, 24),
-    "norm_2": ("Add & Norm", 180, 19),
-    "feed_forward": ("feed-forward", 212, 24),
-    "norm_3": ("Add & Norm", 246, 19),
+    "self_attention": ("masked self-attention", 74, 22),
+    "norm_1": ("Add & Norm", 104, 18),
+    "cross_attention": ("cross-attention", 133, 22),
+    "norm_2": ("Add & Norm", 163, 18),
+    "feed_forward": ("feed-forward", 192, 22),
+    "norm_3": ("Add & Norm", 222, 18),
 }
 """Part -> what it is called, where it begins, and how high it is."""
 
 BOXES = {
-    "source_embedding": (LEFT, "embedding + position", EMBED, 24),
+    "source_embedding": (LEFT, "embedding + position", EMBED, 22),
     **{part: (LEFT, *rest) for part, rest in ENCODER.items()},
-    "memory": (LEFT, "memory: keys, values", 224, 24),
-    "target_embedding": (RIGHT, "embedding + position", EMBED, 24),
+    "memory": (LEFT, "memory: keys, values", 204, 22),
+    "target_embedding": (RIGHT, "embedding + position", EMBED, 22),
     **{part: (RIGHT, *rest) for part, rest in DECODER.items()},
-    "generator": (RIGHT, "generator: softmax", END, 24),
+    "generator": (RIGHT, "generator: softmax", END, 22),
 }
 PARTS = (*BOXES, "source", "target", "answer", "bridge")
 
@@ -42,20 +42,20 @@ def picture(
     kind = dict(zip(PARTS, kinds, strict=True))
     says = [*target[1:], "<eos>"]
     parts = [
-        _frame(LEFT, 205),
-        _frame(RIGHT, 271),
+        _frame(LEFT, 186),
+        _frame(RIGHT, 245),
         *_wires(LEFT, [20, *_edges(LEFT)]),
-        *_wires(RIGHT, [20, *_edges(RIGHT), 327]),
+        *_wires(RIGHT, [20, *_edges(RIGHT), 298]),
         *_residuals(LEFT, ENCODER, -1),
         *_residuals(RIGHT, DECODER, 1),
         _part("bridge", kind, _bridge()),
         *(_box(part, kind) for part in BOXES),
         _part("source", kind, _line(LEFT, 15, source)),
         _part("target", kind, _line(RIGHT, 15, target)),
-        _part("answer", kind, _line(RIGHT, 341, says)),
+        _part("answer", kind, _line(RIGHT, 311, says)),
     ]
     return drawing(
-        348,
+        317,
         "Left, the encoder: embedding, self-attention, feed-forward, and the "
         "memory. Right, the decoder: embedding, masked self-attention, "
         "cross-attention, feed-forward, generator. After each attention and "
@@ -116,9 +116,9 @@ def _frame(x: Number, end: Number) -> str:
     side = 1 if x == RIGHT else -1
     left = x - WIDE / 2 - (13 if side < 0 else 6)
     return (
-        f'<rect class="frame" x="{left:g}" y="66" width="{WIDE + 19}" '
-        f'height="{end - 66}" rx="8"/>'
-        + label(x - 46, end + 13, "N layers", "note")
+        f'<rect class="frame" x="{left:g}" y="61" width="{WIDE + 19}" '
+        f'height="{end - 61}" rx="8"/>'
+        + label(x - 46, end + 12, "N layers", "note")
     )
 
 
