@@ -141,11 +141,11 @@ def history(prompt: Sequence[str], first: str, second: str) -> list[Moment]:
     return moments
 
 
-def _row(i: int, name: str) -> float:
+def _row(i: int, name: str) -> int:
     return 36 + i * 30 + (118 if name == "B" else 0)
 
 
-def _line(page: int) -> float:
+def _line(page: int) -> int:
     return 22 + page * EVERY
 
 
