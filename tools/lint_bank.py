@@ -17,7 +17,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT))  # A clone is enough; nothing has to be installed.
 
-from glossary import VARIANTS  # noqa: E402
 from options import balance  # noqa: E402
 
 from companion import CHAPTERS  # noqa: E402
@@ -29,6 +28,36 @@ TEST = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
 HAN = re.compile(r"[\u4e00-\u9fff]")
 LEAST = {"all": 180, "code": 30, "debug": 25, "numeric": 30}
 SHORT = {"en": (25, 75), "zh": (40, 130)}
+VARIANTS = {
+    "en": {
+        "feedforward": "feed-forward",
+        "look-ahead mask": "causal mask",
+        "pad mask": "padding mask",
+        "encoder-decoder attention": "cross-attention",
+    },
+    "zh": {
+        "集束搜索": "束搜索",
+        "波束搜索": "束搜索",
+        "词汇表": "词表",
+        "译码器": "解码器",
+        "互注意力": "交叉注意力",
+        "隐状态": "隐藏状态",
+        "遮罩": "掩码",
+        "遮蔽": "掩码",
+        "贪婪": "贪心",
+        "层标准化": "层归一化",
+        "层规范化": "层归一化",
+        "梯度弥散": "梯度消失",
+        "梯度剪裁": "梯度裁剪",
+        "参数数量": "参数量",
+        "注意力得分": "注意力分数",
+        "令牌": "词元",
+        "热身": "预热",
+        "前向网络": "前馈网络",
+        "语境向量": "上下文向量",
+    },
+}
+"""Words the bank does not use, and what ``book/notation.md`` says instead."""
 
 
 def faults(folder: Path = bank.BANK, ids: Path = IDS) -> list[str]:
@@ -105,7 +134,7 @@ def languages(question: Question) -> Iterator[str]:
 
 
 def variants(question: Question | notes.Note) -> Iterator[str]:
-    """Words for which the glossary has another."""
+    """Words for which the notation page has another."""
     told = {"en": "", "zh": ""}
     for language, text in texts(question):
         told[language] += text.lower()

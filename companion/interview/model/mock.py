@@ -82,7 +82,7 @@ def pick(
     Example:
         >>> from companion.interview.model.bank import course
         >>> [q.minutes for q in pick(course(), minutes=6, seed=2)]
-        [3, 2]
+        [2, 3]
     """
     _check(level, chapters, seed)
     levels = LEVELS[: LEVELS.index(level) + 1]
