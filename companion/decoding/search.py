@@ -70,7 +70,8 @@ def beam_search(
     A step keeps the best continuations by their plain sums; one that ends
     leaves the beam, and its place goes with it. What counts in the end is the
     sum divided by ``length_penalty``. Section 7 of Wu et al. (2016), without
-    their coverage penalty. With a beam of 1 this is ``greedy_decode``.
+    their pruning and coverage penalty. With a beam of 1 this is
+    ``greedy_decode``.
 
     Raises:
         TypeError: as ``greedy_decode``, also for ``beam``; ``alpha`` is no
