@@ -117,14 +117,15 @@ def report(path: Path, device: str) -> tuple[bool, str]:
 
 def main(device: str, names: list[str]) -> int:
     """Run the named notebooks, or all; return how many failed."""
+    every = sorted(notebooks.BOOK.rglob("[!.]*.ipynb"))
     try:
         there = found(device)
+        chosen = [_named(name) for name in names] or every
     except ValueError as error:
         print(error)
         return 1
     failures = 0
-    every = sorted(notebooks.BOOK.rglob("[!.]*.ipynb"))
-    for path in [Path(n) for n in names] or every:
+    for path in chosen:
         fine, said = True, f"not measured, there is no {device} here"
         if there:
             fine, said = report(path, device)
@@ -133,6 +134,18 @@ def main(device: str, names: list[str]) -> int:
             f"{path.relative_to(notebooks.BOOK)}, {device}: {said}", flush=True
         )
     return failures
+
+
+def _named(name: str) -> Path:
+    """Return the whole path of a notebook of the book, as somebody types it.
+
+    Raises:
+        ValueError: There is no such notebook in the book.
+    """
+    path = Path(name).resolve()
+    if not path.is_file() or not path.is_relative_to(notebooks.BOOK):
+        raise ValueError(f"ONLY: expected a notebook of the book, got {name!r}")
+    return path
 
 
 def _told(cell: nbformat.NotebookNode) -> str:

@@ -68,8 +68,7 @@ def test_a_keyboard_sees_the_work_and_a_screen_reader_hears_it(page):
 @every_chapter
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_every_citation_names_its_work_within_the_screen(read, document, size):
-    still = {"reduced_motion": "reduce"}
-    page = read(document, size=size, alone=True, **still).page
+    page = read(document, size=size, motion="reduce").page
     card = page.locator(CARD)
     for link in page.locator(f"{CITED}:visible").all():
         link.focus()
