@@ -65,6 +65,11 @@ class Checkpoint(NamedTuple):
         rng: The state of the random numbers of each process.
         model: Parameters and persistent buffers, by name.
         optimizer: What the optimizer keeps, by the number of the parameter.
+
+    Example:
+        >>> saved = Checkpoint(1, {}, [], {"bias": torch.zeros(2)}, {})
+        >>> saved.step, saved.model["bias"].shape
+        (1, torch.Size([2]))
     """
 
     step: int
@@ -101,6 +106,12 @@ def save(
         FileExistsError: There is a checkpoint of that step.
         OSError: It could not be written, for example because the disk is full;
             the checkpoints before it are whole, and nothing of it stays.
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> sgd = torch.optim.SGD(model.parameters())
+        >>> save("saved", 100, model, sgd, facts={"data": "copy"}).name
+        'step-00000100.safetensors'
     """
     path = Path(folder) / f"step-{step:08d}.safetensors"
     if path.exists():
@@ -125,9 +136,22 @@ def save(
 def read(path: Path | str) -> Checkpoint:
     """Read a checkpoint, on the CPU, and make sure that it is whole.
 
+    Args:
+        path: Where it lies.
+
+    Returns:
+        All that it holds; no model has changed.
+
     Raises:
         FileNotFoundError: There is no checkpoint at ``path``.
         ValueError: The file is cut short, changed, or of something else.
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> path = save("read", 7, model, torch.optim.SGD(model.parameters()))
+        >>> saved = read(path)
+        >>> saved.step, sorted(saved.model)
+        (7, ['bias', 'weight'])
     """
     if not Path(path).is_file():
         raise FileNotFoundError(errno.ENOENT, "no checkpoint", str(path))
@@ -181,6 +205,15 @@ def load(
         FileNotFoundError: There is no checkpoint at ``path``.
         ValueError: It is cut short, or of a model of another shape; the
             message names the file or the tensor.
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> sgd = torch.optim.SGD(model.parameters())
+        >>> path = save("load", 1, model, sgd, facts={"data": "copy"})
+        >>> before = model.bias.item()
+        >>> _ = nn.init.zeros_(model.bias)
+        >>> load(path, model, sgd), model.bias.item() == before
+        ({'data': 'copy'}, True)
     """
     saved = read(path)
     restore(saved, model, optimizer, process=process, where=str(path))
@@ -195,7 +228,27 @@ def restore(
     process: int,
     where: str,
 ) -> None:
-    """Do what ``load`` does, with a checkpoint that was read from ``where``."""
+    """Do what ``load`` does, with a checkpoint that was read already.
+
+    Args:
+        saved: What ``read`` returned.
+        model: Whose parameters and buffers are overwritten.
+        optimizer: Whose state is overwritten.
+        process: Whose random numbers this process goes on with, from 0 up.
+        where: What a message calls the checkpoint.
+
+    Raises:
+        ValueError: The checkpoint is of a model of another shape.
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> sgd = torch.optim.SGD(model.parameters())
+        >>> saved = read(save("restore", 1, model, sgd))
+        >>> _ = nn.init.zeros_(model.bias)
+        >>> restore(saved, model, sgd, process=0, where="the first")
+        >>> torch.equal(model.bias, saved.model["bias"])
+        True
+    """
     fill(model, saved.model, where)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict(
@@ -207,12 +260,24 @@ def restore(
 def latest(folder: Path | str) -> Path | None:
     """Find the newest checkpoint in ``folder``.
 
+    Args:
+        folder: Where checkpoints lie; it need not be there.
+
     Returns:
         Its path, or None if there is no checkpoint.
 
     Raises:
         ValueError: The newest is damaged. An older one is never taken in
             silence: the message names it and says how to go on from there.
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> sgd = torch.optim.SGD(model.parameters())
+        >>> paths = [save("latest", step, model, sgd) for step in (9, 10)]
+        >>> latest("latest").name
+        'step-00000010.safetensors'
+        >>> print(latest("an empty one"))
+        None
     """
     found = every(folder)
     if not found:
@@ -228,6 +293,19 @@ def every(folder: Path | str) -> list[Path]:
     """List the checkpoints in ``folder``, the oldest first.
 
     A file of another name, such as ``step-old``, is none of them.
+
+    Args:
+        folder: Where they lie; it need not be there.
+
+    Returns:
+        Their paths, by their steps.
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> sgd = torch.optim.SGD(model.parameters())
+        >>> paths = [save("every", step, model, sgd) for step in (10, 9)]
+        >>> [path.stem for path in every("every")]
+        ['step-00000009', 'step-00000010']
     """
     found = {}
     for path in Path(folder).glob("step-*"):
@@ -237,7 +315,20 @@ def every(folder: Path | str) -> list[Path]:
 
 
 def tidy(folder: Path | str, *, keep: int | None = None) -> None:
-    """Remove what a killed run left half written, and all but ``keep``."""
+    """Remove what a killed run left half written, and all but ``keep``.
+
+    Args:
+        folder: Where checkpoints lie.
+        keep: How many of the newest stay; None keeps all.
+
+    Example:
+        >>> model = nn.Linear(2, 1)
+        >>> sgd = torch.optim.SGD(model.parameters())
+        >>> paths = [save("tidy", step, model, sgd) for step in (8, 9, 10)]
+        >>> tidy("tidy", keep=2)
+        >>> [path.stem for path in every("tidy")]
+        ['step-00000009', 'step-00000010']
+    """
     for path in every(folder)[: -keep if keep else 0]:
         path.unlink()
     remove_temporaries(Path(folder), NAME)
@@ -258,6 +349,15 @@ def average(paths: Sequence[Path | str]) -> Tensors:
     Raises:
         ValueError: There is no path, or the checkpoints are of different models
             or damaged.
+
+    Example:
+        >>> model, paths = nn.Linear(2, 1), []
+        >>> for step in (1, 4):
+        ...     _ = nn.init.constant_(model.bias, step)
+        ...     sgd = torch.optim.SGD(model.parameters())
+        ...     paths.append(save("average", step, model, sgd))
+        >>> average(paths)["bias"]
+        tensor([2.5000])
     """
     if not paths:
         raise ValueError("paths: expected at least one checkpoint, got none")
@@ -281,6 +381,18 @@ def tensors_of(model: nn.Module) -> Tensors:
     """Collect each parameter and each persistent buffer once, on the CPU.
 
     A table that is used twice has one name, the first.
+
+    Args:
+        model: Whose they are; it stays as it is.
+
+    Returns:
+        Detached tensors, by name.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        >>> model[1].weight = model[0].weight
+        >>> sorted(tensors_of(model))
+        ['0.bias', '0.weight', '1.bias']
     """
     found = dict(model.named_parameters()) | dict(model.named_buffers())
     kept = model.state_dict(keep_vars=True)
@@ -294,8 +406,19 @@ def tensors_of(model: nn.Module) -> Tensors:
 def fill(model: nn.Module, tensors: Tensors, where: str) -> None:
     """Give the parameters and buffers of ``model`` these values.
 
+    Args:
+        model: Is changed in place, on the device where it is.
+        tensors: By name, as ``tensors_of`` returns them.
+        where: What a message calls them, such as the path of a checkpoint.
+
     Raises:
         ValueError: Names or shapes differ; the message names ``where``.
+
+    Example:
+        >>> model = nn.Linear(2, 1, bias=False)
+        >>> fill(model, {"weight": torch.ones(1, 2)}, "these")
+        >>> model(torch.ones(2)).item()
+        2.0
     """
     _require_same(tensors_of(model), tensors, where)
     own = dict(model.named_parameters()) | dict(model.named_buffers())
@@ -305,7 +428,18 @@ def fill(model: nn.Module, tensors: Tensors, where: str) -> None:
 
 
 def random_state() -> dict:
-    """Read where Python's and PyTorch's random numbers are, for JSON."""
+    """Read where Python's and PyTorch's random numbers are, for JSON.
+
+    Returns:
+        The states by name; with CUDA its own, too.
+
+    Example:
+        >>> state = random_state()
+        >>> first = torch.rand(()), random.random()
+        >>> restore_random_state(state)
+        >>> first == (torch.rand(()), random.random())
+        True
+    """
     state = {
         "python": random.getstate(),
         "torch": _to_text(torch.get_rng_state()),
@@ -316,7 +450,18 @@ def random_state() -> dict:
 
 
 def restore_random_state(state: dict) -> None:
-    """Take the random numbers back to where ``random_state`` found them."""
+    """Take the random numbers back to where ``random_state`` found them.
+
+    Args:
+        state: What it returned, also after a way through JSON.
+
+    Example:
+        >>> state = json.loads(json.dumps(random_state()))
+        >>> first = torch.rand(3)
+        >>> restore_random_state(state)
+        >>> torch.equal(torch.rand(3), first)
+        True
+    """
     version, words, spare = state["python"]
     random.setstate((version, tuple(words), spare))
     torch.set_rng_state(_to_bytes(state["torch"]))
@@ -325,14 +470,39 @@ def restore_random_state(state: dict) -> None:
 
 
 def seed_all(seed: int) -> None:
-    """Begin Python's and PyTorch's random numbers at ``seed``."""
+    """Begin Python's and PyTorch's random numbers at ``seed``.
+
+    Args:
+        seed: Any number that ``torch.manual_seed`` takes.
+
+    Example:
+        >>> seed_all(0)
+        >>> first = torch.rand(()), random.random()
+        >>> seed_all(0)
+        >>> first == (torch.rand(()), random.random())
+        True
+    """
     random.seed(seed)
     torch.manual_seed(seed)
 
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Begin at ``seed`` inside; outside, the random numbers go on as before."""
+    """Begin at ``seed`` inside; outside, the random numbers go on as before.
+
+    Args:
+        seed: Any number that ``torch.manual_seed`` takes.
+
+    Returns:
+        A context manager.
+
+    Example:
+        >>> with seeded(0):
+        ...     first = torch.rand(3)
+        >>> with seeded(0):
+        ...     print(torch.equal(torch.rand(3), first))
+        True
+    """
     before = random_state()
     seed_all(seed)
     try:

@@ -32,6 +32,12 @@ class Finding(NamedTuple):
         why: Why it happens.
         advice: What to try.
         evidence: What was seen in the curves.
+
+    Example:
+        >>> steps = [Step(i, 5.0, 1e-6, 1.0, 96) for i in range(1, 31)]
+        >>> (finding,) = diagnose(steps)
+        >>> finding.evidence
+        'the loss began at 5.00 and ended at 5.00; all rates together are 3e-05'
     """
 
     name: str

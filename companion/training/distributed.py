@@ -29,6 +29,11 @@ class Here(NamedTuple):
         process: Its number, from 0 up.
         processes: How many there are.
         device: Where it computes.
+
+    Example:
+        >>> here = Here(0, 1, torch.device("cpu"))
+        >>> here.is_first, here.gather("mine")
+        (True, ['mine'])
     """
 
     process: int
@@ -60,6 +65,14 @@ def processes() -> Iterator[Here]:
 
     They can meet once only, so a program that trains several models opens this
     around all of them.
+
+    Returns:
+        A context manager that gives the ``Here`` of this process.
+
+    Example:
+        >>> with processes() as here:
+        ...     print(here.process, here.processes)
+        0 1
     """
     number = int(os.environ.get("WORLD_SIZE", "1"))
     if number == 1:
@@ -91,6 +104,10 @@ def place(local: int, many: int) -> torch.device:
 
     Returns:
         Its device, with an index if it is an accelerator.
+
+    Example:
+        >>> place(0, many=1000)  # No machine has as many accelerators.
+        device(type='cpu')
     """
     where = device()
     backend = dist.Backend.default_device_backend_map.get(where.type)
@@ -139,5 +156,19 @@ class Shared(nn.Module):
 
 
 def share_out(objective: Objective, here: Here) -> nn.Module:
-    """Share ``objective`` out, if there is another process."""
+    """Share ``objective`` out, if there is another process.
+
+    Args:
+        objective: What each process computes of its rows.
+        here: Which process this is.
+
+    Returns:
+        ``objective`` itself where this process is alone, or a ``Shared``.
+
+    Example:
+        >>> alone = Here(0, 1, torch.device("cpu"))
+        >>> objective = Objective(nn.Identity())
+        >>> share_out(objective, alone) is objective
+        True
+    """
     return Shared(objective, here) if here.processes > 1 else objective

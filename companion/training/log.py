@@ -26,6 +26,15 @@ class Log:
     Raises:
         ValueError: Another file lies there, or a row is damaged; the file
             stays as it is.
+
+    Example:
+        >>> folder = Path("log")
+        >>> folder.mkdir()
+        >>> with Log(folder, done=0) as log:
+        ...     log.add(Step(1, 2.5, 0.001, 0.7, 96), 1000.0, None)
+        >>> print((folder / LOG).read_text().strip())
+        step,loss,rate,gradient,tokens,speed,validation
+        1,2.5,0.001,0.7,96,1000,
     """
 
     def __init__(self, folder: Path, done: int):
@@ -64,6 +73,15 @@ def read_log(folder: Path | str) -> list[dict[str, float | None]]:
     Raises:
         FileNotFoundError: There is no log in ``folder``.
         ValueError: The file is no log, or a row is damaged.
+
+    Example:
+        >>> folder = Path("read_log")
+        >>> folder.mkdir()
+        >>> with Log(folder, done=0) as log:
+        ...     log.add(Step(1, 2.5, 0.001, 0.7, 96), 1000.0, None)
+        >>> (row,) = read_log(folder)
+        >>> row["loss"], row["validation"]
+        (2.5, None)
     """
     path = Path(folder) / LOG
     return [

@@ -73,9 +73,17 @@ def label_smoothing(
 def check_smoothing(smoothing: float) -> None:
     """Refuse what is no share of certainty.
 
+    Args:
+        smoothing: What ``label_smoothing`` is to be given.
+
     Raises:
         TypeError: It is no number.
         ValueError: It is not from 0 to below 1.
+
+    Example:
+        >>> check_smoothing(1)
+        Traceback (most recent call last):
+        ValueError: smoothing: expected a share from 0 to below 1, got 1
     """
     if not isinstance(smoothing, int | float):
         raise TypeError(f"smoothing: expected a number, got {smoothing!r}")
@@ -104,6 +112,11 @@ def summed_loss(
 
     Returns:
         The loss in nats, summed.
+
+    Example:
+        >>> target = torch.tensor([3, 0])
+        >>> summed_loss(torch.zeros(2, 5), target, 0.0).div(2).exp()
+        tensor(5.)
     """
     # On a CPU, the first touch of fresh memory costs more than the arithmetic,
     # and PyTorch's own loss asks for three more arrays as large as the logits.

@@ -26,8 +26,19 @@ def adam(
         betas: How much of the two running means stays at each step.
         eps: Keeps the step finite where the gradient is 0.
 
+    Returns:
+        The optimizer; a schedule writes the rate of each step into its groups.
+
     Raises:
         ValueError: A number is out of its range, or there is no parameter.
+
+    Example:
+        >>> weight = nn.Parameter(torch.tensor([1.0, 1.0]))
+        >>> optimizer = adam([weight], lr=0.1)
+        >>> (weight * torch.tensor([1.0, 1000.0])).sum().backward()
+        >>> optimizer.step()
+        >>> weight.data  # The first step is as long, whatever the gradient.
+        tensor([0.9000, 0.9000])
     """
     # Fused: one pass over each parameter where the plain loop makes about ten,
     # each of which reads and writes all of them. The numbers are the same.

@@ -35,6 +35,11 @@ class Step(NamedTuple):
         tokens: What the loss was a mean over.
         left: The norm of the gradients that were there before any loss was
             computed. It is 0 unless somebody forgot to clear them.
+
+    Example:
+        >>> taken = Step(1, 2.5, 0.001, 0.7, 96)
+        >>> taken.loss, taken.left
+        (2.5, 0.0)
     """
 
     step: int
@@ -59,6 +64,14 @@ class Objective(nn.Module):
     Raises:
         TypeError: ``smoothing`` is no number.
         ValueError: ``smoothing`` is not from 0 to below 1.
+
+    Example:
+        >>> from companion.transformer import Transformer, TransformerConfig
+        >>> model = Transformer(TransformerConfig.tiny(7, 7))
+        >>> src, tgt = torch.tensor([[1, 4, 2]]), torch.tensor([[1, 5, 2, 0]])
+        >>> loss, tokens = Objective(model)(src, tgt)
+        >>> tokens  # 5 and the end; the padding is no token to predict.
+        2
     """
 
     def __init__(self, model: nn.Module, *, smoothing: float = 0.0):
@@ -194,6 +207,14 @@ def fit(
         FloatingPointError: The loss or its gradient is not finite.
         TypeError: A batch is of a wrong type.
         ValueError: A batch has no real token, or does not fit the model.
+
+    Example:
+        >>> from companion.transformer import Transformer, TransformerConfig
+        >>> model = Transformer(TransformerConfig.tiny(7, 7))
+        >>> batch = torch.tensor([[1, 4, 2]]), torch.tensor([[1, 5, 2]])
+        >>> history = fit(model, [batch] * 20, rate=lambda step: 0.01)
+        >>> history[-1].loss < history[0].loss
+        True
     """
     model.train()
     device = next(model.parameters()).device
