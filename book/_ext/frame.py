@@ -4,6 +4,7 @@ The palette the figures use, and a name on folded solutions.
 """
 
 import re
+import sys
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,12 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).parents[2]
+# A book is built where the package is not installed.
+sys.path.append(str(ROOT))
+
+from companion.figures.kit.inline import BASE_STYLE  # noqa: E402
+from companion.interview.web.page import QUIZ, script, style  # noqa: E402
+
 FIGURES = ROOT / "companion" / "figures" / "kit" / "base.css"
 # The folder's own address leads to the landing page. It names the icon, or a
 # browser asks the server for one that is not there.
@@ -68,6 +75,12 @@ def add_assets(app: Sphinx) -> None:
     static = Path(app.outdir) / "_static"
     static.mkdir(parents=True, exist_ok=True)
     (static / "palette.css").write_text(palette(), encoding="utf-8")
+    (static / "quiz.css").write_text(BASE_STYLE + style("quiz"), "utf-8")
+    # A module from a file does not run from disk; this defines one name.
+    code = f"'use strict';\n{script(*QUIZ)}return mount;"
+    (static / "quiz.js").write_text(
+        f"const quiz = (() => {{{code}}})();", "utf-8"
+    )
     root = ROOT_PAGE.format(
         title=escape(app.config.html_title),
         icon=Path(app.config.html_favicon).name,
@@ -115,6 +128,26 @@ def style_once(
     context["body"] = re.sub(r"<style>.*?</style>", first, body, flags=re.S)
 
 
+def share_quiz(
+    app: Sphinx, name: str, template: str, context: dict, doctree: object
+) -> None:
+    """Leave what each quiz repeats to files, which a browser fetches once.
+
+    A notebook's quiz carries all it needs; so does a page's, if its notebook
+    was run with another version of the script.
+    """
+    body = context.get("body", "")
+    code = script(*QUIZ)
+    if code not in body:
+        return
+    body = body.replace(BASE_STYLE, "").replace(style("quiz"), "")
+    body = body.replace("<style></style>\n", "")
+    context["body"] = body.replace(code, "const mount = quiz;")
+    # After all other sheets, as if it stood in the page.
+    app.add_css_file("quiz.css", priority=900)
+    app.add_js_file("quiz.js", loading_method="defer")
+
+
 def changed_assets(app: Sphinx, *_: object) -> list[str]:
     """Ask for a page again when only a style or a script has changed.
 
@@ -140,4 +173,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("doctree-read", name_solutions)
     app.connect("html-page-context", mend_citations)
     app.connect("html-page-context", style_once)
+    app.connect("html-page-context", share_quiz)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -43,6 +43,7 @@ KEYS = {
     "sampling": ("input[type=range]", ARROWS),
     "objectives": ("[role=tab]", ("ArrowRight", "ArrowRight")),
     "todaysblock": ("input[type=radio]", ARROWS),
+    "roofline": ("input[type=range]", ARROWS),
     "clinic": ("input[type=radio]", ARROWS),
 }
 

@@ -102,6 +102,28 @@ def test_a_matrix_is_rounded_as_pytorch_rounds_it():
     assert stored.integers.max() == 127
 
 
+@pytest.mark.filterwarnings("ignore")  # The library's own, at its import.
+@pytest.mark.parametrize(("per", "symmetric"), HOW)
+@pytest.mark.parametrize("bits", [2, 3, 4, 8])
+def test_integers_and_scales_are_those_of_torchao(bits, per, symmetric):
+    """Run with torchao 0.18.0 on 2026-11-24: all the same, to the last bit."""
+    name = "torchao.quantization.quant_primitives"
+    torchao = pytest.importorskip(name, exc_type=ImportError)
+    weight = drawn(ROW, COLUMN, seed=bits, shift=0.1)
+    block = {"tensor": (ROW, COLUMN), "row": (1, COLUMN)}.get(per, (1, per))
+    kind = "SYMMETRIC" if symmetric else "ASYMMETRIC"
+    half = 2 ** (bits - 1)
+    ends = torch.int8, -half + symmetric, half - 1
+    scale, zero_point = torchao.choose_qparams_affine(
+        weight, torchao.MappingType[kind], block, *ends, eps=1e-12
+    )
+    expected = torchao.quantize_affine(weight, block, scale, zero_point, *ends)
+    stored = quantize(weight, bits, per=per, symmetric=symmetric)
+    assert torch.equal(stored.integers, expected)
+    assert torch.equal(stored.scale.flatten(), scale.flatten())
+    assert torch.equal(stored.zero_point.flatten().int(), zero_point.flatten())
+
+
 # What always holds
 
 

@@ -18,6 +18,8 @@ from companion.interview.web.card import card, facts, key
 __all__ = ["mock", "quiz", "script", "show", "style"]
 
 HERE = Path(__file__).parent
+QUIZ = "cards", "progress", "quiz"
+"""The scripts of a list of questions."""
 
 
 def show(chapter: str, ids: Sequence[str] = ()) -> Figure:
@@ -51,7 +53,7 @@ def quiz(questions: Sequence[Question], label: str) -> Figure:
     return _figure(
         questions,
         label,
-        scripts=("quiz",),
+        scripts=QUIZ,
         data=[key(question) for question in questions],
     )
 
@@ -87,7 +89,7 @@ def mock(
     return _figure(
         picked,
         "Mock interview",
-        scripts=("session", "resume", "mock"),
+        scripts=("cards", "progress", "session", "resume", "mock"),
         data={
             "keys": {question.id: key(question) for question in picked},
             "facts": [facts(question) for question in picked],
@@ -110,7 +112,7 @@ def _figure(
         body=f'<ol class="questions">{items}</ol>',
         label=label,
         style=style("quiz"),
-        script=script("cards", "progress", *scripts),
+        script=script(*scripts),
         data=data,
     )
     return Figure(html, "\n".join(starmap(_listed, enumerate(questions, 1))))

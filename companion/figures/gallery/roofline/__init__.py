@@ -51,7 +51,7 @@ computing 0.137 ms. Memory decides: at most 72.8 tokens a second.'
             "machine: expected 10¹² to 10¹⁵ operations a second and a ridge "
             f"from 1 to 10⁴, got {machine}"
         )
-    plot = Plot(LEAST, MOST, 12, 15, left=40, right=330, top=26, bottom=176)
+    plot = Plot(LEAST, MOST, 12, 15, left=44, right=330, top=26, bottom=176)
 
     def show(batch: int, context: int, bits: int) -> Parts:
         return _frame(
