@@ -106,7 +106,11 @@ def test_a_matrix_is_rounded_as_pytorch_rounds_it():
 @pytest.mark.parametrize(("per", "symmetric"), HOW)
 @pytest.mark.parametrize("bits", [2, 3, 4, 8])
 def test_integers_and_scales_are_those_of_torchao(bits, per, symmetric):
-    """Run with torchao 0.18.0 on 2026-11-24: all the same, to the last bit."""
+    """Run with torchao 0.18.0 on 2026-11-24: all the same, to the last bit.
+
+    It is not among the tests' pins: transformers imports it wherever it is, and
+    it then prints into the notebooks that use transformers.
+    """
     name = "torchao.quantization.quant_primitives"
     torchao = pytest.importorskip(name, exc_type=ImportError)
     weight = drawn(ROW, COLUMN, seed=bits, shift=0.1)
