@@ -1,10 +1,10 @@
 """The same merges and the same pieces as ``plain.py``, with less work.
 
 The plain learner counts every pair of every word again for each merge. Here a
-merge touches only the words that hold its pair, and a heap knows the most
-frequent pair. The plain encoder looks at the whole word for each merge; here
-the neighbours are a linked list, and a heap knows the merge with the lowest
-rank.
+merge touches only the places where its pair stands and their neighbours, and a
+heap knows the most frequent pair. The plain encoder looks at the whole word for
+each merge; here the neighbours are a linked list, and a heap knows the merge
+with the lowest rank.
 """
 
 import heapq
@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import pairwise
 
-from companion.tokens.plain import Merge, check_learning, joined
+from companion.tokens.plain import Merge, check_learning
 
 __all__ = ["fast_encode", "fast_merges"]
 
@@ -35,40 +35,67 @@ def fast_merges(frequencies: Mapping[str, int], merges: int) -> list[Merge]:
         [('a', 't'), ('c', 'at'), ('h', 'at')]
     """
     check_learning(frequencies, merges)
-    splits = [list(word) for word in frequencies]
-    often = list(frequencies.values())
-    counts: Counter[Merge] = Counter()
-    holders: defaultdict[Merge, set[int]] = defaultdict(set)
-    for i, pieces in enumerate(splits):
-        for pair in pairwise(pieces):
-            counts[pair] += often[i]
-            holders[pair].add(i)
-    heap = [(-count, pair) for pair, count in counts.items()]
+    pairs = _Pairs(frequencies)
+    heap = [(-count, pair) for pair, count in pairs.counts.items()]
     heapq.heapify(heap)
     learned: list[Merge] = []
     while heap and len(learned) < merges:
         count, best = heapq.heappop(heap)
         # A count that has changed since lies further down, as it is now.
-        if best not in counts or counts[best] != -count:
-            continue
-        changed: dict[Merge, None] = {}
-        for i in holders.pop(best):
-            before, splits[i] = splits[i], joined(splits[i], best)
-            for pair in pairwise(before):
-                counts[pair] -= often[i]
-                changed[pair] = None
-                holders[pair].discard(i)
-            for pair in pairwise(splits[i]):
-                counts[pair] += often[i]
-                changed[pair] = None
-                holders[pair].add(i)
-        for pair in changed:
-            if holders[pair]:
-                heapq.heappush(heap, (-counts[pair], pair))
-            else:
-                del holders[pair], counts[pair]
-        learned.append(best)
+        if pairs.counts.get(best) == -count:
+            for pair in pairs.join(best):
+                heapq.heappush(heap, (-pairs.counts[pair], pair))
+            learned.append(best)
     return learned
+
+
+class _Pairs:
+    """How often each pair of neighbours stands in some words, and where."""
+
+    def __init__(self, frequencies: Mapping[str, int]):
+        # All words in one row, with an empty piece behind each.
+        self.pieces: list[str] = []
+        self.often: list[int] = []
+        for word, count in frequencies.items():
+            self.pieces += [*word, ""]
+            self.often += [count] * (len(word) + 1)
+        self.right = list(range(1, len(self.pieces) + 1))
+        self.left = list(range(-1, len(self.pieces) - 1))
+        self.counts: Counter[Merge] = Counter()
+        self.places: defaultdict[Merge, set[int]] = defaultdict(set)
+        for i, pair in enumerate(pairwise(self.pieces)):
+            if all(pair):
+                self.counts[pair] += self.often[i]
+                self.places[pair].add(i)
+
+    def join(self, best: Merge) -> list[Merge]:
+        """Join a pair wherever it stands; return the pairs to count anew."""
+        pieces, left, right = self.pieces, self.left, self.right
+        changed: dict[Merge, None] = {best: None}
+        for i in sorted(self.places.pop(best)):
+            gone = right[i]
+            # In "aaa" the first pair has taken what the second begins with.
+            if (pieces[i], pieces[gone]) != best:
+                continue
+            before, behind = left[i], right[gone]
+            new = "".join(best)
+            for sign, at, pair in (
+                (-1, before, (pieces[before], best[0])),
+                (-1, gone, (best[1], pieces[behind])),
+                (1, before, (pieces[before], new)),
+                (1, i, (new, pieces[behind])),
+            ):
+                if all(pair):
+                    self.counts[pair] += sign * self.often[i]
+                    places = self.places[pair]
+                    (places.add if sign > 0 else places.discard)(at)
+                    changed[pair] = None
+            pieces[i], pieces[gone] = new, ""
+            right[i], left[behind] = behind, i
+        for pair in changed:
+            if not self.places[pair]:
+                del self.places[pair], self.counts[pair]
+        return [pair for pair in changed if pair in self.counts]
 
 
 def fast_encode(word: str, ranks: Mapping[Merge, int]) -> list[str]:
