@@ -1,7 +1,6 @@
 """What the lab says of real corpora, computed where they are at hand."""
 
 import os
-import time
 
 import pytest
 
@@ -19,9 +18,7 @@ def test_tokens_a_character_fall_with_the_vocabulary_in_both_languages():
     parts = corpora.tatoeba(script="simplified")
     train = [text for pair in parts.train for text in pair]
     chinese, english = zip(*parts.test, strict=True)
-    begin = time.process_time()
     merges = tokens.fast_merges(tokens.word_counts(train), 4000)
-    assert time.process_time() - begin < 10
     table = {}
     for number in (0, 1000, 4000):
         tokenizer = tokens.Tokenizer(merges[:number])
