@@ -238,8 +238,8 @@ def valid_lengths(yours: Yours) -> Yours:
     """Mask: (batch,), how many of the first keys count.
 
     For attention ``yours(q, k, v, lengths)``. It knows no order of keys, so
-    that those which a row may see are put first, and rows are asked one at a
-    time. Give ``each_sentence_alone`` what takes ``x`` and a mask.
+    that those which a row may see are put first, and it is called once for each
+    row. Give ``each_sentence_alone`` what takes ``x`` and a mask.
 
     Example:
         >>> from companion.contracts import check
@@ -265,18 +265,41 @@ def valid_lengths(yours: Yours) -> Yours:
         written = mask.expand(*lead, q.shape[1], k.shape[1]).reshape(
             len(q), q.shape[1], -1
         )
-        rows = []
-        for i in range(q.shape[1]):
-            order = (~written[:, i]).int().argsort(stable=True)
+
+        def ask(order: Tensor, counts: Tensor) -> Tensor:
             place = order[..., None]
             keys = k.gather(1, place.expand_as(k))
             values = v.gather(1, place.expand(*place.shape[:2], v.shape[2]))
-            counts = written[:, i].sum(-1)
-            rows.append(yours(q[:, i : i + 1], keys, values, counts))
-        found = torch.cat(rows, 1)
+            return yours(q, keys, values, counts)
+
+        found = rows_by_lengths(written, ask)
         return found.reshape(*lead, *found.shape[1:])
 
     return _as_given(yours, call)
+
+
+def rows_by_lengths(
+    may: Tensor, ask: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """Ask for one row of each sentence at a time, by lengths.
+
+    It is another row of each: so lengths that go to a wrong sentence show.
+
+    Args:
+        may: Which row sees which key, (batch, row, key).
+        ask: Takes the order of the keys with those in front that the row of
+            each sentence may see, and how many these are; returns all rows.
+    """
+    batch, rows, _ = may.shape
+    sentences = torch.arange(batch, device=may.device)
+    found = []
+    for i in range(rows):
+        row = (sentences + i) % rows
+        shown = may[sentences, row]
+        order = (~shown).int().argsort(stable=True)
+        found.append(ask(order, shown.sum(-1))[sentences, row])
+    asked = torch.arange(rows, device=may.device) - sentences[:, None]
+    return torch.stack(found, 1)[sentences[:, None], asked % rows]
 
 
 def _is_mask(x: object) -> bool:

@@ -15,11 +15,14 @@ from contracts.right.standins import (
     STANDINS,
     WIDTH,
     EveryMaskIsGiven,
+    LengthsOfEachQuery,
     Projected,
     Recurrent,
     SequenceFirstTranslator,
     Stack,
     adapter_lines,
+    softmax_with_lengths,
+    with_lengths,
 )
 from torch import nn
 
@@ -251,6 +254,93 @@ def test_a_mistake_is_named_behind_a_form_too():
     assert not report.passed
     assert "The mask is transposed" in report.failures[0].message
     assert "Called as yours" in report.assumed[0]
+
+
+def lengths_ignored(queries, keys, values, valid_lens=None):
+    return with_lengths(queries, keys, values)
+
+
+def lengths_off_by_one(queries, keys, values, valid_lens=None):
+    if valid_lens is not None:
+        valid_lens = valid_lens + 1
+    return with_lengths(queries, keys, values, valid_lens)
+
+
+def one_key_too_few(queries, keys, values, valid_lens=None):
+    if valid_lens is not None:
+        valid_lens = (valid_lens - 1).clamp(min=0)
+    return with_lengths(queries, keys, values, valid_lens)
+
+
+def lengths_of_another_sentence(queries, keys, values, src_len=None):
+    if src_len is None:
+        return with_lengths(queries, keys, values)
+    rows = queries.shape[1]
+    each = src_len.repeat(rows).view(len(queries), rows, 1)
+    return LengthsOfEachQuery()(queries, keys, values, each.squeeze(2))[0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lengths_ignored, "The mask is not used"),
+        (lengths_off_by_one, "Row 0 sees key 1"),
+        (one_key_too_few, "Row 0 does not see key 3"),
+        (lengths_of_another_sentence, "Row 1 sees key 2"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_what_is_wrong_with_lengths_is_found_without_an_adapter(wrong, told):
+    report = check("attention", wrong)
+    assert "how many of the first keys count" in report.assumed[0]
+    assert told in " ".join(f.message for f in report.faults)
+    assert not check("attention", adapters.valid_lengths(wrong)).passed
+
+
+def test_a_softmax_with_one_length_too_much_is_found_without_an_adapter():
+    def softmax(scores, valid_lens):
+        return softmax_with_lengths(scores, valid_lens + 1)
+
+    report = check("masked_softmax", softmax)
+    assert "how many of the first keys count" in report.assumed[0]
+    assert not report.passed
+
+
+def test_lengths_beside_a_mask_are_no_mask():
+    def attention(q, k, v, mask=None, lengths=None):
+        return F.scaled_dot_product_attention(q, k, v, mask)
+
+    assert check("attention", attention).assumed == ()
+
+
+class ThreeAndLengths(Projected):
+    """Lengths count the keys."""
+
+    def forward(self, queries, keys, values, valid_lens=None):
+        may = None
+        if valid_lens is not None:
+            may = torch.arange(keys.shape[1]) < valid_lens[:, None]
+            may = may[:, None, None].expand(-1, 3, queries.shape[1], -1)
+        return self.attend(queries, keys, values, may)[0]
+
+
+class XAndLengths(ThreeAndLengths):
+    def forward(self, x, lengths):
+        return super().forward(x, x, x, lengths)
+
+
+def test_lengths_of_a_layer_are_told_their_adapter():
+    layer = built(ThreeAndLengths).eval()
+    message = gate_message("multihead", layer)
+    line = "lambda x, mask=None: adapters.valid_lengths(yours)(x, x, x, mask)"
+    assert "It takes lengths, `valid_lens`, in place of a mask" in message
+    assert f"check `{line}`" in message
+    called = eval(line, {"adapters": adapters, "yours": layer})
+    assert check("multihead", called).passed
+    for component in ("multihead", "encoder"):
+        message = gate_message(component, built(XAndLengths).eval())
+        assert "It takes lengths, `lengths`, in place of a mask" in message
+    assert "`adapters.each_sentence_alone`" in message
 
 
 class Raises(Projected):

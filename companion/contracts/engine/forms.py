@@ -19,9 +19,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from companion.contracts.adapters import rows_by_lengths, valid_lengths
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded, copied, one_tensor
+from companion.contracts.engine.guard import (
+    Guarded,
+    copied,
+    lengths_among,
+    one_tensor,
+)
 from companion.contracts.engine.norms import norm_form
 
 __all__ = ["MASKS", "Form", "adopt", "other_ways", "takes_mask"]
@@ -888,9 +894,15 @@ def adopt(
     other = (mask and component.name in MODELS) or (
         component.name == "rope" and takes_table(wanted(fn.fn))
     )
+    with_wants = replace(form, wants=wanted(fn.fn))
+    for counted in by_lengths(fn, with_wants, cases):
+        # Before the plain call, which might take a mask for numbers.
+        fn.form = counted
+        torch.set_rng_state(drawn)
+        return
+    fn.form = plain
     fitting = not other and all(fits(fn, args) for args in cases)
     if not fitting and not fn.unwritten:
-        with_wants = replace(form, wants=wanted(fn.fn))
         found = [
             *itertools.islice(candidates(fn, with_wants, offered, cases), 1)
         ]
@@ -1036,6 +1048,75 @@ def takes_mask(component: Component) -> bool:
     """Tell whether there are masks that a component is given, or returns."""
     named = component.name in (*MASKS, *MODELS)
     return named or "mask" in component.parameters
+
+
+# Lengths instead of a mask
+
+
+def by_lengths(fn: Guarded, form: Form, cases: list[tuple]) -> Iterator[Form]:
+    """List the forms with lengths in place of a mask that fit all cases.
+
+    Lengths have no True that could hide.
+    """
+    name, word = fn.component.name, lengths_among(form.wants.names)
+    if word is None or name not in ("attention", "masked_softmax"):
+        return
+    for axes, shape in ((1, "(batch,)"), (2, "(batch, query)")):
+        for first in (False, True):
+            said = [
+                f"`{word}` was taken for how many of the first keys count, "
+                f"{shape}, so that it was called once for each row, with the "
+                "keys in front that this row may see"
+            ]
+            said += ["the first of what it returned was taken"] * first
+            found = replace(
+                form,
+                hidden=False,
+                whole=counting(form.wants, word, axes, first),
+                said=tuple(said),
+            )
+            if fit_all(fn, found, cases, []):
+                yield found
+
+
+def counting(wants: Wanted, word: str, axes: int, first: bool) -> Callable:
+    """Call with lengths of so many axes in place of the mask."""
+
+    def whole(fn: Callable, args: tuple) -> Tensor:
+        def yours(*vectors: Tensor) -> Any:
+            *given, lengths = vectors
+            counts = lengths
+            if axes == 2:
+                counts = lengths[:, None].expand(-1, vectors[0].shape[1])
+            got = fn(*given, **{word: counts})
+            return entry(0)(got, args) if first else got
+
+        def attending(q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Any:
+            if given:
+                return yours(q, k, v, *given)
+            if word not in wants.required:
+                got = fn(q, k, v)
+                return entry(0)(got, args) if first else got
+            return yours(q, k, v, torch.full((len(k),), k.shape[1]))
+
+        if len(args) == 2:
+            return softmax_by_lengths(yours, *args)
+        return valid_lengths(attending)(*args)
+
+    return whole
+
+
+def softmax_by_lengths(yours: Callable, scores: Tensor, mask: Tensor) -> Tensor:
+    """Ask for the weights of each row, with what it may see in front."""
+    three = scores.reshape(-1, *scores.shape[-2:])
+    written = mask.expand(scores.shape).reshape(three.shape)
+
+    def ask(order: Tensor, counts: Tensor) -> Tensor:
+        place = order[:, None].expand_as(three)
+        weights = yours(three.gather(2, place), counts)
+        return weights.gather(2, place.argsort())
+
+    return rows_by_lengths(written, ask).reshape(scores.shape)
 
 
 # PyTorch's own, of which all is known

@@ -4,7 +4,7 @@ import functools
 import inspect
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ __all__ = [
     "Raised",
     "Stop",
     "kind",
+    "lengths_among",
     "one_tensor",
     "read_number",
     "require_several",
@@ -142,6 +143,7 @@ class Guarded:
             f"{raised}: {said}" if said else f"{raised}.",
             likely,
             f"The arguments were {self.describe(args)}.",
+            self.lengths_instead(),
             f"Does it want others? {ADAPTERS}" if likely == SIZES else "",
         )
         return " ".join(filter(None, parts))
@@ -249,7 +251,9 @@ class Guarded:
             f"The contracts call `{self.signature}`; an adapter between the "
             f"two lets yours stay as it is. {ADAPTERS}"
         ]
-        if name in ("attention", "multihead") and not masked:
+        if counted := self.lengths_instead():
+            parts.append(counted)
+        elif name in ("attention", "multihead") and not masked:
             parts.append(
                 "If it takes no mask because a causal one is built in, try "
                 '`check("causal_attention", …)`.'
@@ -263,6 +267,25 @@ class Guarded:
             )
         return " ".join(parts)
 
+    def lengths_instead(self) -> str:
+        """Tell what to do about lengths in place of a mask, if there are any.
+
+        A row of a layer may see any other rows, and what they are may depend on
+        masks of their own: no order of the positions puts all that in front.
+        """
+        if self.component.name not in ADVICE or not callable(self.fn):
+            return ""
+        try:
+            module = isinstance(self.fn, nn.Module)
+            names = inspect.signature(self.fn.forward if module else self.fn)
+        except (TypeError, ValueError):
+            return ""
+        word = lengths_among(names.parameters)
+        if word is None:
+            return ""
+        advice = ADVICE[self.component.name]
+        return f"It takes lengths, `{word}`, in place of a mask: {advice}"
+
     def require_bound(self, signature: inspect.Signature, args: tuple) -> None:
         """Raise Broken if a function so signed does not take ``args``."""
         try:
@@ -273,6 +296,31 @@ class Guarded:
                 f"It cannot be called as `{self.name}({called})`: "
                 f"{error}. {self.way_out(signature)}"
             ) from None
+
+
+ADVICE = {
+    "multihead": "if it is (q, k, v, lengths), check `lambda x, mask=None: "
+    "adapters.valid_lengths(yours)(x, x, x, mask)`, and if it is (x, lengths), "
+    "the attention inside.",
+    "encoder": "lengths cannot say every mask of the contracts. Check its "
+    'attention, `check("attention", …)`, or behind '
+    "`adapters.each_sentence_alone` a function that takes a mask (seq, seq).",
+}
+"""Component -> what to do about lengths in place of a mask."""
+
+
+def lengths_among(names: Iterable[str]) -> str | None:
+    """Return which argument says how many keys count, if one does by its name.
+
+    Beside a mask lengths are something else.
+    """
+    names = list(names)
+    found = [n for n in names if LENGTHS.fullmatch(n)]
+    masked = any("mask" in n for n in names)
+    return found[0] if len(found) == 1 and not masked else None
+
+
+LENGTHS = re.compile(r"(?i)(?!max)(\w*_)?len(s|gths?)?(_\w+)?")
 
 
 def one_tensor(fn: Guarded, result: object, args: tuple) -> Tensor:

@@ -372,7 +372,7 @@ def annotated(query, key, value, mask=None, dropout=None):
     return torch.matmul(weights, value), weights
 
 
-@standin("attention", adapt=adapters.valid_lengths)
+@standin("attention", said="how many of the first keys count, (batch,)")
 def with_lengths(queries, keys, values, valid_lens=None):
     scores = torch.bmm(queries, keys.transpose(1, 2))
     scores = scores / math.sqrt(queries.shape[-1])
@@ -380,6 +380,28 @@ def with_lengths(queries, keys, values, valid_lens=None):
         return torch.bmm(scores.softmax(-1), values)
     may = torch.arange(keys.shape[1]) < valid_lens[:, None, None]
     return torch.bmm(weigh(scores, may.expand_as(scores)), values)
+
+
+@standin("attention", adapt=adapters.valid_lengths)
+def with_how_many(queries, keys, values, counted=None):
+    return with_lengths(queries, keys, values, counted)
+
+
+@standin("attention", said="(batch, query), so that it was called once for")
+class LengthsOfEachQuery(nn.Module):
+    """Lengths for each query, which have to be given; weights come back."""
+
+    def forward(self, query, key, value, key_lengths):
+        scores = query @ key.mT / math.sqrt(query.shape[-1])
+        place = torch.arange(key.shape[1]).view(1, 1, -1)
+        weights = weigh(scores, place < key_lengths.unsqueeze(2))
+        return weights @ value, weights
+
+
+@standin("masked_softmax", said="how many of the first keys count, (batch,)")
+def softmax_with_lengths(scores, valid_lens):
+    may = torch.arange(scores.shape[2])[None, None] < valid_lens.view(-1, 1, 1)
+    return weigh(scores, may.expand_as(scores))
 
 
 # Attention that is causal
