@@ -230,7 +230,8 @@ def explained(message: str, memory: float) -> str:
     """Add the limit of memory to what was said when it was reached."""
     if not NO_MEMORY.search(message):
         return message
-    return f"{message} {allowed(memory)}".rstrip()
+    stop = "" if message.endswith((".", "!", "?")) else "."
+    return f"{message}{stop} {allowed(memory)}".rstrip()
 
 
 class _Printed(io.TextIOBase):

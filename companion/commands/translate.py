@@ -65,10 +65,22 @@ def run(options: Namespace) -> int:
             beam=options.beam,
             alpha=options.alpha,
         )
-        print(trained.tgt_codec.decode(ids), flush=True)
+        answer = trained.tgt_codec.decode(ids)
+        print(answer, flush=True)
+        if not answer.strip():
+            _say_why_nothing_came(trained)
         if picture is not None:
             _show(trained, src, ids, picture)
     return 0
+
+
+def _say_why_nothing_came(trained: Trained) -> None:
+    """Tell an empty answer, which the model gave, from a failure."""
+    print(
+        "note: this model ended its answer before the first word; it was "
+        f"trained for {trained.config.steps} steps",
+        file=sys.stderr,
+    )
 
 
 def _trained(options: Namespace) -> Trained:

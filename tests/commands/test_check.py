@@ -407,6 +407,8 @@ def test_pytorch_is_understood_when_it_has_no_memory(monkeypatch):
     said = explained(str(none.value), 4)
     assert said.endswith(" It may take 4 GiB; `--memory 8` allows more.")
     assert explained("It returned None.", 4) == "It returned None."
+    said = explained("It raised MemoryError", 4)
+    assert said.startswith("It raised MemoryError. It may take 4 GiB;")
 
 
 def test_a_system_that_limits_no_memory_is_told_of_once(

@@ -15,6 +15,7 @@ import torch
 from support.standin import stand_in
 
 from benchmarks.scores import exact_match
+from companion import decoding
 from companion.commands import alignment, curve, main
 from companion.commands import train as train_command
 from companion.commands.alignment import as_text, columns
@@ -333,6 +334,16 @@ def test_each_line_of_the_input_is_translated(run, say, pipe):
     pipe("我爱小猫\n\n你爱小狗\n")
     told = say("translate", "--folder", run)
     assert told == (0, "I love little cats\nyou love little dogs\n", "")
+
+
+def test_an_answer_without_a_word_is_said_to_be_one(short, say, monkeypatch):
+    eos = load_trained(short).tgt_codec.eos
+    answers = iter([[[eos]], [[5, eos]]])
+    monkeypatch.setattr(decoding, "translate", lambda *a, **k: next(answers))
+    for note in ("trained for 13 steps", ""):
+        code, out, err = say("translate", "我爱小猫", "--folder", short)
+        assert (code, out.strip() == "") == (0, bool(note))
+        assert err.endswith(f"{note}\n") if note else err == ""
 
 
 @pytest.mark.bad_input
