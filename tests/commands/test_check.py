@@ -341,6 +341,22 @@ def test_a_training_at_the_top_is_stopped_and_told_where_to_go(
     assert message in refused(f"{RIGHT}\nwhile True: pass")
 
 
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="Linux alone tells"
+)
+def test_an_import_that_only_waits_has_more_time(written, monkeypatch):
+    monkeypatch.setattr(check_process, "LIMIT", 2)
+    file = written(f"import time, torch\n{RIGHT}.bool()\ntime.sleep(3)")
+    assert verdict(file)["failed"] == []
+
+
+@pytest.mark.bad_input
+def test_an_import_that_waits_for_ever_is_stopped(refused, monkeypatch):
+    monkeypatch.setattr(check_process, "LIMIT", 0.5)
+    message = "/mine.py: importing it had not ended after 0.5 seconds. "
+    assert message in refused(f"{RIGHT}\nimport time\ntime.sleep(600)")
+
+
 @pytest.mark.parametrize(
     ("body", "limit", "says"),
     [

@@ -283,7 +283,8 @@ def test_what_never_ends_is_stopped_and_told_where(monkeypatch):
 
     report = check_test(*MASK, hangs)
     assert report.failures[0].message.startswith(
-        "Your test had not come back after 0.2 seconds and was stopped in line "
+        "Your test had not come back after 0.2 seconds of computing, or 2.4 by "
+        "the wall clock, and was stopped in line "
     )
     assert len(report.untried) == 3
 

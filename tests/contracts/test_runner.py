@@ -41,7 +41,10 @@ def test_an_endless_loop_is_stopped_and_located(impatient):
             turns += 1
 
     message = gate_message("softmax", softmax)
-    assert "not come back after 0.3 seconds and was stopped in line" in message
+    assert (
+        "not come back after 0.3 seconds of computing, or 3.6 by the wall "
+        "clock, and was stopped in line"
+    ) in message
     assert "of `softmax`" in message
     assert workers() == 0
 
@@ -68,6 +71,35 @@ def test_what_cannot_be_stopped_is_left_behind(impatient):
     assert "not come back" in gate_message("softmax", softmax)
     assert not wake.is_set()
     wake.set()
+    assert workers() == 0
+
+
+def test_what_computes_little_has_time_by_the_wall(impatient, monkeypatch):
+    pauses = [0.6]
+
+    def softmax(scores, dim):
+        time.sleep(pauses.pop() if pauses else 0)
+        return torch.softmax(scores, dim)
+
+    assert check("softmax", softmax).passed
+    # Where no thread has a clock of its own, the wall's counts.
+    monkeypatch.delattr(time, "pthread_getcpuclockid")
+    pauses.append(0.6)
+    assert "not come back" in gate_message("softmax", softmax)
+    assert workers() == 0
+
+
+def test_what_sleeps_is_stopped_at_the_limit_by_the_wall(monkeypatch):
+    monkeypatch.setattr(runner, "SECONDS", 0.2)
+    monkeypatch.setattr(runner, "PATIENCE", 3)
+
+    def softmax(scores, dim):
+        while True:
+            time.sleep(0.01)
+
+    begin = time.monotonic()
+    assert "or 0.6 by the wall clock" in gate_message("softmax", softmax)
+    assert time.monotonic() - begin >= 0.6
     assert workers() == 0
 
 

@@ -25,6 +25,10 @@ LIMIT = 20.0
 ``check`` stops a loop in Python earlier.
 """
 
+PATIENCE = 4
+"""How many times as long, if it computes for less: longer than ``check`` waits.
+"""
+
 ALTOGETHER = 300.0
 """How many seconds a file has with all that is in it."""
 
@@ -152,7 +156,9 @@ class _Trial:
                 child.begin()
                 while not self.done:
                     left = self.end - time.monotonic()
-                    message = child.receive(max(min(LIMIT, left), 0))
+                    message = child.receive(
+                        max(min(LIMIT, left), 0), min(PATIENCE * LIMIT, left)
+                    )
                     at = message.get("at", at)
                     self.note(message)
             except (Late, Ended) as reason:

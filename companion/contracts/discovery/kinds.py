@@ -1,9 +1,7 @@
 """Tell what a module is by what it takes and returns, and judge it as that."""
 
-import contextlib
 import inspect
 import re
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +17,12 @@ from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules import is_lazy, module_kept
 from companion.contracts.engine.report import Failure, Report
-from companion.contracts.engine.runner import stop
+from companion.contracts.engine.runner import (
+    finishes,
+    stop,
+    thread_for,
+    too_long,
+)
 
 __all__ = [
     "LOOKS",
@@ -120,7 +123,7 @@ SECONDS = 5.0
 """How long it may take to find out what something is."""
 
 LATE = (
-    f"it had not come back after {SECONDS:g} seconds, and was stopped. Does a "
+    f"it had not come back after {too_long(SECONDS)} and was stopped. Does a "
     "loop never end?"
 )
 
@@ -132,25 +135,20 @@ def in_time(task: Callable[[], Any]) -> Any:
         NoAnswer: It takes too long, or wants to end the process.
     """
     done: list[tuple[Any, BaseException | None]] = []
-    finished = threading.Event()
 
     def work() -> None:
-        # Twice, since a Stop can also arrive on the way out.
-        with contextlib.suppress(Stop), contextlib.suppress(Stop):
-            try:
-                with torch.no_grad():
-                    done.append((task(), None))
-            except Stop:
-                raise
-            except BaseException as error:
-                done.append((None, error))
-            finally:
-                finished.set()
+        try:
+            with torch.no_grad():
+                done.append((task(), None))
+        except Stop:
+            raise
+        except BaseException as error:
+            done.append((None, error))
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread, finished, clock = thread_for(work)
     try:
         thread.start()
-        finished.wait(SECONDS)
+        finishes(finished, clock, SECONDS)
     finally:
         if not finished.is_set():
             stop(thread, finished)

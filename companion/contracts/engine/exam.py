@@ -220,8 +220,9 @@ def examined(
     if late is not None:
         where = f"was stopped {late}".rstrip()
         message = (
-            f"Your test had not come back after {runner.SECONDS:g} seconds and "
-            f"{where}. It is run {RUNS} times on each: does a loop never end?"
+            "Your test had not come back after "
+            f"{runner.too_long(runner.SECONDS)} and {where}. It is run {RUNS} "
+            "times on each: does a loop never end?"
         )
         found.append(Broken(message))
     pairs = list(zip(lines, found, strict=False))

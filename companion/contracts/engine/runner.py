@@ -7,6 +7,7 @@ import io
 import random
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 
@@ -47,16 +48,22 @@ __all__ = [
     "at_home",
     "called",
     "contracts_for",
+    "finishes",
     "gate_shut",
     "in_time",
     "is_fault",
     "outcomes",
     "stop",
+    "thread_for",
+    "too_long",
     "undisturbed",
 ]
 
 SECONDS = 5.0
-"""How long all contracts of a component may take together."""
+"""How long all contracts of a component may compute, together."""
+
+PATIENCE = 12
+"""How many times as long they may take by the wall, as on a busy machine."""
 
 WORKER = "contracts"
 """The name of the thread a learner's function runs in."""
@@ -169,7 +176,7 @@ def outcomes(
     if len(found) < len(names) and not gate_shut(found):
         where = f"was stopped {late or ''}".rstrip()
         message = (
-            f"It had not come back after {SECONDS:g} seconds and {where}. "
+            f"It had not come back after {too_long(SECONDS)} and {where}. "
             "Does a loop never end, or run over single numbers?"
         )
         broken = Broken(message, level=FAULT)
@@ -361,13 +368,40 @@ def warm_up() -> None:
         torch.autograd.grad((x * 1).sum(), x)
 
 
-def in_time(fn: Guarded, task: Callable[[], None]) -> str | None:
-    """Run ``task``; if it takes too long, stop it and return where it was."""
+def too_long(seconds: float) -> str:
+    """Name a limit of time."""
+    wall = PATIENCE * seconds
+    return f"{seconds:g} seconds of computing, or {wall:g} by the wall clock,"
+
+
+def own_clock() -> Callable[[], float]:
+    """Return what tells any thread how long this one has computed since.
+
+    Where a system cannot tell, it is the time that has passed.
+    """
+    try:
+        number = time.pthread_getcpuclockid(threading.get_ident())
+        start = time.clock_gettime(number)
+    except (AttributeError, OSError):
+        start = time.monotonic()
+        return lambda: time.monotonic() - start
+    return lambda: time.clock_gettime(number) - start
+
+
+Clock = list[Callable[[], float]]
+"""A thread's own clock, as soon as it runs."""
+
+
+def thread_for(
+    task: Callable[[], object], name: str | None = None
+) -> tuple[threading.Thread, threading.Event, Clock]:
+    """Make a thread for ``task``, what tells that it has ended, its clock."""
     # Not Thread.join: once interrupted, it takes a thread that runs for dead.
     finished = threading.Event()
-    warm_up()
+    clock: Clock = []
 
-    def work():
+    def work() -> None:
+        clock.append(own_clock())
         # Twice, since a Stop can also arrive on the way out.
         with contextlib.suppress(Stop), contextlib.suppress(Stop):
             try:
@@ -376,10 +410,36 @@ def in_time(fn: Guarded, task: Callable[[], None]) -> str | None:
                 finished.set()
 
     # A daemon, so that a function stuck in C cannot keep Python from ending.
-    thread = threading.Thread(target=work, name=WORKER, daemon=True)
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    return thread, finished, clock
+
+
+def finishes(finished: threading.Event, clock: Clock, seconds: float) -> bool:
+    """Wait for what has just begun, and tell whether it ends in time.
+
+    It may compute for ``seconds``, whatever else the machine does meanwhile.
+    """
+    end = time.monotonic() + PATIENCE * seconds
+    while not finished.is_set():
+        try:
+            spent = clock[0]() if clock else 0.0
+        except OSError:  # The thread has ended just now.
+            return True
+        left = min(seconds - spent, end - time.monotonic())
+        if left <= 0:
+            return False
+        finished.wait(max(left, 0.02))
+    return True
+
+
+def in_time(fn: Guarded, task: Callable[[], None]) -> str | None:
+    """Run ``task``; if it takes too long, stop it and return where it was."""
+    warm_up()
+    thread, finished, clock = thread_for(task, WORKER)
     try:
         thread.start()
-        return None if finished.wait(SECONDS) else now_at(thread)
+        done = finishes(finished, clock, SECONDS)
+        return None if done else now_at(thread)
     finally:
         # Also when the learner interrupts the cell.
         fn.stopped.set()
