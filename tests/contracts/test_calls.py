@@ -329,14 +329,18 @@ class XAndLengths(ThreeAndLengths):
         return super().forward(x, x, x, lengths)
 
 
-def test_lengths_of_a_layer_are_told_their_adapter():
+class OneKeyTooMany(ThreeAndLengths):
+    def forward(self, queries, keys, values, valid_lens=None):
+        more = None if valid_lens is None else valid_lens + 1
+        return super().forward(queries, keys, values, more)
+
+
+def test_lengths_of_a_layer_are_found_or_told_their_adapter():
     layer = built(ThreeAndLengths).eval()
-    message = gate_message("multihead", layer)
-    line = "lambda x, mask=None: adapters.valid_lengths(yours)(x, x, x, mask)"
-    assert "It takes lengths, `valid_lens`, in place of a mask" in message
-    assert f"check `{line}`" in message
-    called = eval(line, {"adapters": adapters, "yours": layer})
-    assert check("multihead", called).passed
+    report = check("multihead", layer)
+    assert report.passed
+    assert "how many of the first keys count" in report.assumed[0]
+    assert not check("multihead", built(OneKeyTooMany).eval()).passed
     for component in ("multihead", "encoder"):
         message = gate_message(component, built(XAndLengths).eval())
         assert "It takes lengths, `lengths`, in place of a mask" in message

@@ -1059,8 +1059,10 @@ def by_lengths(fn: Guarded, form: Form, cases: list[tuple]) -> Iterator[Form]:
     Lengths have no True that could hide.
     """
     name, word = fn.component.name, lengths_among(form.wants.names)
-    if word is None or name not in ("attention", "masked_softmax"):
+    if word is None or name not in ("attention", "masked_softmax", "multihead"):
         return
+    if name == "multihead" and form.wants.names.index(word) != 3:
+        return  # Of x alone, no order of positions says every mask.
     for axes, shape in ((1, "(batch,)"), (2, "(batch, query)")):
         for first in (False, True):
             said = [
@@ -1072,14 +1074,16 @@ def by_lengths(fn: Guarded, form: Form, cases: list[tuple]) -> Iterator[Form]:
             found = replace(
                 form,
                 hidden=False,
-                whole=counting(form.wants, word, axes, first),
+                whole=counting(name, form.wants, word, axes, first),
                 said=tuple(said),
             )
             if fit_all(fn, found, cases, []):
                 yield found
 
 
-def counting(wants: Wanted, word: str, axes: int, first: bool) -> Callable:
+def counting(
+    name: str, wants: Wanted, word: str, axes: int, first: bool
+) -> Callable:
     """Call with lengths of so many axes in place of the mask."""
 
     def whole(fn: Callable, args: tuple) -> Tensor:
@@ -1099,8 +1103,14 @@ def counting(wants: Wanted, word: str, axes: int, first: bool) -> Callable:
                 return entry(0)(got, args) if first else got
             return yours(q, k, v, torch.full((len(k),), k.shape[1]))
 
-        if len(args) == 2:
+        if name == "masked_softmax":
             return softmax_by_lengths(yours, *args)
+        if name == "multihead":
+            x = args[0]
+            masks = [
+                without_heads(m, {"x": x}) for m in args[1:] if m is not None
+            ]
+            args = (x, x, x, *masks)
         return valid_lengths(attending)(*args)
 
     return whole

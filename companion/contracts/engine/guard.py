@@ -299,9 +299,8 @@ class Guarded:
 
 
 ADVICE = {
-    "multihead": "if it is (q, k, v, lengths), check `lambda x, mask=None: "
-    "adapters.valid_lengths(yours)(x, x, x, mask)`, and if it is (x, lengths), "
-    "the attention inside.",
+    "multihead": "those of (q, k, v, lengths) are known, and of (x, lengths) "
+    "check the attention inside, behind `adapters.valid_lengths`.",
     "encoder": "lengths cannot say every mask of the contracts. Check its "
     'attention, `check("attention", …)`, or behind '
     "`adapters.each_sentence_alone` a function that takes a mask (seq, seq).",
