@@ -12,12 +12,28 @@ from matplotlib.figure import Figure
 
 from companion import figures
 
-__all__ = ["KINDS", "as_text", "columns", "save"]
+__all__ = ["KINDS", "as_text", "check_kind", "columns", "save"]
 
 Rows = Sequence[Sequence[float]]
 KINDS = (".svg", ".html")
 FAINT = 0.05
 """A smaller share is shown as a dot, so that the large ones are seen."""
+
+
+def check_kind(path: Path) -> None:
+    """Refuse a file of a kind that is not drawn.
+
+    Args:
+        path: Where the picture goes.
+
+    Raises:
+        ValueError: The name of the file ends in something else.
+    """
+    if path.suffix not in KINDS:
+        raise ValueError(
+            f"attention: expected a file that ends in {' or '.join(KINDS)}, "
+            f"got {path}"
+        )
 
 
 def as_text(source: Sequence[str], target: Sequence[str], rows: Rows) -> str:
@@ -48,11 +64,7 @@ def save(
         ValueError: The name of the file ends in something else.
         OSError: It cannot be written.
     """
-    if path.suffix not in KINDS:
-        raise ValueError(
-            f"attention: expected a file that ends in {' or '.join(KINDS)}, "
-            f"got {path}"
-        )
+    check_kind(path)
     with figures.style():
         canvas = _drawn(source, target, rows)
         if path.suffix == ".svg":

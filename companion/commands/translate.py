@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from companion import decoding, models
-from companion.commands.alignment import KINDS, as_text, save
+from companion.commands.alignment import KINDS, as_text, check_kind, save
 from companion.commands.train import RUNS, example_of
 from companion.data.codecs import Codec, Subwords
 from companion.shell import typed
@@ -199,6 +199,8 @@ def _texts_and_picture(options: Namespace) -> tuple[list[str], str | None]:
             "text: expected a sentence, or lines on the standard input, got "
             "none"
         )
+    if picture:
+        check_kind(Path(picture))
     if picture is not None and len(texts) > 1:
         raise ValueError(
             f"attention: expected one sentence to draw, got {len(texts)}"
