@@ -33,6 +33,7 @@ __all__ = [
     "add_memory",
     "explained",
     "note_if_unlimited",
+    "time_limit",
 ]
 
 Send = Callable[[dict], None]
@@ -189,10 +190,13 @@ class IsolatedProcess:
             if "printed" not in message:
                 return message
             self.show(sanitize(str(message["printed"])))
+        if computed is None:
+            longest = 0
         raise Late(
-            f"It had not come back after {seconds:g} seconds, and its process "
-            "was killed. Does it wait for something, or is there a step in C "
-            "that never ends?"
+            f"It had not come back after {time_limit(seconds, longest)}, and "
+            "its process was killed. "
+            "Does it wait for something, or is there a step in C that never "
+            "ends?"
         )
 
     def _computed(self) -> float | None:
@@ -246,6 +250,14 @@ def allowed(memory: float) -> str:
     if not LIMITED:
         return ""
     return f"It may take {memory:g} GiB; `--memory {2 * memory:g}` allows more."
+
+
+def time_limit(seconds: float, longest: float = 0) -> str:
+    """Name the limit of time that ``receive`` was given."""
+    named = f"{seconds:g} seconds"
+    if not longest:
+        return named
+    return f"{named} of computing, or {longest:g} by the wall clock"
 
 
 def explained(message: str, memory: float) -> str:

@@ -337,7 +337,7 @@ def test_a_training_at_the_top_is_stopped_and_told_where_to_go(
     refused, monkeypatch
 ):
     monkeypatch.setattr(check_process, "LIMIT", 3)
-    message = "/mine.py: importing it had not ended after 3 seconds. "
+    message = "/mine.py: importing it had not ended after 3 seconds of "
     assert message in refused(f"{RIGHT}\nwhile True: pass")
 
 
@@ -353,7 +353,10 @@ def test_an_import_that_only_waits_has_more_time(written, monkeypatch):
 @pytest.mark.bad_input
 def test_an_import_that_waits_for_ever_is_stopped(refused, monkeypatch):
     monkeypatch.setattr(check_process, "LIMIT", 0.5)
-    message = "/mine.py: importing it had not ended after 0.5 seconds. "
+    message = (
+        "/mine.py: importing it had not ended after 0.5 seconds of computing, "
+        "or 2 by the wall clock, and was stopped. "
+    )
     assert message in refused(f"{RIGHT}\nimport time\ntime.sleep(600)")
 
 

@@ -15,6 +15,7 @@ from companion.commands.isolated import (
     Late,
     Send,
     explained,
+    time_limit,
 )
 
 __all__ = ["Asked", "Section", "judged"]
@@ -220,7 +221,8 @@ class _Trial:
         elif isinstance(reason, Late) and "import" in at:
             self.fail(
                 f"{self.section.target.title}: importing it had not ended "
-                f"after {LIMIT:g} seconds. Does it train? Put that under `if "
+                f"after {time_limit(LIMIT, PATIENCE * LIMIT)}, and was "
+                "stopped. Does it train? Put that under `if "
                 '__name__ == "__main__":`, which is not run'
             )
         else:
