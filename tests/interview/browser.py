@@ -42,6 +42,7 @@ def write_site(folder):
         (folder / f"{name}.html").write_text(
             '<!doctype html><html lang="en" data-theme="light">'
             '<meta charset="utf-8"><title>Page</title>'
+            '<link rel="icon" href="data:,">'
             '<meta name="viewport" content="width=device-width">'
             f"<body>{body}</body></html>",
             encoding="utf-8",

@@ -79,6 +79,24 @@ def test_an_answer_is_remembered_and_a_page_counts_once(open_rnn):
     assert entry == {"seen": 2, "right": 1, "got": 1, "of": 1}
 
 
+def test_from_disk_an_answer_is_remembered(chromium, folder):
+    context = chromium.new_context()
+    page = context.new_page()
+    address = f"{(folder / 'rnn').as_uri()}.html"
+    # A page whose storage the browser has cut off is loaded again: conftest.
+    for _ in range(5):
+        page.goto(address)
+        page.locator(".keeper").wait_for()
+        answer(page, QUESTION, RIGHT)
+        page.goto(address)
+        page.locator(".keeper").wait_for()
+        if seal(page, QUESTION):
+            break
+    assert seal(page, QUESTION) == "✓"
+    assert done(page) == f"Progress: 1 of {len(WHOLE['rnn'])}"
+    context.close()
+
+
 def test_every_question_of_the_course_is_remembered(open_rnn):
     questions = bank.course()
     assert {"seq2seq", "rnn"} <= {question.chapter for question in questions}
