@@ -111,7 +111,7 @@ def load_trained(
     Raises:
         FileNotFoundError: No run has left a checkpoint in ``folder``.
         ValueError: There are fewer checkpoints than ``average``, or a file is
-            damaged.
+            damaged or of another run.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -127,7 +127,14 @@ def load_trained(
     src, tgt = read_codecs(folder, config)
     model = build(config, src, tgt)
     mean = checkpoint.average(found[-average:])
-    checkpoint.fill(model, mean, str(newest))
+    try:
+        checkpoint.fill(model, mean, str(newest))
+    except ValueError as fault:
+        read = CONFIG if src is None else f"{CONFIG}, {SOURCE}"
+        raise ValueError(
+            f"{fault}. The sizes expected are those of {read} and {TARGET} "
+            f"in {folder}; one of these files is of another run"
+        ) from None
     return Trained(model.eval(), src, tgt, config)
 
 

@@ -20,6 +20,7 @@ from support.standin import stand_in
 from torch import nn
 from tqdm import tqdm
 
+from companion.data.codecs import Characters
 from companion.training import (
     TrainConfig,
     checkpoint,
@@ -218,6 +219,14 @@ def test_what_a_run_leaves_is_as_documented(tmp_path):
     assert loaded.tgt_codec.decode(loaded.src_codec.encode("face")) == "face"
     assert not loaded.model.training
     assert not trained.model.training
+
+
+def test_a_vocabulary_of_another_run_is_named(tmp_path):
+    train(TINY, tmp_path, progress=False)
+    Characters.train(["xyz"]).save(tmp_path / "source.codec")
+    told = r"expected \(6, .*source\.codec and target\.codec in .* another run"
+    with pytest.raises(ValueError, match=told):
+        load_trained(tmp_path)
 
 
 def test_an_averaged_model_is_the_mean_of_the_last_checkpoints(tmp_path):

@@ -4,6 +4,11 @@ exercises   what a chapter asks for
 submission  whose a notebook is, and the code in it
 process     runs a notebook apart, with limits, and checks its functions
 pages       the table, and a page for each learner
+
+Two tools for classes were read first, and neither fits. nbgrader 0.9 wants its
+own order of folders and a database; what it exports are scores, without the
+first message. Otter-Grader 7 wants Docker to keep a notebook apart. Neither
+limits memory.
 """
 
 import contextlib
