@@ -33,7 +33,8 @@ WORDS_A_MINUTE = 180
 # Lines that prepare an assertion; more are an experiment.
 SET_UP = 6
 SECONDS = {"line of code": 4, "formula": 12, "figure": 60}
-HIDDEN = {"tag_solution", "tag_hide-input", "tag_hide-cell"}
+WHOLE = {"tag_solution", "tag_hide-cell"}
+HIDDEN = WHOLE | {"tag_hide-input"}
 LOOKED_UP = re.compile("companion-(source|quiz)")
 # A section that moved is looked for where it went.
 LEAD = """<script>
@@ -85,11 +86,16 @@ def checks(code: str) -> int:
     every = list(ast.walk(tree))
     if any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in every):
         return 0
+    if sum(map(_work, tree.body)) > SET_UP:
+        return 0
+    return _asserted(tree)
+
+
+def _asserted(tree: ast.Module) -> int:
+    every = list(ast.walk(tree))
     calls = [n.func for n in every if isinstance(n, ast.Call)]
     called = [getattr(f, "attr", getattr(f, "id", "")) for f in calls]
     asserts = sum(isinstance(n, ast.Assert) for n in every)
-    if sum(map(_work, tree.body)) > SET_UP:
-        return 0
     return asserts + called.count("assert_close")
 
 
@@ -127,6 +133,22 @@ def _part(cell: nodes.Element, name: str) -> nodes.Element | None:
     return next(found, None)
 
 
+def _told(count: int) -> str:
+    return f"✓ {count} check{'s' * (count > 1)}"
+
+
+def name_checks(app: Sphinx, tree: nodes.document) -> None:
+    """Say what a cell that is folded by its tag checks, if it shows nothing."""
+    for cell in tree.findall(nodes.container):
+        source, output = (_part(cell, f"cell_{x}put") for x in ("in", "out"))
+        if "tag_hide-cell" not in cell["classes"] or source is None or output:
+            continue
+        count = _asserted(ast.parse(source.astext()))
+        if count and "tag_solution" not in cell["classes"]:
+            cell["prompt_show"] = _told(count)
+            cell["prompt_hide"] = "Hide the checks"
+
+
 def fold_cells(app: Sphinx, tree: nodes.document, document: str) -> None:
     """Show a cell that only asserts as a line, and a listing by its name."""
     if app.builder.format != "html":
@@ -135,12 +157,12 @@ def fold_cells(app: Sphinx, tree: nodes.document, document: str) -> None:
         source = _part(cell, "cell_input")
         if "cell" not in cell["classes"] or source is None:
             continue
-        if {"tag_exercise", "tag_solution"} & {*cell["classes"]}:
+        if (WHOLE | {"tag_exercise"}) & {*cell["classes"]}:
             continue
         output = _part(cell, "cell_output")
         count = checks(source.astext()) if output is None else 0
         if count:
-            line = f"✓ {count} check{'s' * (count > 1)}"
+            line = _told(count)
             opens = f'<details class="checks"><summary>{line}</summary>'
             at = cell.index(source)
             cell.insert(at, nodes.raw("", opens, format="html"))
@@ -262,6 +284,7 @@ def write_old_pages(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register this extension with Sphinx."""
     app.connect("doctree-read", tell_time)
+    app.connect("doctree-read", name_checks)
     # After the listings have got their links.
     app.connect("doctree-resolved", fold_cells, priority=700)
     app.connect("html-page-context", lead_on)

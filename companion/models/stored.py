@@ -1,8 +1,8 @@
 """A trained model in few bytes: matrices in 8 bits, the rest as it is.
 
 A matrix NAME becomes two tensors of ``weights.safetensors``, NAME.integers and
-NAME.scale, one scale a row. Norms and biases, one number in a hundred, keep
-their 32 bits.
+NAME.scale, one scale a row. Norms and biases, at most one number in a hundred,
+keep their 32 bits.
 """
 
 from pathlib import Path

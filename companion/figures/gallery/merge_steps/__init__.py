@@ -12,11 +12,10 @@ from companion.tokens.plain import Merge, joined
 
 MOST = 5
 """Pairs that are listed with their counts."""
-CAPTION = """Learning: at the left the words as they are cut by now, with the
-piece that is new in orange; at the right the most frequent pairs, of which the
-first is joined next. Encoding has no counts: it goes down the list of merges
-and joins what it finds in the word. A merge that is struck out found
-nothing."""
+CAPTION = """Learning: the words as they are cut by now, with the piece that is
+new in orange, and the most frequent pairs, of which the first is joined next.
+Encoding has no counts: it goes down the list of merges and joins what it finds
+in the word. A merge that is struck out found nothing."""
 
 
 def merge_steps(

@@ -16,6 +16,8 @@ BITS = (4, 8)
 LEFT, RIGHT, EVERY = 24, 316, 78
 """Where a line begins and ends, and how far one is below the other."""
 SCALE_BITS = 16
+PLACES = {4: 2, 8: 3}
+"""Bits -> decimals with which one sees what rounding changed."""
 CAPTION = """A tick is a number that can be stored. A dot above a line is a
 weight, the square on the line what is stored of it. Each line is drawn from
 the smallest to the largest number that its scale allows, so its unit changes
@@ -87,7 +89,9 @@ def _frame(row: Tensor, groups: int, bits: int) -> Parts:
     return {
         "lines": lines,
         "tables": "".join(
-            _table(row.tolist(), found.integers.tolist(), back, start)
+            _table(
+                row.tolist(), found.integers.tolist(), back, start, PLACES[bits]
+            )
             for start in (0, 4)
         ),
         "says": _says(row, groups, bits),
@@ -97,8 +101,8 @@ def _frame(row: Tensor, groups: int, bits: int) -> Parts:
 def _says(row: Tensor, groups: int, bits: int) -> str:
     found = stored(row, groups, bits)
     back = found.dequantize(torch.float64)
-    scales = [fixed(x, 3 if bits == 8 else 2) for x in
-              found.scale.flatten().tolist()]  # fmt: skip
+    places = PLACES[bits]
+    scales = [fixed(x, places) for x in found.scale.flatten().tolist()]
     top = 2 ** (bits - 1) - 1
     error = (back - row).abs()
     off = int((error > 1e-6).sum())
@@ -112,7 +116,8 @@ def _says(row: Tensor, groups: int, bits: int) -> str:
         f"magnitude of each four over {top}."
     )
     weigh = (
-        f"{off} of 8 weights are off, by {fixed(float(error.max()))} at most."
+        f"{off} of 8 weights are off, by {fixed(float(error.max()), places)} "
+        "at most."
         if off
         else "No weight is off."
     )
@@ -159,12 +164,13 @@ def _table(
     integers: Sequence[int],
     back: Sequence[Number],
     start: int,
+    places: int,
 ) -> str:
     at = range(start, start + 4)
     lines = (
         ("weight", [fixed(row[i], 1) for i in at]),
         ("integer", [fixed(integers[i], 0) for i in at]),
-        ("stands for", [fixed(back[i], 2) for i in at]),
+        ("stands for", [fixed(back[i], places) for i in at]),
     )
     body = ""
     for name, texts in lines:

@@ -18,8 +18,8 @@ COLUMNS = (38, 38, 44, 44)
 """How wide the columns for maximum, sum, weighed values and output are."""
 CAPTION = """In the square stands e to the power of each score, only for the
 tile at work; what is pale was used and forgotten, and what is empty was never
-computed so far. At the right is all that is kept of a row. Framed: what this
-tile has changed."""
+computed so far. At the right is all that is kept of a row. Framed in plum:
+what this tile reads, and the rows that it changes."""
 
 
 def tile_sweep(
