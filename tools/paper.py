@@ -15,8 +15,9 @@ from bs4 import BeautifulSoup, Tag
 
 # For the screen: commands, the bank, the study notes, a section for each file.
 ON_SCREEN = ("book/interview", "book/check", "book/notes", "book/api")
+PROOF = ".tag_hide-cell:has(.collapsed:-soup-contains('✓'))"
 SPOILER = (
-    ".tag_hide-cell",
+    f".tag_hide-cell:not({PROOF})",
     *(
         f"details:has(> summary:-soup-contains('{word}'))"
         for word in ("Hint", "Answer", "When you have tried")
@@ -24,6 +25,7 @@ SPOILER = (
 )
 FOLDED = (
     "details:is(.checks, .listing)",
+    f"{PROOF} > details",
     ".tag_hide-input > details",
     ".companion-check details",
     "figure:not(.companion-quiz)"

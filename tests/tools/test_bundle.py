@@ -44,6 +44,9 @@ CHAPTER = (
     "</summary><p>return 7</p></details></div>"
     '<details class="checks"><summary>✓ 1 check</summary><p>assert</p>'
     "</details>"
+    '<div class="cell tag_hide-cell"><details><summary>'
+    '<p class="collapsed">✓ 3 checks</p><p class="expanded">Hide them</p>'
+    "</summary><p>assert three</p></details></div>"
     '<div class="cell tag_hide-input"><details><summary><p class="collapsed">'
     "Show the source</p></summary><p>draw()</p></details></div>"
     "<figure><table><tr><td>drawn</td></tr></table><details><summary>"
@@ -131,7 +134,12 @@ def test_every_link_on_paper_leads_to_a_place_in_it(sheet):
 
 def test_of_what_proves_or_lists_a_line_is_printed(sheet):
     text = sheet.get_text()
-    for line in ("✓ 1 check", "The source: in the pages", "The numbers"):
+    for line in (
+        "✓ 1 check",
+        "✓ 3 checks",
+        "The source: in the pages",
+        "The numbers",
+    ):
         assert line in text
     for inside in ("assert", "draw()", "0.25"):
         assert inside not in text
