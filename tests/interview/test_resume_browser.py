@@ -321,6 +321,52 @@ def test_where_nothing_can_be_kept_an_interview_runs_and_leaving_asks(talk):
     assert page.locator(".offer").count() == 0
 
 
+@pytest.fixture
+def from_disk(chromium, folder):
+    """An interview begun in a page from disk that finds its storage empty.
+
+    A busy Chromium gives a few pages in a hundred a storage of their own there:
+    here each load meets it.
+    """
+    context = chromium.new_context()
+    page = context.new_page()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.add_init_script("localStorage.clear()")
+    page.goto(f"{(folder / 'bank').as_uri()}.html")
+    page.get_by_role("checkbox", name="01").check()
+    begin(page, minutes=240, seed=first_of("open"))
+    yield page
+    context.close()
+
+
+def test_from_disk_an_interview_outlives_an_empty_storage(from_disk):
+    page = from_disk
+    page.get_by_role("button", name="Next question").click()
+    asked = current(page).get_attribute("data-chapter")
+    told = again(page)
+    assert "at question 2 of" in told.locator(".offer").inner_text()
+    told.get_by_role("button", name="Go on").click()
+    assert current(page).get_attribute("data-chapter") == asked
+
+
+def test_from_disk_a_link_by_mistake_and_back_loses_no_interview(from_disk):
+    page, address = from_disk, from_disk.url
+    page.goto("about:blank")
+    page.go_back()
+    assert page.url == address
+    assert page.locator(".offer").inner_text().count("at question 1 of") == 1
+
+
+def test_from_disk_who_forgets_all_forgets_the_interview(from_disk):
+    page = from_disk
+    page.locator(".keeper summary").first.click()
+    page.get_by_role("button", name="Reset").click()
+    page.get_by_role("button", name="Forget").click()
+    told = again(page)
+    assert told.get_by_role("button", name="Begin").is_visible()
+    assert page.locator(".offer").count() == 0
+
+
 @pytest.mark.parametrize("language", ["both", "zh"])
 def test_the_offer_fits_a_phone_and_can_be_read(talk, language):
     page = talk(width=390)

@@ -111,6 +111,9 @@ function progress() {
     for (const name of keeps ? Object.keys(localStorage) : [])
       if (name.startsWith(DRAFT) || name === WAITS)
         localStorage.removeItem(name);
+    // From disk the tab's history entry holds an interview as well: resume.js.
+    if (history.state?.[WAITS])
+      history.replaceState({ ...history.state, [WAITS]: undefined }, "");
     keep({});
   }
 

@@ -52,12 +52,29 @@ function stillAsked(found, facts) {
       : { fields: [], judged: false, open: [] } };
 }
 
-// The interview that waits, or null; what is no interview is none.
+// From disk a busy Chromium gives a page now and then an empty storage of its
+// own, which is gone with the page. What is to outlive a reload is therefore
+// also held by the tab's history entry. Over HTTP the storage alone is asked.
+const fromDisk = () => location.protocol === "file:";
+
+function hold(text) {
+  if (fromDisk())
+    history.replaceState({ ...history.state, [WAITS]: text }, "");
+}
+
+// The interview that waits, or null; what is no interview is none. Of two the
+// later one waits.
 function waiting(facts) {
-  try {
-    const found = stillAsked(JSON.parse(localStorage.getItem(WAITS)), facts);
-    return whole(found, facts) ? found : null;
-  } catch { return null; }
+  const read = (source) => {
+    try {
+      const found = stillAsked(JSON.parse(source()), facts);
+      return whole(found, facts) ? found : null;
+    } catch { return null; }
+  };
+  const kept = [() => localStorage.getItem(WAITS),
+    () => fromDisk() && history.state?.[WAITS]].map(read).filter(Boolean);
+  const when = ({ when }) => Date.parse(when);
+  return kept.sort((a, b) => when(b) - when(a))[0] ?? null;
 }
 
 // Of two windows the one that began last keeps its interview.
@@ -65,13 +82,15 @@ function keeping() {
   const owner = `${Date.now()} ${Math.random()}`;
   let begun = false;
   return (state) => {
+    const text = JSON.stringify({ edition: EDITION, owner,
+      when: new Date().toISOString(), ...state });
     try {
       const other = begun && JSON.parse(localStorage.getItem(WAITS));
       if (begun && other?.owner !== owner) return;
-      localStorage.setItem(WAITS, JSON.stringify({ edition: EDITION, owner,
-        when: new Date().toISOString(), ...state }));
+      localStorage.setItem(WAITS, text);
       begun = true;
     } catch { /* Where nothing can be kept, leaving asks. */ }
+    hold(text);
   };
 }
 
