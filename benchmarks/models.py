@@ -53,12 +53,12 @@ class Boxed(NamedTuple):
         recipe: Which one trains it.
         sample: Writes the sample into a folder.
         rows: Computes what the card tells of the model that was trained and of
-            the packed one.
+            the packed one, beside the recipe's result.
     """
 
     recipe: str
     sample: Callable[[Path], None]
-    rows: Callable[[Trained, Trained], list[tuple[str, str]]]
+    rows: Callable[[Trained, Trained, dict], list[tuple[str, str]]]
 
 
 def sample_pairs(folder: Path) -> list[tuple[str, str]]:
@@ -138,7 +138,9 @@ def _text_sample(folder: Path) -> None:
     (folder / "sample.txt").write_text(text, encoding="utf-8")
 
 
-def _pairs_rows(whole: Trained, packed: Trained) -> list[tuple[str, str]]:
+def _pairs_rows(
+    whole: Trained, packed: Trained, result: dict
+) -> list[tuple[str, str]]:
     test = tatoeba("zh", "en").test
     sample = sample_pairs(models.folder_of("zh-en"))
     scores = [translator_score(trained, test) for trained in (whole, packed)]
@@ -147,14 +149,16 @@ def _pairs_rows(whole: Trained, packed: Trained) -> list[tuple[str, str]]:
     return [
         (f"BLEU of the {len(test)} test sentences, 32 bits", _told(scores[0])),
         ("the same, packed in 8 bits", _told(scores[1])),
-        ("the other seeds of the recipe, 32 bits", _others("tatoeba", 1)),
+        ("the other seeds of the recipe, 32 bits", _others(result, 1)),
         (f"BLEU of the {len(sample)} sentences in `sample.tsv`", _told(part)),
         ("nats a token of their references", f"{loss:.3f}"),
         ("how", f"sacreBLEU, {_signature(scores[1])}, beam {beam}"),
     ]
 
 
-def _text_rows(whole: Trained, packed: Trained) -> list[tuple[str, str]]:
+def _text_rows(
+    whole: Trained, packed: Trained, result: dict
+) -> list[tuple[str, str]]:
     text = shakespeare().valid
     sample = sample_text(models.folder_of("shakespeare"))
     scores = [bits_a_byte(trained, text) for trained in (whole, packed)]
@@ -167,7 +171,7 @@ def _text_rows(whole: Trained, packed: Trained) -> list[tuple[str, str]]:
         ("the same, packed in 8 bits", _told(scores[1], 3)),
         (
             "the other seeds of the recipe, 32 bits",
-            _others("shakespeare-cpu", 3, 1 / math.log(2)),
+            _others(result, 3, 1 / math.log(2)),
         ),
         (f"those of `sample.txt`, the last {len(sample):,}", _told(part, 3)),
     ]
@@ -205,13 +209,17 @@ def make(name: str, runs: Path = RUNS) -> Path:
     )
     run = runs / f"{boxed.recipe}-{config.steps}" / "seed-0"
     last = run / CHECKPOINTS / f"step-{config.steps:08}.safetensors"
-    if not last.exists():
-        recipes.run(boxed.recipe, SEEDS, None, runs, RESULTS)
+    if last.exists():
+        result = _result(boxed.recipe)
+    else:
+        told = recipes.run(boxed.recipe, SEEDS, None, runs, RESULTS)
+        result = json.loads(told.read_text(encoding="utf-8"))
     whole = load_trained(run, recipe.average, build=recipe.build)
     pack(whole, folder)
     boxed.sample(folder)
     packed = models.load(name)
-    rows = [*_about(boxed.recipe, packed, folder), *boxed.rows(whole, packed)]
+    rows = _about(boxed.recipe, result, packed, folder)
+    rows += boxed.rows(whole, packed, result)
     path = folder / "card.md"
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     table = f"\n| what | number |\n| --- | --- |\n{table}\n\n"
@@ -220,12 +228,14 @@ def make(name: str, runs: Path = RUNS) -> Path:
     return path
 
 
-def _about(recipe: str, packed: Trained, folder: Path) -> list[tuple[str, str]]:
+def _about(
+    recipe: str, result: dict, packed: Trained, folder: Path
+) -> list[tuple[str, str]]:
     """Tell how large it is, and what its training took."""
     numbers = sum(weight.numel() for weight in packed.model.parameters())
     files = [p for p in folder.iterdir() if p.suffix != ".md"]
     size = sum(path.stat().st_size for path in files)
-    config, result = packed.config, _result(recipe)
+    config = packed.config
     kept = RECIPES[recipe].average
     mean = f", mean of the last {kept} checkpoints" if kept > 1 else ""
     spent = result["runs"][0]["cpu_seconds"] or result["runs"][0]["seconds"]
@@ -241,12 +251,12 @@ def _about(recipe: str, packed: Trained, folder: Path) -> list[tuple[str, str]]:
     ]
 
 
-def _others(recipe: str, digits: int, unit: float = 1.0) -> str:
+def _others(result: dict, digits: int, unit: float = 1.0) -> str:
     """Tell what the recipe reached with the seeds that were not packed."""
     return "; ".join(
         f"seed {run['seed']}: "
         + _told(_score(run["score"], run.get("interval"), unit), digits)
-        for run in _result(recipe)["runs"][1:]
+        for run in result["runs"][1:]
     )
 
 

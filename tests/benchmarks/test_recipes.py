@@ -432,6 +432,17 @@ def test_a_command_packs_and_measures_a_language_model(box, tmp_path):
     assert len(boxed.sample_text(box / "shakespeare")) == 200
 
 
+def test_a_card_tells_of_the_runs_that_were_made_for_it(box, tmp_path):
+    result = launch(tmp_path, "shakespeare-cpu", steps=3)
+    result |= {"device": "another machine", "date": "9999-12-31"}
+    other = tmp_path / "results/recipe-shakespeare-cpu-another-machine.json"
+    other.write_text(json.dumps(result))
+    told = boxed.make("shakespeare", tmp_path / "runs").read_text("utf-8")
+    assert "another machine" not in told
+    run = load_trained(tmp_path / "runs/shakespeare-cpu-7/seed-1", build=gpt)
+    assert f"seed 1: {validation_loss(run).value / log(2):.3f}; seed 2" in told
+
+
 def test_bits_a_byte_are_those_of_the_validation_loss(trained):
     model = trained("shakespeare")
     text = shakespeare().valid
