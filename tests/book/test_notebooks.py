@@ -7,6 +7,7 @@ never run. These tests look at the files alone.
 import ast
 import itertools
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -44,8 +45,13 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("chapter", lessons, ids=[p.stem for p in lessons])
 
 
+@cache
+def _notebook(path):
+    return nbformat.read(path, as_version=4)
+
+
 def _give(metafunc, name, paths):
-    books = [nbformat.read(path, as_version=4) for path in paths]
+    books = [_notebook(path) for path in paths]
     names = [str(path.relative_to(BOOK).with_suffix("")) for path in paths]
     metafunc.parametrize(name, books, ids=names)
 
