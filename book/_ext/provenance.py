@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 ROOT = Path(__file__).parents[2]
 PROVED = ROOT / "book" / "proved.toml"
@@ -84,7 +85,30 @@ def add_foot(
     context["body"] += foot(pagename, title, context.get("pageurl") or "")
 
 
+def pages_older_than_their_foot(
+    app: Sphinx, env: BuildEnvironment
+) -> list[str]:
+    """Ask for each page again that was written before what its foot tells.
+
+    Sphinx writes a page anew when its text has changed. The foot is no part of
+    the text, so that `make book` would otherwise keep the old dates.
+    """
+    if app.builder.format != "html":
+        return []
+    told = max(path.stat().st_mtime for path in (PROVED, CITATION))
+    pages = {
+        name: Path(app.outdir) / app.builder.get_target_uri(name)
+        for name in env.found_docs
+    }
+    return [
+        name
+        for name, page in pages.items()
+        if page.exists() and page.stat().st_mtime < told
+    ]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register this extension with Sphinx."""
+    app.connect("env-updated", pages_older_than_their_foot)
     app.connect("html-page-context", add_foot)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

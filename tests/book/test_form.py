@@ -24,8 +24,8 @@ FOLDED = {"hide-input", "hide-cell", "remove-cell"}
 NO_DRAWING = re.compile("companion-(source|check|quiz|live)")
 # 我爱小猫 (wǒ ài xiǎo māo: I, love, little, cat)
 GLOSS_BEHIND = re.compile(r"\W{0,3}\(([^()]*[A-Za-z][^()]*)\)")
-# attention (注意力)
-GLOSS_BEFORE = re.compile(r"[A-Za-z]\W{0,3}\([^()A-Za-z]*$")
+# attention (注意力), KV cache (KV 缓存)
+GLOSS_BEFORE = re.compile(r"[A-Za-z]\W{0,3}\([^()a-z]*$")
 
 
 @pytest.fixture(params=NAMES)
