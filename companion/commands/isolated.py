@@ -54,7 +54,7 @@ LONGEST = 2**26
 PR_SET_PDEATHSIG = 1
 """The number by which Linux is asked for a signal when the parent ends."""
 
-PRELOADED = ["companion.commands.check.find", "companion.zoo"]
+PRELOADED = ["companion.commands.preloaded"]
 """What the first process imports for all others."""
 
 LIMITED = sys.platform == "linux"
