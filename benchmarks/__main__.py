@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import (
+    checking,
     imports,
     learning,
     memory,
@@ -19,6 +20,7 @@ from benchmarks.machine import facts
 
 SECTIONS = {
     "imports": imports.race,
+    "check": checking.race,
     "memory": memory.race,
     "training": race_training.race,
     "limit": race_training.limit,

@@ -10,6 +10,7 @@ TITLES = {
     "decoding": "Decoding, batch 32",
     "memory": "Peak memory of attention",
     "imports": "Time to import",
+    "check": "What the check of a file costs",
     "learning": "Small tasks to exact match",
 }
 NOTES = {
@@ -20,6 +21,10 @@ NOTES = {
         "the race: other numbers than plain fp32."
     ),
     "memory": "Of one attention of 2 heads of 64, batch 1, inputs not counted.",
+    "check": (
+        "CPU seconds of `python -m companion check FILE` with all processes "
+        "that it starts, the import of PyTorch among them."
+    ),
     "decoding": "Every sentence is written to the last token.",
 }
 
