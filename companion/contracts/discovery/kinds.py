@@ -426,7 +426,7 @@ def judged_on_vectors(
         )
     else:
         report, words = tried(), ""
-    if component == "multihead" and report.faults:
+    if component == "multihead" and (report.faults or report.notes):
         report, words = without_distances(module, report, words, tried)
     if said.endswith(NO_INPUT) and not report.untried:
         report = replace(report, failures=[*report.failures, LOST])

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import (
     Broken,
+    draw,
     finite,
     furthest,
     is_float,
@@ -26,7 +27,7 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.influence import reach, require_silent
-from companion.contracts.engine.levels import FAULT, RISK, risk
+from companion.contracts.engine.levels import FAULT, NOTE, RISK, risk
 from companion.contracts.engine.masking import (
     EMPTY,
     EMPTY_NAN,
@@ -38,17 +39,20 @@ from companion.contracts.engine.masking import (
 )
 
 __all__ = [
+    "DISTANCES",
     "HALF",
     "LARGE_SCORES",
     "alone_as_in_the_batch",
     "batch_independence",
     "block_by_block",
+    "distances",
     "equivariance",
     "fully_masked_row_gets_zeros",
     "fully_masked_row_has_finite_gradients",
     "future_hidden",
     "half_precision",
     "hidden_score_changes_nothing",
+    "knows_distances",
     "large_scores_stay_finite",
     "leading_axes",
     "mask_broadcasts",
@@ -56,6 +60,7 @@ __all__ = [
     "part_as_in_the_whole",
     "positions_apart",
     "require_factor",
+    "require_no_order",
     "require_not_linear",
     "rows_sum_to_one",
 ]
@@ -280,6 +285,65 @@ def require_not_linear(fn: Guarded, x: Tensor, y: Tensor, why: str) -> None:
         if bend.abs().max() > 1e-3 * (fn(size * x) - fn(0 * x)).abs().max():
             return
     raise Broken(why)
+
+
+# Of positions that attention may know inside
+
+DISTANCES = (
+    "It knows how far apart positions are: reordering them changes their rows, "
+    "and moving all of them on does not."
+)
+INSIDE = (
+    "It is right if positions are to be known inside, as with RoPE, ALiBi or a "
+    "learned number for each distance."
+)
+ORDER = torch.tensor([3, 0, 4, 2, 1], device="cpu")
+
+
+def distances(broken: Broken) -> Broken:
+    """Make of what breaks a contract about order the note that it is."""
+    return Broken(
+        DISTANCES,
+        broken.got,
+        broken.expected,
+        cause=DISTANCES,
+        level=NOTE,
+        why=INSIDE,
+    )
+
+
+def knows_distances(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether rows stay as they are where all positions move on.
+
+    Three vectors stand in front for that, and a mask hides them. Which way
+    round the mask is read is another contract's business.
+    """
+    batch, seq, width = x.shape
+    longer = torch.cat([draw(batch, 3, width, seed=71), x], 1)
+    words = (torch.arange(seq + 3) >= 3).expand(batch, 1, 1, -1)
+    if not reach(fn, x).all():
+        return False  # A mask is built in, and not every row moves on.
+    for mask in (words, ~words):
+        try:
+            later = fn.raw(longer, mask)[:, 3:]
+        except Broken:
+            return False
+        if furthest(later, fn.raw(x)) is None:
+            return True
+    return False
+
+
+def require_no_order(fn: Guarded, x: Tensor, why: str) -> None:
+    """Raise Broken with ``why`` if another order makes other rows.
+
+    Of attention that knows distances it is a note.
+    """
+    try:
+        same(fn, fn(x[:, ORDER]), fn(x)[:, ORDER], why)
+    except Broken as broken:
+        if knows_distances(fn, x):
+            raise distances(broken) from None
+        raise
 
 
 # Of weights that come out of a softmax

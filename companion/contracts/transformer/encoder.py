@@ -23,8 +23,8 @@ from companion.contracts.engine.compare import (
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
     batch_independence,
-    equivariance,
     fully_masked_row_has_finite_gradients,
+    require_no_order,
 )
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.influence import (
@@ -199,18 +199,14 @@ def everybody(fn: Guarded) -> None:
     require_moved(seen, torch.ones_like(seen), "although there is no mask", why)
 
 
-ORDER = torch.tensor([3, 0, 4, 2, 1])
-
-ENCODER.contract(
-    equivariance(
-        "Reordering the positions reorders the rows",
-        lambda: (arguments(23),),
-        lambda x: (x[:, ORDER],),
-        lambda y: y[:, ORDER],
-        why="`x` brings its positions along, and an encoder knows no order: "
-        "does it add positions again, or are heads and positions mixed up?",
+@ENCODER.contract
+def order(fn: Guarded) -> None:
+    """Reordering the positions reorders the rows."""
+    why = (
+        "`x` brings its positions along, and an encoder knows no order: does "
+        "it add positions again, or are heads and positions mixed up?"
     )
-)
+    require_no_order(fn, arguments(23), why)
 
 
 @ENCODER.contract
