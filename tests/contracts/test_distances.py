@@ -6,7 +6,7 @@ from contracts.right import built
 from contracts.right.attention import masked_by_lowest
 from torch import nn
 
-from companion.contracts import check
+from companion.contracts import adapters, check
 from companion.contracts.multihead.multihead import Heads
 from companion.positions import rotate
 
@@ -189,3 +189,70 @@ def test_weights_that_do_not_sum_to_1_are_a_fault_where_vectors_turn():
     (first, *_) = report.faults
     assert first.contract == TWICE, str(report)
     assert "do the weights of a row sum to 1" in first.message
+
+
+# Learned numbers for each distance, under a name that says so
+
+
+class Relative(Heads):
+    """T5: nothing divides, but the queries are drawn smaller."""
+
+    def __init__(self):
+        super().__init__()
+        self.relative_bias = nn.Embedding(33, 3)
+        nn.init.normal_(self.q.weight, std=0.5 * 12**-0.5)
+        nn.init.normal_(self.k.weight, std=12**-0.5)
+
+    def scores(self, q, k):
+        place = torch.arange(q.shape[-2])
+        at = (place - place[:, None]).clamp(-16, 16) + 16
+        return q @ k.mT + self.relative_bias(at).permute(2, 0, 1)
+
+
+class InATuple(Relative):
+    def forward(self, x, mask=None):
+        return super().forward(x, mask), "more"
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        built(Relative),
+        built(Relative).forward,
+        built(InATuple),
+        adapters.first_of(built(InATuple)),
+    ],
+    ids=["module", "method", "tuple", "adapter"],
+)
+def test_check_itself_makes_numbers_for_distances_equal(fn):
+    report = check("multihead", fn)
+    assert ORDER in report.held, str(report)
+    assert report.assumed[-1] == (
+        "`relative_bias.weight` was the same for all distances"
+    )
+    # So that the scores alone are heard.
+    (note,) = report.notes
+    assert "T5 leaves the division out" in note.why
+
+
+def test_numbers_for_distances_are_what_they_were_after_a_check():
+    module = built(Relative)
+    before = module.relative_bias.weight.clone()
+    check("multihead", module)
+    assert torch.equal(module.relative_bias.weight, before)
+
+
+class RelativeJoinedByView(Relative):
+    def join(self, heads):
+        return heads.reshape(len(heads), -1, 12)
+
+
+def test_equal_numbers_for_distances_excuse_no_other_mistake():
+    report = check("multihead", built(RelativeJoinedByView))
+    assert ORDER in [f.contract for f in report.faults]
+    assert not any("all distances" in text for text in report.assumed)
+
+
+def test_to_the_letter_numbers_for_distances_stay_as_they_are():
+    report = check("multihead", built(Relative), strict=True)
+    assert ORDER in [f.contract for f in report.faults]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from companion.contracts.adapters import without_residual
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
-from companion.contracts.discovery.readings import ADDED, said_by, settled
+from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import RISK
@@ -426,8 +426,6 @@ def judged_on_vectors(
         )
     else:
         report, words = tried(), ""
-    if component == "multihead" and (report.faults or report.notes):
-        report, words = without_distances(module, report, words, tried)
     if said.endswith(NO_INPUT) and not report.untried:
         report = replace(report, failures=[*report.failures, LOST])
     best = Judged(component, report, tuple(filter(None, (said, words))))
@@ -442,37 +440,6 @@ def judged_on_vectors(
             f"called as one. {best.report.failures[0].message}"
         )
     return best
-
-
-DISTANCES = re.compile(
-    r"(?i)(.*[._])?(rel|relative|rpe|distance)\w*(\.weight)?"
-)
-"""What learned numbers for each distance are called."""
-
-
-def without_distances(
-    module: nn.Module, report: Report, said: str, tried: Callable[..., Report]
-) -> tuple[Report, str]:
-    """Judge attention that knows how far apart two positions are, without.
-
-    Equal numbers for all distances change no softmax; not zeros, for what is
-    zero is moved.
-    """
-    found = {
-        name: x for name, x in module.named_parameters()
-        if DISTANCES.fullmatch(name)
-    }  # fmt: skip
-    if not found:
-        return report, said
-    with module_kept(module):
-        for x in found.values():
-            x.data.fill_(1.0)
-        for mask, words in ((None, ""), (as_added, f"; {ADDED}")):
-            other = tried(mask)
-            if other.passed:
-                [name, *_] = found
-                return other, f"`{name}` was the same for all distances{words}"
-    return report, said
 
 
 def as_added(may: Tensor) -> Tensor:

@@ -36,6 +36,7 @@ __all__ = [
     "matrices_in_use",
     "module_kept",
     "module_of",
+    "modules_behind",
     "moved",
     "no_way_past",
     "works_at_home",
