@@ -34,6 +34,7 @@ from companion.contracts.engine.masking import (
     require_finite_gradients,
     require_hidden,
     require_zeros_in_row_one,
+    sends_masks,
     some_mask,
     visible,
 )
@@ -42,18 +43,18 @@ __all__ = [
     "DISTANCES",
     "HALF",
     "LARGE_SCORES",
+    "PLACES",
     "THREE_AXES",
     "alone_as_in_the_batch",
     "batch_independence",
     "block_by_block",
-    "distances",
     "equivariance",
     "fully_masked_row_gets_zeros",
     "fully_masked_row_has_finite_gradients",
     "future_hidden",
     "half_precision",
     "hidden_score_changes_nothing",
-    "knows_distances",
+    "known_inside",
     "large_scores_stay_finite",
     "leading_axes",
     "mask_broadcasts",
@@ -61,6 +62,7 @@ __all__ = [
     "part_as_in_the_whole",
     "positions_apart",
     "require_factor",
+    "require_mean",
     "require_no_order",
     "require_not_linear",
     "rows_sum_to_one",
@@ -329,19 +331,52 @@ INSIDE = (
     "It is right if positions are to be known inside, as with RoPE, ALiBi or a "
     "learned number for each distance."
 )
+PLACES = (
+    "Reordering the positions changes their rows: where they stand is known "
+    "inside, or a `view` mixes them up."
+)
+EITHER = (
+    "It is right if positions are to be known inside, as with RoPE, or in an "
+    "encoder that adds them itself."
+)
 ORDER = torch.tensor([3, 0, 4, 2, 1], device="cpu")
 
 
-def distances(broken: Broken) -> Broken:
-    """Make of what breaks a contract about order the note that it is."""
-    return Broken(
-        DISTANCES,
-        broken.got,
-        broken.expected,
-        cause=DISTANCES,
-        level=NOTE,
-        why=INSIDE,
-    )
+def known_inside(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
+    """Make of what breaks a contract about order what it may be instead.
+
+    A note of attention that knows distances. Without a mask nobody can have
+    the positions move on: then a risk, if alike ones get alike rows. In an
+    encoder they need not, for it may add positions itself.
+    """
+    if not reach(fn, x).all():
+        return None  # A mask is built in.
+    if fn.takes_no_mask:
+        told, level, why = PLACES, RISK, EITHER
+        known = fn.component.name == "encoder" or keeps_alike(fn, x)
+    else:
+        told, level, why = DISTANCES, NOTE, INSIDE
+        known = knows_distances(fn, x)
+    if not known:
+        return None
+    got = broken.got, broken.expected
+    return Broken(told, *got, cause=told, level=level, why=why)
+
+
+def require_mean(fn: Guarded, x: Tensor, why: str) -> None:
+    """Raise Broken with ``why`` unless alike positions get the row of one."""
+    one = x[:, :1]
+    got = fn(one.expand_as(x).contiguous())
+    same(fn, got, fn(one).expand_as(got), why)
+
+
+def keeps_alike(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether alike positions get the row that one of them has alone."""
+    try:
+        require_mean(fn, x, "")
+    except Broken:
+        return False
+    return True
 
 
 def knows_distances(fn: Guarded, x: Tensor) -> bool:
@@ -353,8 +388,6 @@ def knows_distances(fn: Guarded, x: Tensor) -> bool:
     batch, seq, width = x.shape
     longer = torch.cat([draw(batch, 3, width, seed=71), x], 1)
     words = (torch.arange(seq + 3) >= 3).expand(batch, 1, 1, -1)
-    if not reach(fn, x).all():
-        return False  # A mask is built in, and not every row moves on.
     for mask in (words, ~words):
         try:
             later = fn.raw(longer, mask)[:, 3:]
@@ -373,9 +406,7 @@ def require_no_order(fn: Guarded, x: Tensor, why: str) -> None:
     try:
         same(fn, fn(x[:, ORDER]), fn(x)[:, ORDER], why)
     except Broken as broken:
-        if knows_distances(fn, x):
-            raise distances(broken) from None
-        raise
+        raise known_inside(fn, x, broken) or broken from None
 
 
 # Of weights that come out of a softmax
@@ -523,6 +554,7 @@ def mask_broadcasts(
     """Make: a mask of each shape counts as if it were written out."""
 
     @titled(title)
+    @sends_masks
     def holds(fn: Guarded) -> None:
         usual = args()
         for shape in shapes:
@@ -561,6 +593,7 @@ def fully_masked_row_has_finite_gradients(
 
     @titled(title)
     @risk(EMPTY_NAN)
+    @sends_masks
     def holds(fn: Guarded) -> None:
         require_finite_gradients(fn, *args())
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from companion.contracts.engine.families import DISTANCES
+from companion.contracts.engine.families import DISTANCES, PLACES
 from companion.contracts.engine.levels import FAULT
 from companion.contracts.engine.modules import module_kept, modules_behind
 from companion.contracts.engine.report import Report
@@ -39,7 +39,8 @@ def with_equal_distances(
         What was found with equal numbers, if that is no fault; else ``report``.
     """
     counts = any(
-        f.level == FAULT or f.cause == DISTANCES for f in report.failures
+        f.level == FAULT or f.cause in (DISTANCES, PLACES)
+        for f in report.failures
     )
     if report.component != "multihead" or not counts:
         return report
