@@ -42,6 +42,7 @@ from companion.contracts.engine.modules import (
     module_of,
     moved,
 )
+from companion.contracts.engine.relative import with_equal_distances
 from companion.contracts.engine.report import Failure, Report, report_on
 from companion.contracts.engine.runner import (
     Found,
@@ -240,7 +241,14 @@ def report_for(
     require_known(mask)
     if mask and not takes_mask(found):
         raise ValueError(f"mask: {component!r} has no mask, got {mask!r}")
-    return reported(Guarded(found, fn), mask, strict=strict, brief=brief)
+    report = reported(Guarded(found, fn), mask, strict=strict, brief=brief)
+    if strict:
+        return report
+    return with_equal_distances(
+        fn,
+        report,
+        lambda: reported(Guarded(found, fn), mask, strict=False, brief=True),
+    )
 
 
 def reported(

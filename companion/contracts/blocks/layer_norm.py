@@ -10,6 +10,7 @@ from torch import Tensor
 from companion.contracts.engine.compare import draw, finite, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
+    THREE_AXES,
     equivariance,
     half_precision,
     leading_axes,
@@ -105,6 +106,7 @@ LAYER_NORM.contract(
         with_lead,
         lambda fn, got, args: oracle(*args),
         "F.layer_norm returns",
+        THREE_AXES,
     )
 )
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from companion.contracts.adapters import without_residual
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
-from companion.contracts.discovery.readings import ADDED, said_by, settled
+from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.compare import draw
+from companion.contracts.engine.forms import NO_MASK
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules import is_lazy, module_kept
@@ -23,6 +25,7 @@ from companion.contracts.engine.runner import (
     thread_for,
     too_long,
 )
+from companion.contracts.engine.scale import Heard
 
 __all__ = [
     "LOOKS",
@@ -426,14 +429,15 @@ def judged_on_vectors(
         )
     else:
         report, words = tried(), ""
-    if component == "multihead" and report.faults:
-        report, words = without_distances(module, report, words, tried)
     if said.endswith(NO_INPUT) and not report.untried:
         report = replace(report, failures=[*report.failures, LOST])
     best = Judged(component, report, tuple(filter(None, (said, words))))
-    alone = component == "multihead" and best.report.untried
-    if alone and has_triangle(module):
+    no_mask = any(NO_MASK in said for said in best.report.assumed)
+    alone = best.report.untried or no_mask
+    if component == "multihead" and alone and has_triangle(module):
         return judged_as_causal(module, check, [width])
+    if no_mask:
+        in_time(lambda: require_attention(module, component, width, args))
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, best, check)
     if best.report.untried:
@@ -444,35 +448,72 @@ def judged_on_vectors(
     return best
 
 
-DISTANCES = re.compile(
-    r"(?i)(.*[._])?(rel|relative|rpe|distance)\w*(\.weight)?"
-)
-"""What learned numbers for each distance are called."""
+def require_attention(
+    module: nn.Module, component: str, width: int, args: tuple
+) -> None:
+    """Refuse what takes no mask, and may mix positions in another way.
 
+    Such as a convolution, a mixer, or attention within a window. All of these
+    are right, and break what is true of attention.
 
-def without_distances(
-    module: nn.Module, report: Report, said: str, tried: Callable[..., Report]
-) -> tuple[Report, str]:
-    """Judge attention that knows how far apart two positions are, without.
-
-    Equal numbers for all distances change no softmax; not zeros, for what is
-    zero is moved.
+    Raises:
+        Unjudged: It is not certain that this is attention.
     """
-    found = {
-        name: x for name, x in module.named_parameters()
-        if DISTANCES.fullmatch(name)
-    }  # fmt: skip
-    if not found:
-        return report, said
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    x = draw(BATCH, SEQ, width, seed=7)
+    with Heard(BATCH) as heard, Triangles() as triangles:
+        fn(x)
+    looks = f"{LOOKS} {component} that takes no mask"
+    names = [type(part).__name__ for part in module.modules()]
+    named = any(map(CAUSAL.search, names))
+    if triangles.made or named or has_triangle(module):
+        raise Unjudged(
+            f"{looks}, and every position sees all. If a causal mask is meant "
+            'to be at work, this is a fault: `check("causal_attention", …)` of '
+            "the attention names it"
+        )
+    if not heard.found:
+        raise Unjudged(f"{looks}, but no softmax was heard in it")
+    same = fn(alike(x))
+    mixed = not torch.allclose(same, alike(same), **CLOSE)
+    # Where heads and positions are mixed up, alike ones get unlike rows.
+    if not movement(fn, x).all() and not (mixed and component == "multihead"):
+        raise Unjudged(f"{looks}, but not each position sees all of them")
+    try:
+        for seq in (1, 2 * SEQ):
+            fn(draw(BATCH, seq, width, seed=7))
+    except Exception as error:
+        raise Unjudged(
+            f"{looks}, but it takes sentences of one length only. "
+            f"{type(error).__name__}: {error}"[:240]
+        ) from None
     with module_kept(module):
-        for x in found.values():
-            x.data.fill_(1.0)
-        for mask, words in ((None, ""), (as_added, f"; {ADDED}")):
-            other = tried(mask)
-            if other.passed:
-                [name, *_] = found
-                return other, f"`{name}` was the same for all distances{words}"
-    return report, said
+        for weight in module.parameters():
+            if component == "encoder" and weight.ndim > 1:
+                weight.data.zero_()
+        left = fn(x) - fn(x + draw(*x.shape, seed=9))
+    if component == "encoder" and not left.any():
+        raise Unjudged(f"{looks}, but it adds no input")
+
+
+CAUSAL = re.compile(r"(?i)causal|masked|decoder|gpt")
+"""What is called so may have lost its mask."""
+
+
+class Triangles(TorchFunctionMode):
+    """Notes whether a call makes a triangle, as causal masks are made."""
+
+    made = False
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.made |= getattr(func, "__name__", "") in ("tril", "triu")
+        return func(*args, **(kwargs or {}))
 
 
 def as_added(may: Tensor) -> Tensor:

@@ -262,14 +262,43 @@ def judge_part(
         if there is None:
             raise
         causal = whole is not None and whole.component == "language_model"
-        try:
-            judged = judge(there, check, near, hints, by_model)
-        except Unjudged as other:
-            if not causal or f"{LOOKS} multihead" not in str(other):
-                raise
-            judged = judged_as_causal(there, check, hints)
+        judged = judged_there(
+            lambda: judge(there, check, near, hints, by_model),
+            lambda: judged_as_causal(there, check, hints),
+            causal=causal,
+        )
         words = there.words()
         return replace(judged, assumed=(*judged.assumed, words))
+
+
+def judged_there(
+    usual: Callable[[], Judged],
+    as_causal: Callable[[], Judged],
+    *,
+    causal: bool,
+) -> Judged:
+    """Judge a part in its place; what attends there has its mask already.
+
+    Args:
+        usual: Judges it as what it is recognised as.
+        as_causal: Judges it as attention with a causal mask.
+        causal: Whether its model is a language model.
+
+    Raises:
+        Unjudged: It is nothing that there are contracts for.
+    """
+    try:
+        judged = usual()
+    except Unjudged as reason:
+        if not causal or f"{LOOKS} multihead" not in str(reason):
+            raise
+        return as_causal()
+    if judged.component == "encoder":
+        raise Unjudged(
+            f"{LOOKS} encoder, and gets its mask from its model, so that "
+            "nothing else can be tried"
+        )
+    return as_causal() if causal and judged.component == "multihead" else judged
 
 
 HANDED = "as in those that its model, which is right, hands to it"

@@ -66,7 +66,8 @@ class Broken(Exception):
 def after(*earlier: Callable) -> Callable:
     """Have a contract report what breaks ``earlier`` ones, if both break.
 
-    Its own message may then point at what is in order.
+    Its own message may then point at what is in order. An earlier one that is
+    a mere note explains nothing.
     """
 
     def decorate(contract: Callable) -> Callable:
@@ -76,7 +77,13 @@ def after(*earlier: Callable) -> Callable:
                 contract(fn)
             except Broken:
                 for other in earlier:
-                    other(fn)
+                    if fn.takes_no_mask and hasattr(other, "sends_masks"):
+                        continue
+                    try:
+                        other(fn)
+                    except Broken as cause:
+                        if cause.level != "note":
+                            raise
                 raise
 
         return with_earlier

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import (
     Broken,
+    draw,
     finite,
     furthest,
     is_float,
@@ -24,22 +25,26 @@ from companion.contracts.engine.compare import (
     require_half_precision,
     same,
 )
-from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.guard import Guarded, Raised
 from companion.contracts.engine.influence import reach, require_silent
-from companion.contracts.engine.levels import FAULT, RISK, risk
+from companion.contracts.engine.levels import FAULT, NOTE, RISK, risk
 from companion.contracts.engine.masking import (
     EMPTY,
     EMPTY_NAN,
     require_finite_gradients,
     require_hidden,
     require_zeros_in_row_one,
+    sends_masks,
     some_mask,
     visible,
 )
 
 __all__ = [
+    "DISTANCES",
     "HALF",
     "LARGE_SCORES",
+    "PLACES",
+    "THREE_AXES",
     "alone_as_in_the_batch",
     "batch_independence",
     "block_by_block",
@@ -49,6 +54,7 @@ __all__ = [
     "future_hidden",
     "half_precision",
     "hidden_score_changes_nothing",
+    "known_inside",
     "large_scores_stay_finite",
     "leading_axes",
     "mask_broadcasts",
@@ -56,6 +62,8 @@ __all__ = [
     "part_as_in_the_whole",
     "positions_apart",
     "require_factor",
+    "require_mean",
+    "require_no_order",
     "require_not_linear",
     "rows_sum_to_one",
 ]
@@ -70,6 +78,11 @@ HALF = (
 LARGE = (
     "Scores of ±100 are right, and no larger ones are met in a model that "
     "trains well."
+)
+
+THREE_AXES = (
+    "A Transformer sends its norms (batch, seq, d_model); it bites where "
+    "queries and keys are normed head by head, with one axis more."
 )
 
 LARGE_SCORES = (
@@ -151,18 +164,44 @@ def leading_axes(
     args: Callable[[tuple[int, ...]], tuple],
     expected: Callable[[Guarded, Tensor, tuple], Tensor],
     what: str = "it is block by block",
+    rare: str = "",
 ) -> Contract:
-    """Make: it takes any number of axes before those named ``before``."""
+    """Make: it takes any number of axes before those named ``before``.
+
+    Args:
+        before: The axes that it looks at.
+        leads: The sizes of the axes before them.
+        args: From such sizes, the arguments.
+        expected: From the guard, the result and the arguments, what is right.
+        what: Who returns what is right, in words.
+        rare: Why it is only a risk to raise for all but two such axes, if it
+            is. What returns wrong numbers goes unnoticed, and is a fault.
+    """
+
+    def require(fn: Guarded, lead: tuple[int, ...]) -> None:
+        usual = args(lead)
+        got = fn(*usual)
+        why = f"With {len(lead)} axes before {before} it is not what {what}."
+        same(fn, got, expected(fn, got, usual), why)
+
+    def at_most_raises(fn: Guarded, lead: tuple[int, ...]) -> bool:
+        try:
+            require(fn, lead)
+        except Raised:
+            return len(lead) != 2
+        except Broken:
+            return len(lead) == 2  # Those are compared with the oracle anyway.
+        return True
 
     @titled(f"It takes any number of axes before {before}")
     def holds(fn: Guarded) -> None:
-        for lead in leads:
-            usual = args(lead)
-            got = fn(*usual)
-            why = (
-                f"With {len(lead)} axes before {before} it is not what {what}."
-            )
-            same(fn, got, expected(fn, got, usual), why)
+        try:
+            for lead in leads:
+                require(fn, lead)
+        except Raised as raised:
+            if rare and all(at_most_raises(fn, lead) for lead in leads):
+                raised.level, raised.why = RISK, rare
+            raise
 
     return holds
 
@@ -280,6 +319,94 @@ def require_not_linear(fn: Guarded, x: Tensor, y: Tensor, why: str) -> None:
         if bend.abs().max() > 1e-3 * (fn(size * x) - fn(0 * x)).abs().max():
             return
     raise Broken(why)
+
+
+# Of positions that attention may know inside
+
+DISTANCES = (
+    "It knows how far apart positions are: reordering them changes their rows, "
+    "and moving all of them on does not."
+)
+INSIDE = (
+    "It is right if positions are to be known inside, as with RoPE, ALiBi or a "
+    "learned number for each distance."
+)
+PLACES = (
+    "Reordering the positions changes their rows: where they stand is known "
+    "inside, or a `view` mixes them up."
+)
+EITHER = (
+    "It is right if positions are to be known inside, as with RoPE, or in an "
+    "encoder that adds them itself."
+)
+ORDER = torch.tensor([3, 0, 4, 2, 1], device="cpu")
+
+
+def known_inside(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
+    """Make of what breaks a contract about order what it may be instead.
+
+    A note of attention that knows distances. Without a mask nobody can have
+    the positions move on: then a risk, if alike ones get alike rows. In an
+    encoder they need not, for it may add positions itself.
+    """
+    if not reach(fn, x).all():
+        return None  # A mask is built in.
+    if fn.takes_no_mask:
+        told, level, why = PLACES, RISK, EITHER
+        known = fn.component.name == "encoder" or keeps_alike(fn, x)
+    else:
+        told, level, why = DISTANCES, NOTE, INSIDE
+        known = knows_distances(fn, x)
+    if not known:
+        return None
+    got = broken.got, broken.expected
+    return Broken(told, *got, cause=told, level=level, why=why)
+
+
+def require_mean(fn: Guarded, x: Tensor, why: str) -> None:
+    """Raise Broken with ``why`` unless alike positions get the row of one."""
+    one = x[:, :1]
+    got = fn(one.expand_as(x).contiguous())
+    same(fn, got, fn(one).expand_as(got), why)
+
+
+def keeps_alike(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether alike positions get the row that one of them has alone."""
+    try:
+        require_mean(fn, x, "")
+    except Broken:
+        return False
+    return True
+
+
+def knows_distances(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether rows stay as they are where all positions move on.
+
+    Three vectors stand in front for that, and a mask hides them. Which way
+    round the mask is read is another contract's business.
+    """
+    batch, seq, width = x.shape
+    longer = torch.cat([draw(batch, 3, width, seed=71), x], 1)
+    words = (torch.arange(seq + 3) >= 3).expand(batch, 1, 1, -1)
+    for mask in (words, ~words):
+        try:
+            later = fn.raw(longer, mask)[:, 3:]
+        except Broken:
+            return False
+        if furthest(later, fn.raw(x)) is None:
+            return True
+    return False
+
+
+def require_no_order(fn: Guarded, x: Tensor, why: str) -> None:
+    """Raise Broken with ``why`` if another order makes other rows.
+
+    Of attention that knows distances it is a note.
+    """
+    try:
+        same(fn, fn(x[:, ORDER]), fn(x)[:, ORDER], why)
+    except Broken as broken:
+        raise known_inside(fn, x, broken) or broken from None
 
 
 # Of weights that come out of a softmax
@@ -427,6 +554,7 @@ def mask_broadcasts(
     """Make: a mask of each shape counts as if it were written out."""
 
     @titled(title)
+    @sends_masks
     def holds(fn: Guarded) -> None:
         usual = args()
         for shape in shapes:
@@ -465,6 +593,7 @@ def fully_masked_row_has_finite_gradients(
 
     @titled(title)
     @risk(EMPTY_NAN)
+    @sends_masks
     def holds(fn: Guarded) -> None:
         require_finite_gradients(fn, *args())
 

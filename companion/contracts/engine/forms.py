@@ -25,12 +25,14 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import (
     Guarded,
     copied,
+    has_mask,
     lengths_among,
     one_tensor,
 )
+from companion.contracts.engine.influence import reach
 from companion.contracts.engine.norms import norm_form
 
-__all__ = ["MASKS", "Form", "adopt", "other_ways", "takes_mask"]
+__all__ = ["MASKS", "NO_MASK", "Form", "adopt", "other_ways", "takes_mask"]
 
 Call = tuple[tuple, dict]
 Style = Callable[["Wanted", dict], Call | None]
@@ -146,6 +148,7 @@ class Form:
         hidden: Whether True hides in the learner's masks.
         first: Whether the sequence comes first, and the batch second.
         whole: The whole call, where it is none of these.
+        no_mask: Whether no mask is ever handed over.
         wants: The signature.
         said: What all this is, in sentences.
     """
@@ -158,6 +161,7 @@ class Form:
     hidden: bool = False
     first: bool = False
     whole: Callable | None = None
+    no_mask: bool = False
     wants: Wanted = field(default_factory=Wanted)
     said: tuple[str, ...] = ()
 
@@ -652,6 +656,10 @@ OF_X = [
     ("it was called as (x, x, mask)", by_place("x", "x", "mask")),
     ("it was called as (x, x), and its mask by keyword", by_word("x", "x")),
 ]
+UNMASKED = [
+    ("", by_place("x")),
+    ("it was called as (x, x, x)", by_place("x", "x", "x")),
+]
 STYLES: dict[str, list[tuple[str, Style]]] = {
     "multihead": OF_X,
     "encoder": OF_X,
@@ -905,7 +913,7 @@ def adopt(
     if not fitting and not fn.unwritten:
         found = [
             *itertools.islice(candidates(fn, with_wants, offered, cases), 1)
-        ]
+        ] or [*without_masks(fn, with_wants, cases)]
         if not found:
             later = [*sequence_first(fn, with_wants, offered, cases)]
             found = [form for form in later if right_so(fn, form, right)]
@@ -931,6 +939,48 @@ def sequence_first(
         yield from itertools.islice(candidates(fn, other, offered, cases), 1)
 
 
+def without_masks(
+    fn: Guarded, form: Form, cases: list[tuple]
+) -> Iterator[Form]:
+    """List the first form that fits without any mask, if none can be given.
+
+    Of modules only, as of a Vision Transformer: whoever writes a function for
+    the contracts is told what it is to take. Where a causal mask is built in,
+    another component is meant.
+    """
+    wants = form.wants
+    # What is called otherwise may be a mask all the same.
+    others = wants.all - wants.required - {*USUAL} - NO_MASKS
+    masked = any("mask" in name for name in wants.all) or lengths_among(
+        wants.names
+    )
+    known = fn.component.name in SELF and wants.bound is not None
+    if known and not (others or masked) and isinstance(fn.fn, nn.Module):
+        bare = [args for args in cases if not has_mask(args)]
+        other = replace(form, no_mask=True, hidden=False, said=(NO_MASK,))
+        for found in candidates(fn, other, UNMASKED, bare):
+            fn.form = found
+            if not past_alone(fn, bare[0][0]):
+                yield found
+            return
+
+
+def past_alone(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether rows move with their past alone, or with nothing to tell."""
+    try:
+        seen = reach(fn, x)
+    except Broken:
+        return True
+    return torch.equal(seen, torch.ones_like(seen).tril())
+
+
+NO_MASK = "it takes no mask, so that nothing was tried that needs one"
+NO_MASKS = {
+    "context", "encoder_hidden_states", "key_value_states", "kv", "kv_cache",
+    "layer_past", "output_attentions", "past_key_value", "return_attn",
+    "return_weights", "use_cache",
+}  # fmt: skip
+"""Arguments that are no masks, by their names."""
 ONLY_SO = "the sequence comes first in it, for its shapes fit only so"
 
 
@@ -1037,11 +1087,6 @@ def fit_all(
         return all(fits(fn, args) for args in covered)
     except (TypeError, KeyError, AttributeError, IndexError):
         return False
-
-
-def has_mask(args: tuple) -> bool:
-    """Tell whether a mask is among the arguments."""
-    return any(isinstance(a, Tensor) and a.dtype == torch.bool for a in args)
 
 
 def takes_mask(component: Component) -> bool:
@@ -1183,13 +1228,13 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
         return
     given = "mask" in component.parameters or name in MASKS
     made = name in MODELS and any("mask" in said for said in form.said)
-    hides = mask is None and (given or made)
+    hides = mask is None and (given or made) and not form.no_mask
     turned_round = replace(form, hidden=True)
     ask = f'`check("{name}", …, mask="hidden")`'
     first = "`adapters.sequence_first(…)`"
     if hides:
         yield f"If True hides in your masks, {NONE} {ask}.", turned_round
-    if mask and (given or made) and not form.whole:
+    if mask and (given or made) and not (form.whole or form.no_mask):
         word = "shows" if mask == "hidden" else "hides"
         yield (
             f"If True {word} in your masks after all, {NONE} "

@@ -24,6 +24,8 @@ __all__ = [
     "Guarded",
     "Raised",
     "Stop",
+    "copied",
+    "has_mask",
     "kind",
     "lengths_among",
     "one_tensor",
@@ -92,6 +94,20 @@ class Guarded:
         return self.name + self.component.signature.removeprefix(
             self.component.name
         )
+
+    @property
+    def takes_no_mask(self) -> bool:
+        """Whether it is called without a mask, whatever contracts send."""
+        return getattr(self.form, "no_mask", False)
+
+    @property
+    def cases(self) -> list[tuple]:
+        """The component's plain cases, as far as it can be called with them."""
+        return [
+            args
+            for args in self.component.cases().values()
+            if not (self.takes_no_mask and has_mask(args))
+        ]
 
     def __call__(self, *args) -> Any:
         """Return the result, in which every number is finite."""
@@ -327,6 +343,11 @@ def one_tensor(fn: Guarded, result: object, args: tuple) -> Tensor:
     fn.require_tensor(result, args)
     fn.require_shape(result, args)
     return result
+
+
+def has_mask(args: tuple) -> bool:
+    """Tell whether a mask is among the arguments."""
+    return any(isinstance(a, Tensor) and a.dtype == torch.bool for a in args)
 
 
 def copied(x: Any) -> Any:

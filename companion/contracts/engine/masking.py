@@ -1,5 +1,7 @@
 """What the contracts about masks share: True = may attend."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -29,6 +31,7 @@ __all__ = [
     "require_finite_row",
     "require_hidden",
     "require_zeros_in_row_one",
+    "sends_masks",
     "some_mask",
     "visible",
 ]
@@ -60,6 +63,12 @@ NAN_IN_GRADIENT = (
     "by `masked_fill` with a finite number instead of adding -∞, and divide "
     "by no sum that is 0."
 )
+
+
+def sends_masks(contract: Callable) -> Callable:
+    """Declare that a contract needs a mask, and tells nothing without one."""
+    vars(contract).update(sends_masks=True)
+    return contract
 
 
 def causal(n: int) -> Tensor:

@@ -36,6 +36,7 @@ __all__ = [
     "matrices_in_use",
     "module_kept",
     "module_of",
+    "modules_behind",
     "moved",
     "no_way_past",
     "works_at_home",
@@ -176,7 +177,7 @@ def takes_part(fn: Guarded) -> None:
     parameters = module_of(fn).named_parameters()
     named = {name: p for name, p in parameters if p.requires_grad}
     # A part may be used for some inputs only, such as one expert of many.
-    for args in fn.component.cases().values():
+    for args in fn.cases:
         named = unused(fn, args, named) if named else {}
     if named:
         name, *others = named

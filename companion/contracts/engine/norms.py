@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 __all__ = ["norm_form"]
 
@@ -29,10 +29,14 @@ def norm_form(fn: object, component: str) -> tuple[Callable, str] | None:
     count = 1 if component == "rms_norm" else 2
     if len(names) != count:
         return None
+    x = torch.linspace(-1, 2, 3 * width).reshape(3, width)
     try:
-        gain = gain_of(fn, names, width)
+        gain = gain_of(fn, names, x)
     except Exception:
-        return None
+        try:
+            gain = gain_of(fn, names, x[None])  # It may want three axes.
+        except Exception:
+            return None
     if gain is None:
         return None
     bias = next((n for n in names if n != gain), None)
@@ -60,13 +64,12 @@ def norm_form(fn: object, component: str) -> tuple[Callable, str] | None:
     return call, said
 
 
-def gain_of(module: nn.Module, names: list[str], width: int) -> str | None:
+def gain_of(module: nn.Module, names: list[str], x: Tensor) -> str | None:
     """Return which of the vectors multiplies: at 0 it leaves the others."""
-    x = torch.linspace(-1, 2, 3 * width).reshape(3, width)
     with torch.no_grad():
         for name in names:
-            values = {n: torch.full((width,), 2.0) for n in names}
-            values[name] = torch.zeros(width)
+            values = {n: torch.full(x.shape[-1:], 2.0) for n in names}
+            values[name] = torch.zeros(x.shape[-1])
             got = torch.func.functional_call(module, values, (x,))
             left = 2.0 if len(names) > 1 else 0.0
             if torch.equal(got, torch.full_like(x, left)):

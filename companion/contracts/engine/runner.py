@@ -135,11 +135,17 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
 
 
 def contracts_for(fn: Guarded) -> dict[str, Callable]:
-    """Name -> contract, without those that only a module can break."""
+    """Name -> contract, without those that ``fn`` cannot break.
+
+    Of what is no module, or takes no mask.
+    """
     given, module = contracts_of(fn.component), module_of(fn)
     left_out = OF_MODULES if module is None else ()
     return {
-        n: contract for n, contract in given.items() if contract not in left_out
+        name: contract
+        for name, contract in given.items()
+        if contract not in left_out
+        and not (fn.takes_no_mask and hasattr(contract, "sends_masks"))
     }
 
 
@@ -160,7 +166,6 @@ def outcomes(
         begun: What was found already, when it was known how to call it.
         brief: Whether the first fault ends it.
     """
-    names = list(contracts_for(fn))
     tried = [*begun]
 
     def task() -> None:
@@ -169,6 +174,7 @@ def outcomes(
         try_all(fn, tried, brief=brief)
 
     late = in_time(fn, task)
+    names = list(contracts_for(fn))  # It is known by now how it is called.
     # A copy: a thread that could not be stopped may still write to the list.
     found = tried[: len(names)]
     if brief and is_fault(found) and not gate_shut(found):

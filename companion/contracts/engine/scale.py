@@ -21,6 +21,7 @@ from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, RISK
 
 __all__ = [
+    "Heard",
     "as_drawn",
     "attentions",
     "divided_by_the_root_of_a_head",

@@ -14,6 +14,7 @@ from companion.contracts.engine.compare import (
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
     HALF,
+    THREE_AXES,
     equivariance,
     half_precision,
     leading_axes,
@@ -128,6 +129,7 @@ RMS_NORM.contract(
         with_axes,
         lambda fn, got, args: oracle(*args),
         "F.rms_norm returns",
+        THREE_AXES,
     )
 )
 

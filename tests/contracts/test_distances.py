@@ -1,0 +1,258 @@
+"""Attention that knows how far apart positions are is right, and noted."""
+
+import pytest
+import torch
+from contracts.right import built
+from contracts.right.attention import masked_by_lowest
+from torch import nn
+
+from companion.contracts import adapters, check
+from companion.contracts.multihead.multihead import Heads
+from companion.positions import rotate
+
+ORDER = "Reordering the positions reorders the rows"
+TWICE = "Saying everything twice changes no row"
+FUTURE = "With a causal mask no row sees its future"
+
+
+def turned(x, first=0):
+    return rotate(x, torch.arange(first, first + x.shape[-2]))
+
+
+class Turned(Heads):
+    """RoPE: queries and keys are turned by their positions."""
+
+    def scores(self, q, k):
+        return super().scores(turned(q), turned(k))
+
+
+class Sloped(Heads):
+    """ALiBi: what is further away has a lower score."""
+
+    def scores(self, q, k):
+        place = torch.arange(q.shape[-2])
+        slopes = 2.0 ** -torch.arange(1, 4)[:, None, None]
+        far = (place - place[:, None]).abs()
+        return super().scores(q, k) - slopes * far
+
+
+class Buckets(Heads):
+    """T5 with another name: a learned number for each distance."""
+
+    def __init__(self):
+        super().__init__()
+        self.far = nn.Embedding(33, 3)
+
+    def scores(self, q, k):
+        place = torch.arange(q.shape[-2])
+        at = (place - place[:, None]).clamp(-16, 16) + 16
+        return super().scores(q, k) + self.far(at).permute(2, 0, 1)
+
+
+KNOWING = [Turned, Sloped, Buckets]
+
+
+@pytest.mark.parametrize("make", KNOWING)
+def test_attention_that_knows_distances_has_a_note_and_no_fault(make):
+    report = check("multihead", built(make))
+    assert report.passed, str(report)
+    assert [f.contract for f in report.notes] == [ORDER, TWICE]
+    (group,) = report.grouped()
+    assert "how far apart" in group[0].message
+    assert "RoPE" in group[0].excuse
+    assert not report.risks
+
+
+class Layer(nn.Module):
+    """A layer whose norms come first, and then one more norm."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.attend = make()
+        self.one, self.two, self.last = (nn.LayerNorm(12) for _ in range(3))
+        self.net = nn.Sequential(
+            nn.Linear(12, 29), nn.ReLU(), nn.Linear(29, 12)
+        )
+
+    def forward(self, x, mask=None):
+        x = x + self.attend(self.one(x), mask)
+        return self.last(x + self.net(self.two(x)))
+
+
+@pytest.mark.parametrize("make", KNOWING)
+def test_an_encoder_that_knows_distances_has_a_note_and_no_fault(make):
+    report = check("encoder", built(lambda: Layer(make)))
+    assert report.passed, str(report)
+    assert [f.contract for f in report.notes] == [ORDER]
+
+
+class QueriesOnly(Heads):
+    """Keys are left as they are, so that places count, and not distances."""
+
+    def scores(self, q, k):
+        return super().scores(turned(q), k)
+
+
+class KeysByView(Heads):
+    """The keys are transposed by a view: scores mix up the positions."""
+
+    def scores(self, q, k):
+        *lead, seq, width = k.shape
+        keys = k.reshape(*lead, width, seq)
+        return q @ keys / width**0.5
+
+
+class AddedAgain(Heads):
+    """Positions are added to the vectors once more."""
+
+    def forward(self, x, mask=None):
+        place = torch.arange(x.shape[1])[:, None] * torch.ones(12)
+        return super().forward(x + place.sin(), mask)
+
+
+class JoinedByView(Turned):
+    """RoPE is right, and the transpose back is missing."""
+
+    def join(self, heads):
+        return heads.reshape(len(heads), -1, 12)
+
+
+class SplitByView(Turned):
+    """RoPE is right, and heads are split by one view."""
+
+    def split(self, x):
+        return x.reshape(len(x), 3, -1, 4)
+
+
+class Past(Turned):
+    """A causal mask is built in."""
+
+    def weigh(self, scores, mask):
+        past = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        return masked_by_lowest(scores, past if mask is None else mask & past)
+
+
+@pytest.mark.parametrize(
+    "make", [QueriesOnly, KeysByView, AddedAgain, JoinedByView, SplitByView]
+)
+def test_what_goes_by_the_place_and_not_by_distances_stays_a_fault(make):
+    report = check("multihead", built(make))
+    assert ORDER in [f.contract for f in report.faults], str(report)
+
+
+def test_a_causal_mask_that_nobody_gave_stays_a_fault_where_vectors_turn():
+    report = check("multihead", built(Past))
+    (first, *_) = report.faults
+    assert first.contract == ORDER
+    assert 'check("causal_attention", …)' in first.message
+
+
+class UpsideDown(Turned):
+    def weigh(self, scores, mask):
+        return super().weigh(scores, None if mask is None else ~mask)
+
+
+class Ignored(Turned):
+    def weigh(self, scores, mask):
+        return scores.softmax(-1)
+
+
+class Afterwards(Turned):
+    def weigh(self, scores, mask):
+        weights = scores.softmax(-1)
+        return weights if mask is None else weights * mask
+
+
+class Squared(Turned):
+    """What a row gathers is no mean."""
+
+    def weigh(self, scores, mask):
+        return super().weigh(scores, mask) ** 2
+
+
+def test_a_mask_upside_down_is_named_where_vectors_turn():
+    report = check("multihead", built(UpsideDown))
+    assert ORDER in [f.contract for f in report.notes], str(report)
+    (group,) = [g for g in report.grouped() if g[0].level == "fault"]
+    assert group[0].contract == FUTURE
+    assert "The mask is upside down" in group[0].message
+
+
+@pytest.mark.parametrize("make", [Ignored, Afterwards])
+def test_a_mask_that_hides_nothing_is_a_fault_where_vectors_turn(make):
+    report = check("multihead", built(make))
+    assert FUTURE in [f.contract for f in report.faults], str(report)
+
+
+def test_weights_that_do_not_sum_to_1_are_a_fault_where_vectors_turn():
+    report = check("multihead", built(Squared))
+    (first, *_) = report.faults
+    assert first.contract == TWICE, str(report)
+    assert "do the weights of a row sum to 1" in first.message
+
+
+# Learned numbers for each distance, under a name that says so
+
+
+class Relative(Heads):
+    """T5: nothing divides, but the queries are drawn smaller."""
+
+    def __init__(self):
+        super().__init__()
+        self.relative_bias = nn.Embedding(33, 3)
+        nn.init.normal_(self.q.weight, std=0.5 * 12**-0.5)
+        nn.init.normal_(self.k.weight, std=12**-0.5)
+
+    def scores(self, q, k):
+        place = torch.arange(q.shape[-2])
+        at = (place - place[:, None]).clamp(-16, 16) + 16
+        return q @ k.mT + self.relative_bias(at).permute(2, 0, 1)
+
+
+class InATuple(Relative):
+    def forward(self, x, mask=None):
+        return super().forward(x, mask), "more"
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        built(Relative),
+        built(Relative).forward,
+        built(InATuple),
+        adapters.first_of(built(InATuple)),
+    ],
+    ids=["module", "method", "tuple", "adapter"],
+)
+def test_check_itself_makes_numbers_for_distances_equal(fn):
+    report = check("multihead", fn)
+    assert ORDER in report.held, str(report)
+    assert report.assumed[-1] == (
+        "`relative_bias.weight` was the same for all distances"
+    )
+    # So that the scores alone are heard.
+    (note,) = report.notes
+    assert "T5 leaves the division out" in note.why
+
+
+def test_numbers_for_distances_are_what_they_were_after_a_check():
+    module = built(Relative)
+    before = module.relative_bias.weight.clone()
+    check("multihead", module)
+    assert torch.equal(module.relative_bias.weight, before)
+
+
+class RelativeJoinedByView(Relative):
+    def join(self, heads):
+        return heads.reshape(len(heads), -1, 12)
+
+
+def test_equal_numbers_for_distances_excuse_no_other_mistake():
+    report = check("multihead", built(RelativeJoinedByView))
+    assert ORDER in [f.contract for f in report.faults]
+    assert not any("all distances" in text for text in report.assumed)
+
+
+def test_to_the_letter_numbers_for_distances_stay_as_they_are():
+    report = check("multihead", built(Relative), strict=True)
+    assert ORDER in [f.contract for f in report.faults]

@@ -1,0 +1,365 @@
+"""Attention and encoders that take no mask are judged without one."""
+
+import pytest
+import torch
+from contracts.right import built
+from torch import nn
+
+from companion.contracts import check, check_model
+from companion.contracts.engine.forms import NO_MASK
+from companion.contracts.pytest_tests import judge
+from companion.positions import rotate
+
+SAID = f"Called as yours: {NO_MASK}."
+ORDER = "Reordering the positions reorders the rows"
+
+
+class Seeing(nn.Module):
+    """Attention of a Vision Transformer: no mask, in a usual notation."""
+
+    def __init__(self, dim=12, num_heads=3):
+        super().__init__()
+        self.heads, self.wide = num_heads, dim // num_heads
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def attend(self, q, k, v):
+        return (q @ k.mT / self.wide**0.5).softmax(-1) @ v
+
+    def forward(self, x):
+        parts = self.qkv(x).unflatten(-1, (3, self.heads, self.wide))
+        y = self.attend(*parts.permute(2, 0, 3, 1, 4))
+        return self.proj(y.transpose(1, 2).flatten(2))
+
+
+class WithItsWeights(Seeing):
+    def forward(self, x):
+        return super().forward(x), "weights"
+
+
+class OfThree(Seeing):
+    def forward(self, q, k, v):
+        return super().forward(v)
+
+
+class Block(nn.Module):
+    def __init__(self, dim=12, num_heads=3, mlp_dim=24, attend=Seeing):
+        super().__init__()
+        self.attn = attend(dim, num_heads)
+        self.one, self.two = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.mlp = nn.Sequential(
+            nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim)
+        )
+
+    def forward(self, x):
+        x = x + self.attn(self.one(x))
+        return x + self.mlp(self.two(x))
+
+
+@pytest.mark.parametrize("make", [Seeing, WithItsWeights, OfThree])
+def test_attention_without_a_mask_is_judged_by_what_needs_none(make):
+    report = check("multihead", built(make))
+    assert report.passed, str(report)
+    assert not report.failures
+    assert NO_MASK in report.assumed[0]
+    assert report.headline == "multihead: all 12 contracts hold"
+    assert not any("mask" in n and "ithout" not in n for n in report.held)
+
+
+def test_an_encoder_without_a_mask_is_judged_by_what_needs_none():
+    report = check("encoder", nn.Sequential(built(Block), nn.LayerNorm(12)))
+    assert report.passed, str(report)
+    assert not report.failures
+    assert report.assumed == (SAID,)
+
+
+class Undivided(Seeing):
+    def attend(self, q, k, v):
+        return (q @ k.mT).softmax(-1) @ v
+
+
+class JoinedByView(Seeing):
+    def forward(self, x):
+        parts = self.qkv(x).unflatten(-1, (3, self.heads, self.wide))
+        y = self.attend(*parts.permute(2, 0, 3, 1, 4))
+        return self.proj(y.reshape(x.shape))
+
+
+class SplitByView(Seeing):
+    def forward(self, x):
+        parts = self.qkv(x).view(len(x), self.heads, -1, 3 * self.wide)
+        return self.proj(self.attend(*parts.chunk(3, -1)).reshape(x.shape))
+
+
+class Spare(Seeing):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.spare = nn.Linear(3, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (Undivided, "not divided by anything"),
+        (JoinedByView, "where heads are split or joined"),
+        (SplitByView, "where heads are split or joined"),
+        (Spare, "`spare.weight` takes no part"),
+    ],
+)
+def test_what_is_wrong_with_attention_is_found_without_a_mask(make, named):
+    report = check("multihead", built(make))
+    assert report.faults, str(report)
+    assert named in report.faults[0].message
+    assert report.assumed[0] == SAID
+
+
+class BlockWithoutAWord(Block):
+    """The second norm is made, and never called."""
+
+    def forward(self, x):
+        x = x + self.attn(self.one(x))
+        return x + self.mlp(x)
+
+
+class BlockOverTheBatch(Block):
+    def forward(self, x):
+        return super().forward(x.transpose(0, 1)).transpose(0, 1)
+
+
+@pytest.mark.parametrize("make", [BlockWithoutAWord, BlockOverTheBatch])
+def test_what_is_wrong_with_a_block_is_found_without_a_mask(make):
+    assert check("encoder", built(make)).faults
+
+
+class Turning(Seeing):
+    """RoPE inside: without a mask nobody can tell it from other places."""
+
+    def attend(self, q, k, v):
+        at = torch.arange(q.shape[-2])
+        return super().attend(rotate(q, at), rotate(k, at), v)
+
+
+class TurningJoinedByView(Turning):
+    forward = JoinedByView.forward
+
+
+def test_positions_in_the_weights_are_a_risk_without_a_mask():
+    report = check("multihead", built(Turning))
+    assert report.passed, str(report)
+    assert ORDER in [f.contract for f in report.risks]
+    (group,) = report.grouped()
+    assert "RoPE" in group[0].why
+    assert check("multihead", built(TurningJoinedByView)).faults
+
+
+class Ignoring(Seeing):
+    def forward(self, x, mask=None):
+        return super().forward(x)
+
+
+class Additive(Seeing):
+    """Its mask is there, and of a shape that nobody has heard of."""
+
+    def forward(self, x, attn_mask=None):
+        assert attn_mask is None or attn_mask.ndim == 7
+        return super().forward(x)
+
+
+class Unnamed(Seeing):
+    """Its mask has an odd name, and cannot be added to the scores."""
+
+    def forward(self, x, allowed=None):
+        y = super().forward(x)
+        return y if allowed is None else y + allowed.flatten()
+
+
+def test_a_mask_that_is_there_is_tried():
+    report = check("multihead", built(Ignoring))
+    assert "The mask is not used" in report.faults[0].message
+    assert NO_MASK not in str(check("multihead", built(Additive)).assumed)
+    assert check("multihead", built(Unnamed)).faults
+
+
+def test_a_test_of_a_contract_that_needs_a_mask_is_skipped():
+    report = check("multihead", built(Seeing))
+    with pytest.raises(pytest.skip.Exception, match="needs a mask"):
+        judge(report, "With a causal mask no row sees its future")
+
+
+def test_a_function_is_told_to_take_a_mask():
+    module = built(Seeing)
+    report = check("multihead", lambda x: module(x))
+    assert report.untried
+    assert "It cannot be called as" in report.failures[0].message
+
+
+def test_a_module_without_a_mask_and_its_parts_are_judged():
+    report = check_model(built(Block))
+    found = {part.name: part.judged for part in report.parts}
+    assert found[""].component == "encoder"
+    assert found["attn"].component == "multihead"
+    assert report.passed
+    assert SAID in found["attn"].report.assumed
+
+
+class LostTriangle(Seeing):
+    """A causal mask is made, and what `masked_fill` returns is thrown away."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.register_buffer("mask", torch.ones(16, 16).tril())
+
+    def attend(self, q, k, v):
+        scores = q @ k.mT / self.wide**0.5
+        seq = scores.shape[-1]
+        scores.masked_fill(self.mask[:seq, :seq] == 0, -torch.inf)
+        return scores.softmax(-1) @ v
+
+
+def test_a_causal_mask_that_is_lost_is_found_as_before():
+    (part,) = check_model(built(LostTriangle)).parts
+    assert part.judged.component == "causal_attention"
+    assert "is there a causal mask" in part.judged.report.faults[0].message
+
+
+class MultiHeadAttention(SplitByView):
+    """Not each position sees all of them, for they are mixed up."""
+
+
+def test_attention_that_mixes_up_its_positions_is_found_by_its_name():
+    (part,) = check_model(built(MultiHeadAttention)).parts
+    (first, *_) = part.judged.report.faults
+    assert "where heads are split or joined" in first.message
+
+
+class Forgotten(Seeing):
+    """A triangle is made in the call, and hides nothing."""
+
+    def attend(self, q, k, v):
+        scores = q @ k.mT / self.wide**0.5
+        past = torch.tril(torch.ones(scores.shape[-2:]))
+        scores.masked_fill(past == 0, -torch.inf)
+        return scores.softmax(-1) @ v
+
+
+class CausalAttention(Seeing):
+    """Its mask is missing altogether."""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Forgotten,
+        CausalAttention,
+        lambda: Block(attend=LostTriangle),
+        lambda: Block(attend=Forgotten),
+    ],
+)
+def test_what_may_have_lost_a_causal_mask_does_not_pass_for_right(make):
+    report = check_model(built(make))
+    whole = report.unjudged[0]
+    assert whole.name == ""
+    assert "If a causal mask is meant" in whole.reason
+    assert 'check("causal_attention", …)' in whole.reason
+
+
+# What mixes positions, and is no attention
+
+
+class Mixer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.along = nn.Linear(5, 5)
+        self.net = nn.Sequential(nn.Linear(12, 24), nn.GELU())
+        self.back = nn.Linear(24, 12)
+
+    def forward(self, x):
+        x = x + self.along(x.mT).mT
+        return x + self.back(self.net(x))
+
+
+class Convolving(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(12, 12, 9, padding=4)
+
+    def forward(self, x):
+        return x + self.conv(x.mT).mT.relu()
+
+
+class Fourier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(12, 12)
+
+    def forward(self, x):
+        return self.out(torch.fft.fft2(x).real)
+
+
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(12, 6, batch_first=True, bidirectional=True)
+
+    def forward(self, x):
+        return x + self.rnn(x)[0]
+
+
+class OfOneLength(Seeing):
+    """A learned number for each pair of places, as in a window."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.table = nn.Parameter(torch.randn(5, 5))
+
+    def attend(self, q, k, v):
+        return (q @ k.mT / self.wide**0.5 + self.table).softmax(-1) @ v
+
+
+class Near(Seeing):
+    """Each position sees those beside it."""
+
+    def attend(self, q, k, v):
+        at = torch.arange(q.shape[-2])
+        far = (at - at[:, None]).abs() > 1
+        scores = q @ k.mT / self.wide**0.5
+        return scores.masked_fill(far, -torch.inf).softmax(-1) @ v
+
+
+class Gated(Seeing):
+    """A gate instead of a network, and the input is added elsewhere."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.gate = nn.Linear(12, 12)
+
+    def forward(self, x):
+        return super().forward(x) * self.gate(x).sigmoid()
+
+
+@pytest.mark.parametrize(
+    "make", [Mixer, Convolving, Fourier, Both, OfOneLength, Near, Gated]
+)
+def test_what_may_be_no_plain_attention_is_not_judged(make):
+    report = check_model(built(make))
+    assert not report.parts, str(report)
+    assert "takes no mask, but" in report.unjudged[0].reason
+
+
+class AddsPositions(nn.Module):
+    """An encoder that is given no positions, and adds them itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = nn.Parameter(torch.randn(16, 12))
+        self.layers = nn.Sequential(Block(), Block(), nn.LayerNorm(12))
+
+    def forward(self, x):
+        return self.layers(x + self.places[: x.shape[1]])
+
+
+def test_an_encoder_that_adds_positions_is_a_risk_without_a_mask():
+    report = check_model(built(AddsPositions))
+    whole = report.parts[0].judged
+    assert whole.component == "encoder"
+    assert report.passed, str(report)
+    assert [f.contract for f in whole.report.risks] == [ORDER]

@@ -1,0 +1,95 @@
+"""Norms that are written for three axes are right where three are sent."""
+
+import pytest
+import torch
+from torch import nn
+
+from companion.contracts import check
+
+LEADING = "It takes any number of axes before the features"
+
+
+class Rms(nn.Module):
+    def __init__(self, width=12):
+        super().__init__()
+        self.gain, self.eps = nn.Parameter(torch.ones(width)), 1e-6
+
+    def forward(self, x):
+        _batch, _seq, _width = x.shape
+        wide = x.float()
+        size = torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
+        return (wide * size).to(x.dtype) * self.gain
+
+
+class Layer(nn.Module):
+    def __init__(self, width=12):
+        super().__init__()
+        self.gain, self.eps = nn.Parameter(torch.ones(width)), 1e-5
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x):
+        _batch, _seq, _width = x.shape
+        y = x - x.mean(-1, keepdim=True)
+        size = torch.rsqrt(y.square().mean(-1, keepdim=True) + self.eps)
+        return y * size * self.gain + self.bias
+
+
+class Deviating(Layer):
+    """The deviation is that of a sample: another convention, and a note."""
+
+    def forward(self, x):
+        _batch, _seq, _width = x.shape
+        size = x.std(-1, keepdim=True) + self.eps
+        return (x - x.mean(-1, keepdim=True)) / size * self.gain + self.bias
+
+
+def of_three_axes(x, gain, eps):
+    batch, seq, width = x.shape
+    wide = x.float()
+    size = (wide.square().sum(2) / width + eps).sqrt().view(batch, seq, 1)
+    return (wide / size).to(x.dtype) * gain
+
+
+@pytest.mark.parametrize(
+    ("component", "fn"),
+    [
+        ("rms_norm", Rms()),
+        ("rms_norm", of_three_axes),
+        ("layer_norm", Layer()),
+        ("layer_norm", Deviating()),
+    ],
+    ids=lambda x: getattr(x, "__name__", type(x).__name__),
+)
+def test_a_norm_that_takes_three_axes_alone_is_a_risk(component, fn):
+    report = check(component, fn)
+    assert report.passed, str(report)
+    (risk,) = report.risks
+    assert risk.contract == LEADING
+    assert "The arguments were x (7,)" in risk.message
+    assert "queries and keys" in risk.why
+
+
+def over_the_second_axis(x, gain, eps):
+    """With four axes it raises nothing, and its numbers are wrong."""
+    size = (x.float().square().mean(2, keepdim=True) + eps).sqrt()
+    return (x.float() / size).to(x.dtype) * gain
+
+
+def two_axes_alone(x, gain, eps):
+    _tokens, _width = x.shape
+    return of_three_axes(x[None], gain, eps)[0]
+
+
+def no_batch_of_one(x, gain, eps):
+    """Three axes are taken, but not of a single sentence."""
+    _batch, _seq, _width = x.shape
+    if len(x) == 1:
+        raise ValueError("a batch of one")
+    return of_three_axes(x, gain, eps)
+
+
+@pytest.mark.parametrize(
+    "fn", [over_the_second_axis, two_axes_alone, no_batch_of_one]
+)
+def test_a_norm_that_three_axes_do_not_excuse_stays_a_fault(fn):
+    assert check("rms_norm", fn).faults
