@@ -264,15 +264,8 @@ class Finder:
         Raises:
             ValueError: What is named or marked cannot be built.
         """
-        if one.part and one.component:
-            fn = made(self.file, one.part, self.module)
-            # A mark says that it is called as its component is, masks and all.
-            marked = not one.part.by_name and not one.asked
-            judged = self.as_component(one.component, fn, marked=marked)
-            if one.part.by_name and (why := self.other_than(fn, judged.report)):
-                return {"unjudged": [self.unjudged(one, why)]}
-            how = "asked" if one.asked else "name or mark"
-            return {"parts": [self.part(one, judged, how)]}
+        if one.component and one.part:
+            return self.judged_as_said(one, one.part)
         try:
             return self.judged_by_what_it_does(one)
         except (Unjudged, NotBuilt) as reason:
@@ -288,6 +281,23 @@ class Finder:
                 self.left[kind] = one, str(reason)
                 return {}
             return {"unjudged": [self.unjudged(one, str(reason))]}
+
+    def judged_as_said(self, one: Candidate, part: Part) -> dict:
+        """Judge it as its name, its mark or the user says.
+
+        Raises:
+            ValueError: It cannot be built.
+        """
+        fn = made(self.file, part, self.module)
+        if isinstance(fn, type) and issubclass(fn, nn.Module):
+            return self.judged_class_as(one, fn)
+        # A mark says that it is called as its component is, masks and all.
+        marked = not part.by_name and not one.asked
+        judged = self.as_component(one.component, fn, marked=marked)
+        if part.by_name and (why := self.other_than(fn, judged.report)):
+            return {"unjudged": [self.unjudged(one, why)]}
+        how = "asked" if one.asked else "name or mark"
+        return {"parts": [self.part(one, judged, how)]}
 
     def other_than(self, fn: object, report: Report) -> str:
         """Say why a function with a component's name may be something else."""
@@ -340,6 +350,19 @@ class Finder:
             self.asking[kind] = one, part
             return {}
         return {"parts": [part]}
+
+    def judged_class_as(self, one: Candidate, kind: type) -> dict:
+        """Build a class, and judge it as the user or its mark says."""
+        try:
+            if one.component == "label_smoothing":
+                return self.judged_loss(one, kind)
+            with silent():
+                module, said = make(kind, self.space)
+        except (Unjudged, NotBuilt) as reason:
+            return {"unjudged": [self.unjudged(one, str(reason))]}
+        judged = self.as_component(one.component, module)
+        how = "asked" if one.asked else "name or mark"
+        return {"parts": [self.part(one, judged, how, said)]}
 
     def judged_function(self, one: Candidate, fn: object) -> dict:
         """Judge a function by what its name says, or by what was asked."""
