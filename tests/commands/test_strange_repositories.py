@@ -3,6 +3,8 @@
 The code is written anew, in the style of what was found there.
 """
 
+import json
+
 import pytest
 
 from companion.commands import main
@@ -108,3 +110,76 @@ def test_one_that_cannot_be_built_is_not_judged_and_the_reason_is_told(
     code, out = printed(f"{written(LOOKS)}:Odd", "multihead")
     assert code == 2
     assert "Odd: nothing says what its argument `who_knows` is" in out
+
+
+LOOSE = """
+from dataclasses import dataclass
+from os.path import join
+
+
+def mixes(x, w, heads):
+    return x @ w
+
+
+class OldLooks:
+    def __init__(self, d_model):
+        self.w = torch.randn(d_model, d_model)
+
+    def forward(self, x):
+        return x @ self.w
+
+
+@dataclass
+class Sizes:
+    width: int = 12
+
+
+def _inner(x):
+    return x
+
+
+def main():
+    pass
+
+
+def softmax(scores, dim):
+    return scores.softmax(dim)
+
+
+def broken_softmax(scores):
+    return scores
+
+
+# checks: softmax
+def marked(scores, dim):
+    return scores.softmax(dim)
+"""
+
+
+def test_what_nothing_says_how_to_call_is_listed_in_one_line(written, printed):
+    path = written(LOOSE)
+    listed = "Not tried, for want of a name or mark: mixes, OldLooks, br"
+    code, out = printed(path)
+    assert code == 0
+    assert f"{listed}oken_softmax." in out
+    assert "main" not in out.replace(str(path.parent), "")
+    assert "Sizes" not in out
+    assert "_inner" not in out
+    # Who asks for one thing wants to hear of no other.
+    assert "Not tried" not in printed(path, "softmax")[1]
+    assert "Not tried" not in printed(f"{path}:softmax")[1]
+
+
+def test_in_a_folder_they_are_listed_by_file_and_in_the_reports(
+    written, printed, tmp_path
+):
+    written(LOOSE)
+    many = [f"def f{i}(x):\n    return x\n" for i in range(12)]
+    written("\n".join(many), "more.py")
+    data, page = tmp_path / "all.json", tmp_path / "all.html"
+    _, out = printed(tmp_path, "--json", data, "--html", page)
+    assert f"{tmp_path}/mine.py: mixes, OldLooks, broken_softmax; " in out
+    assert f"{tmp_path}/more.py: f0, f1, f2, f3, f4, f5, f6, f7 and 4 m" in out
+    files = json.loads(data.read_text())["files"]
+    assert len(files[1]["untried"]) == 12
+    assert "Not tried, for want of a name or mark: mixes," in page.read_text()

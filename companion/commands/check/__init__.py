@@ -25,13 +25,25 @@ from companion.commands.isolated import add_memory, note_if_unlimited
 from companion.extras import extra
 from companion.sanitize import sanitize
 
-__all__ = ["add_options", "closing", "folded", "report", "run", "worst"]
+__all__ = [
+    "add_options",
+    "closing",
+    "folded",
+    "report",
+    "run",
+    "untried",
+    "worst",
+]
 
 FAILS, NOTHING = 1, 2
 """The exit codes if there is a fault, and if nothing could be judged."""
 
 GOOD, BAD, NAMED = "32", "31;1", "1"
 """The codes by which a terminal writes green, red, and bold."""
+
+UNTRIED = "Not tried, for want of a name or mark"
+NAMES = 8
+"""How many of a file are named that were not tried."""
 
 SHOWN = {
     "": ("✓", GOOD),
@@ -252,9 +264,23 @@ def closing(sections: list[Section]) -> list[str]:
     for section, one in unjudged:
         where = f"{section.at(one['line'])} {one['name']}: {one['reason']}"
         lines += folded(f"· {where}", width, "", 2)
+    if names := untried(sections):
+        lines += [""] * bool(lines) + folded(names, width, "")
     if len(sections) > 1:
         lines += [""] * bool(lines) + folded(total(sections), width, NAMED)
     return lines
+
+
+def untried(sections: list[Section]) -> str:
+    """List the names of what was not tried; of many in a file the first."""
+    found = []
+    for section in sections:
+        names = ", ".join(section.untried[:NAMES])
+        if more := len(section.untried[NAMES:]):
+            names += f" and {more} more"
+        where = f"{section.target.title}: " if len(sections) > 1 else ""
+        found += [where + names] * bool(names)
+    return f"{UNTRIED}: {'; '.join(found)}." if found else ""
 
 
 def total(sections: list[Section]) -> str:

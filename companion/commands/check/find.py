@@ -258,6 +258,19 @@ class Finder:
                     yield replace(one, component=kind)
         yield from late
 
+    def untried(self) -> list[str]:
+        """List what could be a component, and nothing says which."""
+        if self.name or self.components:
+            return []
+        tried = {one.name for one in self.candidates()}
+        return [
+            name
+            for statement in self.file.body
+            if (name := getattr(statement, "name", "_"))[0] != "_"
+            and name not in tried
+            and takes_something(self.space.get(name))
+        ]
+
     def judged(self, one: Candidate) -> dict:
         """Judge a candidate, and tell what was found as JSON.
 
@@ -616,6 +629,16 @@ def is_factory(fn: Callable) -> bool:
         return False
     named = FACTORY.fullmatch(fn.__name__.strip("_").lower())
     return bool(named) and any("vocab" in name for name in names)
+
+
+def takes_something(value: object) -> bool:
+    """Tell whether it is a function, or an object of a class is as one."""
+    if isinstance(value, type):
+        calls = hasattr(value, "forward") or "__call__" in dir(value)
+        return calls and not issubclass(value, nn.Module)
+    if not inspect.isfunction(value):
+        return False
+    return bool(inspect.signature(value).parameters)
 
 
 def takes_arrays(fn: object) -> bool:
