@@ -32,6 +32,7 @@ from companion.contracts.discovery.kinds import (
     SEQUENCE_FIRST,
     WHOLE,
     Judged,
+    Raises,
     Unjudged,
     judge,
     understood,
@@ -46,6 +47,7 @@ from companion.contracts.discovery.readings import (
     settled,
 )
 from companion.contracts.engine.forms import MASKS, takes_mask
+from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Report
 from companion.sanitize import sanitize
@@ -161,7 +163,7 @@ class Finder:
             )
         self.built: list[tuple[str, nn.Module]] = []
         self.wholes: dict[int, Judged] = {}
-        self.left: dict[type, tuple[Candidate, str]] = {}
+        self.left: dict[type, tuple[Candidate, Exception]] = {}
         self.asking: dict[type, tuple[Candidate, dict]] = {}
         self.space = {
             n: x for n, x in vars(module).items() if not n.startswith("__")
@@ -291,9 +293,9 @@ class Finder:
             )
             if later and isinstance(kind, type):
                 self.built = [b for b in self.built if type(b[1]) is not kind]
-                self.left[kind] = one, str(reason)
+                self.left[kind] = one, reason
                 return {}
-            return {"unjudged": [self.unjudged(one, str(reason))]}
+            return {"unjudged": [self.unjudged(one, reason)]}
 
     def judged_as_said(self, one: Candidate, part: Part) -> dict:
         """Judge it as its name, its mark or the user says.
@@ -372,7 +374,7 @@ class Finder:
             with silent():
                 module, said = make(kind, self.space)
         except (Unjudged, NotBuilt) as reason:
-            return {"unjudged": [self.unjudged(one, str(reason))]}
+            return {"unjudged": [self.unjudged(one, reason)]}
         judged = self.as_component(one.component, module)
         how = "asked" if one.asked else "name or mark"
         return {"parts": [self.part(one, judged, how, said)]}
@@ -441,7 +443,7 @@ class Finder:
                     parts.append(self.part(this, judged, "what it does", how))
             except Unjudged as reason:
                 if str(reason) != NOTHING and not self.components:
-                    unjudged.append(self.unjudged(this, str(reason)))
+                    unjudged.append(self.unjudged(this, reason))
         return {"parts": parts, "unjudged": unjudged}
 
     def judged_in(self, part: nn.Module, model: nn.Module) -> Judged:
@@ -476,14 +478,14 @@ class Finder:
                 try:
                     judged = self.judged_in(part, model)
                 except Unjudged as other:
-                    reason = str(other)
+                    reason = other
                     continue
                 said = f"as it stands in {name}"
                 if not self.components or judged.component in self.components:
                     parts.append(self.part(one, judged, "what it does", said))
                 break
             else:
-                if not self.components and reason != NOTHING:
+                if not self.components and str(reason) != NOTHING:
                     unjudged.append(self.unjudged(one, reason))
         return {"parts": [*parts, *self.inside()], "unjudged": unjudged}
 
@@ -590,12 +592,13 @@ class Finder:
             "page": html(judged.report) if self.pages else "",
         }
 
-    def unjudged(self, one: Candidate, reason: str) -> dict:
+    def unjudged(self, one: Candidate, reason: str | Exception) -> dict:
         """Tell why there is no report."""
         return {
             "name": one.name,
             "line": one.line,
-            "reason": sanitize(reason),
+            "level": RISK if isinstance(reason, Raises) else "",
+            "reason": sanitize(str(reason)),
         }
 
 

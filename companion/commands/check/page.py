@@ -98,6 +98,7 @@ def _file(section: Section) -> dict:
             {
                 "name": one["name"],
                 "at": section.at(one["line"]),
+                "level": one["level"],
                 "reason": one["reason"],
             }
             for one in section.unjudged

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from companion.contracts.adapters import without_residual
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
 from companion.contracts.discovery.readings import ADDED, said_by, settled
+from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import RISK
@@ -32,6 +33,7 @@ __all__ = [
     "SEQUENCE_FIRST",
     "WHOLE",
     "Judged",
+    "Raises",
     "Unjudged",
     "judge",
     "judged_as_causal",
@@ -53,6 +55,16 @@ Check = Callable[..., Report]
 
 class Unjudged(Exception):
     """There is no contract for it; the message says why."""
+
+
+class Raises(Unjudged):
+    """It raises in every call that one of its kind takes."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"{reason} {OTHERWISE}")
+
+
+OTHERWISE = "Only a risk: it is right if yours wants to be called otherwise."
 
 
 class NoAnswer(Unjudged):
@@ -161,8 +173,7 @@ def in_time(task: Callable[[], Any]) -> Any:
         raise error
     if isinstance(error, Exception):
         raise Unjudged(
-            f"one call of it came back, and another raised "
-            f"{type(error).__name__}: {error}"[:240]
+            f"one call of it came back, and another raised {raised_in(error)}"
         )
     raise NoAnswer(f"a call of it raised {type(error).__name__}")
 
@@ -189,19 +200,28 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             "a table of positions, for which `add_positions` and `sinusoidal` "
             "have contracts"
         )
+    report = translates = None
     if most_arguments(module) > 1:
         report, words = on_ids("translation_model", module, check)
         said = ["two rows of ids go in, and logits for the second come out"]
         said += [words] if words else []
         if was_called(report):
             return Judged("translation_model", report, tuple(said))
+        translates = report
     report, words = on_ids("language_model", module, check)
     if not was_called(report):
         if DECODER in str(vectors):
             raise vectors
-        raise Unjudged(why_no_model(module, report.failures[0].message))
+        two = [name for name in wanted(module) if "mask" not in name][1:]
+        # What wants two rows of ids says nothing where it gets one.
+        (failure, *_) = (translates if two else report).failures
+        why = why_no_model(module, failure.message)
+        fails = RAISED in why and wants_only(module, IDS)
+        raise Raises(why) if fails else Unjudged(why)
     messages = " ".join(f.message for f in report.failures)
     if "its own token only" in messages and only_looks_up(module):
+        if not [*module.parameters()]:
+            raise vectors  # There is no table in it.
         raise Unjudged("it looks ids up, and no place sees another")
     if "sees all tokens" in messages and not has_triangle(module):
         raise Unjudged(
@@ -213,6 +233,9 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         )
     said = "a row of ids goes in, and logits for each of them come out"
     return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+RAISED = "It raised "
 
 
 def was_called(report: Report) -> bool:
@@ -635,16 +658,17 @@ def understood(module: nn.Module, hints: list[int]) -> tuple[int, tuple]:
     Raises:
         Unjudged: None of the usual calls is taken.
     """
-    said = ""
+    said, came_back = "", False
     for width in dict.fromkeys([*widths(module), *hints, WIDTH]):
         for args in calls(module, draw(BATCH, SEQ, width, seed=3)):
             try:
                 got = first(module(*args))
             except Exception as error:
-                said = said or f"{type(error).__name__}: {error}"[:160]
+                said = said or f"It raised {raised_in(error)}"
                 continue
             if isinstance(got, Tensor) and got.shape == args[0].shape:
                 return width, args
+            came_back = True
             if isinstance(got, Tensor):
                 sizes = BATCH, SEQ, width
                 said = f"it returns shape {tuple(got.shape)} for {sizes}"
@@ -654,8 +678,37 @@ def understood(module: nn.Module, hints: list[int]) -> tuple[int, tuple]:
             f"it takes `{', '.join(names)}`: {DECODER}, which has no contracts "
             "of its own. The whole translator is judged with it"
         )
-    said = " ".join(said.split())
-    raise Unjudged(f"{NO_CALL}, from `{', '.join(names)}`. {said}")
+    # By its name these calls are its own; an image may have four axes.
+    own = CALLED_SO.fullmatch(type(module).__name__)
+    fails = own and said and not came_back and wants_only(module, VECTORS)
+    raised = Raises if fails else Unjudged
+    raise raised(f"{NO_CALL}, from `{', '.join(names)}`. {said}")
+
+
+CALLED_SO = re.compile(
+    r"(?i)(multi_?head(ed)?_?(self_?)?(attention|attn)|mha"
+    r"|(position_?wise_?)?feed_?forward(_?(network|net|layer|block))?)"
+)
+VECTORS = r"(?i)x|q|k|v|query|queries|keys?|values?|hidden_states|.*mask.*"
+IDS = r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids|" \
+      r"tokens|.*mask.*"  # fmt: skip
+"""What vectors are called, and what ids; either way with masks."""
+
+
+def wants_only(module: nn.Module, known: str) -> bool:
+    """Tell whether all that its forward wants has such a name."""
+    return all(re.fullmatch(known, name) for name in wanted(module))
+
+
+def wanted(module: nn.Module) -> list[str]:
+    """Name what its forward wants."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    return [
+        one.name
+        for one in parameters
+        if one.default is one.empty
+        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
 
 
 def widths(module: nn.Module) -> list[int]:

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from companion.contracts.engine.blame import raised_in
+
 __all__ = ["NotBuilt", "make"]
 
 WIDTH = 12
@@ -118,8 +120,9 @@ def make(
         try:
             built = kind(**named)
         except Exception as error:
-            raised = f"{type(error).__name__}: {error}"[:200].rstrip(": ")
-            raise NotBuilt(f"{kind.__name__}({said}) raised {raised}") from None
+            raise NotBuilt(
+                f"{kind.__name__}({said}) raised {raised_in(error)}"
+            ) from None
     return built, f"{kind.__name__}({said})"
 
 
@@ -215,8 +218,9 @@ def filled(kind: type) -> object:
     try:
         return kind(**named)
     except Exception as error:
-        raised = f"{type(error).__name__}: {error}"[:200]
-        raise NotBuilt(f"{kind.__name__}(…) raised {raised}") from None
+        raise NotBuilt(
+            f"{kind.__name__}(…) raised {raised_in(error)}"
+        ) from None
 
 
 def told(value: object) -> str:
