@@ -271,6 +271,7 @@ def test_what_raises_in_every_call_is_a_risk_and_the_last_line_says_so(
         "Translates": "risk",
     }
     written(RAISES.partition("class Places")[0], "other/mine.py")
+    written("WIDTH = 12", "other/sizes.py")
     code, out = printed("other")
     assert code == 2
     assert out.endswith("1 not judged, 1 of these raises in every usual call")
@@ -304,3 +305,37 @@ def test_what_has_no_table_looks_no_ids_up_and_other_arguments_are_no_risk(
     assert "in line 2 of `Places.forward`, `return x.unsq" in left["Places"]
     section = judged(Target(written(NO_TABLE)), Asked())
     assert [one["level"] for one in section.unjudged] == ["", ""]
+
+
+HIDES = """
+class Looks(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.three, self.out = (nn.Linear(d_model, n * d_model) for n in (3, 1))
+
+    def forward(self, x, mask):
+        q, k, v = (
+            y.unflatten(-1, (self.h, -1)).transpose(1, 2)
+            for y in self.three(x).chunk(3, -1)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        weights = scores.masked_fill(mask, -torch.inf).softmax(-1)MORE
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+@pytest.mark.parametrize("more", ["", ".nan_to_num(0)"])
+def test_a_mask_that_hides_all_does_not_stop_it_from_being_recognised(
+    told, more
+):
+    text = HIDES.replace("MORE", more)
+    parts, left = told(text)
+    assert left == {}
+    assert "If True hides in your masks, no contract" in said(parts["Looks"])
+    parts, _ = told(text, mask="hidden")
+    assert parts["Looks"]["component"] == "multihead"
+    assert not faults(parts["Looks"])
+    parts, _ = told(text, mask="shown")
+    assert faults(parts["Looks"])
+    assert "hides in your masks after all" in said(parts["Looks"])

@@ -14,6 +14,7 @@ from companion.contracts.discovery.make import WIDTH, NotBuilt, make
 from companion.contracts.discovery.readings import ADDED, said_by, settled
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
+from companion.contracts.engine.forms import NONE
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules import is_lazy, module_kept
@@ -117,7 +118,9 @@ def judge(
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
         module.eval()
         try:
-            width, args = in_time(lambda: understood(module, hints or []))
+            width, args = in_time(
+                lambda: understood(module, hints or [], hidden=hides(check))
+            )
         except NoAnswer:
             raise
         except Unjudged as reason:
@@ -419,6 +422,11 @@ def masks_are_told(check: Check) -> bool:
     return "mask" in getattr(check, "keywords", {})
 
 
+def hides(check: Check) -> bool:
+    """Tell whether the user has said that True hides in masks."""
+    return getattr(check, "keywords", {}).get("mask") == "hidden"
+
+
 def judged_on_vectors(
     module: nn.Module,
     check: Check,
@@ -459,12 +467,27 @@ def judged_on_vectors(
         return judged_as_causal(module, check, [width])
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, best, check)
-    if best.report.untried:
+    return best if not best.report.untried else upside_down(best, tried, check)
+
+
+def upside_down(
+    judged: Judged, tried: Callable[..., Report], check: Check
+) -> Judged:
+    """Say that the user's word about masks is the wrong one, if it is.
+
+    Raises:
+        Unjudged: It could not be called, whatever True means.
+    """
+    told, hidden = masks_are_told(check), hides(check)
+    if not (told and tried(torch.logical_not, brief=True).passed):
         raise Unjudged(
-            f"{LOOKS} {component}, by this: {said}. But it could not be "
-            f"called as one. {best.report.failures[0].message}"
+            f"{LOOKS} {judged.component}, by this: {judged.assumed[0]}. But it "
+            f"could not be called as one. {judged.report.failures[0].message}"
         )
-    return best
+    does, word = ("shows", "shown") if hidden else ("hides", "hidden")
+    said = f'If True {does} in your masks after all, {NONE} `mask="{word}"`.'
+    assumed = (*judged.report.assumed, said)
+    return replace(judged, report=replace(judged.report, assumed=assumed))
 
 
 DISTANCES = re.compile(
@@ -513,7 +536,7 @@ def judged_as_causal(
     """
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
         module.eval()
-        width, _ = understood(module, hints)
+        width, _ = understood(module, hints, hidden=hides(check))
         fn = module if width == WIDTH else Resized(module, width)
         report = check("causal_attention", fn.eval())
     return Judged("causal_attention", report, ("positions see each other",))
@@ -652,26 +675,38 @@ def less_its_input(
     return Judged("feed_forward", report, (*best.assumed, said))
 
 
-def understood(module: nn.Module, hints: list[int]) -> tuple[int, tuple]:
+def understood(
+    module: nn.Module, hints: list[int], *, hidden: bool = False
+) -> tuple[int, tuple]:
     """Find the width of a module, and a call that it takes.
+
+    Args:
+        module: The module.
+        hints: How wide its vectors may be, if it does not show.
+        hidden: Whether True is known to hide in its masks.
 
     Raises:
         Unjudged: None of the usual calls is taken.
     """
-    said, came_back = "", False
+    said, came_back, blind = "", False, None
     for width in dict.fromkeys([*widths(module), *hints, WIDTH]):
-        for args in calls(module, draw(BATCH, SEQ, width, seed=3)):
+        x = draw(BATCH, SEQ, width, seed=3)
+        for args in calls(module, x, hidden=hidden):
             try:
                 got = first(module(*args))
             except Exception as error:
                 said = said or f"It raised {raised_in(error)}"
                 continue
-            if isinstance(got, Tensor) and got.shape == args[0].shape:
-                return width, args
             came_back = True
-            if isinstance(got, Tensor):
+            if isinstance(got, Tensor) and got.shape == x.shape:
+                if sees(module, args, got):
+                    return width, args
+                blind = blind or (width, args)
+            elif isinstance(got, Tensor):
                 sizes = BATCH, SEQ, width
                 said = f"it returns shape {tuple(got.shape)} for {sizes}"
+    if blind is not None:
+        return blind
     names = list(inspect.signature(module.forward).parameters)
     if any(re.fullmatch(MEMORY, name) for name in names):
         raise Unjudged(
@@ -720,12 +755,31 @@ def widths(module: nn.Module) -> list[int]:
     return list(dict.fromkeys(n for n in found if n > 1))[:4]
 
 
-def calls(module: nn.Module, x: Tensor) -> Iterator[tuple]:
-    """List the usual calls that fit the number of its arguments."""
+def sees(module: nn.Module, args: tuple, got: Tensor) -> bool:
+    """Tell whether a mask that is given lets anything be seen.
+
+    Where it hides all, what comes back is NaN, or the same for any vectors.
+    """
+    x, *more = args
+    if not any(isinstance(a, Tensor) and a.dtype == torch.bool for a in more):
+        return True
+    y = draw(*x.shape, seed=4)
+    other = first(module(*(y if a is x else a for a in args)))
+    return bool(got.isfinite().all()) and not torch.equal(got, other)
+
+
+def calls(
+    module: nn.Module, x: Tensor, *, hidden: bool = False
+) -> Iterator[tuple]:
+    """List the usual calls that fit the number of its arguments.
+
+    A mask lets all be seen, first as the user has said, then otherwise.
+    """
     most, least = most_arguments(module), least_arguments(module)
-    may = torch.ones(1, 1, SEQ, SEQ, dtype=torch.bool)
+    may = torch.full((1, 1, SEQ, SEQ), not hidden)
     own = (may[0].expand(BATCH, SEQ, SEQ),)
-    other, keys = (~own[0],), (may[0, 0, :1].expand(BATCH, SEQ),)
+    keys = (may[0, 0, :1].expand(BATCH, SEQ),)
+    other, no_keys = (~own[0],), (~keys[0],)
     for args in (
         (x,),
         (x, None),
@@ -735,9 +789,11 @@ def calls(module: nn.Module, x: Tensor) -> Iterator[tuple]:
         (x, may),
         (x, ~may),
         (x, may[0, 0]),
+        (x, ~may[0, 0]),
         (x, x, x, may),
         (x, x, x, ~may),
         (x, x, x, may[0, 0]),
+        (x, x, x, ~may[0, 0]),
         (x, x, x, None, None),
         (x, 0),
         (x, *own),
@@ -745,7 +801,9 @@ def calls(module: nn.Module, x: Tensor) -> Iterator[tuple]:
         (x, x, x, *own),
         (x, x, x, *other),
         (x, *keys),
+        (x, *no_keys),
         (x, x, x, *keys),
+        (x, x, x, *no_keys),
     ):
         if least <= len(args) <= most:
             yield args

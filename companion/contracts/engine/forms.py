@@ -30,7 +30,7 @@ from companion.contracts.engine.guard import (
 )
 from companion.contracts.engine.norms import norm_form
 
-__all__ = ["MASKS", "Form", "adopt", "other_ways", "takes_mask"]
+__all__ = ["MASKS", "NONE", "Form", "adopt", "other_ways", "takes_mask"]
 
 Call = tuple[tuple, dict]
 Style = Callable[["Wanted", dict], Call | None]
