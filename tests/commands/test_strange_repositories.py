@@ -339,3 +339,18 @@ def test_a_mask_that_hides_all_does_not_stop_it_from_being_recognised(
     parts, _ = told(text, mask="shown")
     assert faults(parts["Looks"])
     assert "hides in your masks after all" in said(parts["Looks"])
+
+
+@pytest.mark.parametrize(
+    "what", ["mylib", "mylib/parts/net.py", "mylib.parts.net", "mylib/parts"]
+)
+def test_what_python_imports_from_the_current_folder_is_imported(
+    written, printed, what
+):
+    norm = "class Eps:\n    pass\n"
+    net = RAISES[RAISES.index("class Network") :]
+    written(norm, "mylib/parts/sizes.py")
+    written("from mylib.parts.sizes import Eps\n" + net, "mylib/parts/net.py")
+    code, out = printed(what)
+    assert code == 0
+    assert "feed_forward: all 14 contracts hold" in out
