@@ -354,3 +354,45 @@ def test_what_python_imports_from_the_current_folder_is_imported(
     code, out = printed(what)
     assert code == 0
     assert "feed_forward: all 14 contracts hold" in out
+
+
+BUNDLES = """
+from dataclasses import dataclass
+
+
+@dataclass
+class Made:
+    x: torch.Tensor
+
+
+class Layer(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.three = nn.Linear(d_model, 3 * d_model)
+
+    def forward(self, x, cache=None):
+        q, k, v = self.three(x).chunk(3, -1)
+        if cache is not None:
+            k = torch.cat((cache, k), 1)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return Made(x + y)
+
+
+class Needs(Layer):
+    def forward(self, x, mask):
+        y = self.three(x).masked_fill(mask[..., :1, 0], 0.0)
+        return y.view(3)
+
+
+class Twice(Layer):
+    def forward(self, x, other=None):
+        return self.three(x) if other is None else other.three
+"""
+
+
+def test_the_reason_tells_what_the_plain_call_did(told):
+    _, left = told(BUNDLES)
+    assert left["Layer"].endswith("`x, cache`. It returned a Made.")
+    # Not what `None` led to, where a mask is wanted.
+    assert "in line 3 of `Needs.forward`, `return y.view(3)`" in left["Needs"]
+    assert left["Twice"].endswith("It returned shape (2, 5, 36) for (2, 5, 12).")

@@ -688,23 +688,21 @@ def understood(
     Raises:
         Unjudged: None of the usual calls is taken.
     """
-    said, came_back, blind = "", False, None
+    blind, said = None, []
     for width in dict.fromkeys([*widths(module), *hints, WIDTH]):
         x = draw(BATCH, SEQ, width, seed=3)
         for args in calls(module, x, hidden=hidden):
             try:
                 got = first(module(*args))
             except Exception as error:
-                said = said or f"It raised {raised_in(error)}"
+                said.append((args, f"It raised {raised_in(error)}"))
                 continue
-            came_back = True
             if isinstance(got, Tensor) and got.shape == x.shape:
                 if sees(module, args, got):
                     return width, args
                 blind = blind or (width, args)
-            elif isinstance(got, Tensor):
-                sizes = BATCH, SEQ, width
-                said = f"it returns shape {tuple(got.shape)} for {sizes}"
+            else:
+                said.append((args, returned(got, x)))
     if blind is not None:
         return blind
     names = list(inspect.signature(module.forward).parameters)
@@ -715,9 +713,30 @@ def understood(
         )
     # By its name these calls are its own; an image may have four axes.
     own = CALLED_SO.fullmatch(type(module).__name__)
-    fails = own and said and not came_back and wants_only(module, VECTORS)
+    raises = all(text.startswith(RAISED) for _, text in said)
+    fails = own and said and raises and wants_only(module, VECTORS)
     raised = Raises if fails else Unjudged
-    raise raised(f"{NO_CALL}, from `{', '.join(names)}`. {said}")
+    reason = f"{NO_CALL}, from `{', '.join(names)}`. {of_plain(said)}"
+    raise raised(reason.rstrip())
+
+
+def returned(got: object, x: Tensor) -> str:
+    """Tell what came back that is not as `x` is."""
+    if isinstance(got, Tensor):
+        return f"It returned shape {tuple(got.shape)} for {tuple(x.shape)}."
+    what = "None" if got is None else f"a {type(got).__name__}"
+    return f"It returned {what}."
+
+
+def of_plain(said: list[tuple[tuple, str]]) -> str:
+    """Choose what the plain call did: the shortest, and without None.
+
+    Of several widths it is the one with which it came back.
+    """
+    plain = [one for one in said if not any(a is None for a in one[0])] or said
+    short = [text for args, text in plain if len(args) == len(plain[0][0])]
+    back = [text for text in short if not text.startswith(RAISED)]
+    return next(iter([*back, *short]), "")
 
 
 CALLED_SO = re.compile(
