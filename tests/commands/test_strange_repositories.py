@@ -395,4 +395,22 @@ def test_the_reason_tells_what_the_plain_call_did(told):
     assert left["Layer"].endswith("`x, cache`. It returned a Made.")
     # Not what `None` led to, where a mask is wanted.
     assert "in line 3 of `Needs.forward`, `return y.view(3)`" in left["Needs"]
-    assert left["Twice"].endswith("It returned shape (2, 5, 36) for (2, 5, 12).")
+    assert left["Twice"].endswith(
+        "It returned shape (2, 5, 36) for (2, 5, 12)."
+    )
+
+
+MARKED = """
+# checks: causal_mask
+def hides(length):
+    return torch.ones(length, length).triu(1) == 1
+"""
+
+
+def test_on_the_command_line_the_advice_is_what_is_typed_there(told):
+    parts, _ = told(MARKED)
+    assert "Say so: `--mask hidden`." in said(parts["hides"])
+    parts, _ = told(MARKED, mask="shown")
+    assert "after all, no contract finds a fault. Say so: `--mask h" in said(
+        parts["hides"]
+    )

@@ -41,6 +41,7 @@ from companion.contracts.discovery.kinds import (
 from companion.contracts.discovery.make import NotBuilt, make
 from companion.contracts.discovery.models import different_parts, judge_part
 from companion.contracts.discovery.readings import (
+    ASK,
     better,
     is_open,
     said_by,
@@ -577,7 +578,9 @@ class Finder:
         self, one: Candidate, judged: Judged, how: str, built: str = ""
     ) -> dict:
         """Tell a report, and how it came about, as JSON."""
-        found = told(judged.report)
+        typed = tuple(map(as_typed, judged.report.assumed))
+        report = replace(judged.report, assumed=typed)
+        found = told(report)
         said = [f"built as {built}"] if built[-1:] == ")" else [built]
         said += [*judged.assumed]
         found["assumed"] = [
@@ -589,7 +592,7 @@ class Finder:
             "component": judged.component,
             "how": how,
             "found": found,
-            "page": html(judged.report) if self.pages else "",
+            "page": html(report) if self.pages else "",
         }
 
     def unjudged(self, one: Candidate, reason: str | Exception) -> dict:
@@ -600,6 +603,14 @@ class Finder:
             "level": RISK if isinstance(reason, Raises) else "",
             "reason": sanitize(str(reason)),
         }
+
+
+def as_typed(text: str) -> str:
+    """Say on the command line `--mask hidden`, where Python says `mask=`."""
+    if text == ASK:  # It says both.
+        return text
+    words = r'`(check\("\w+", …, )?mask="(\w+)"\)?`'
+    return re.sub(words, r"`--mask \2`", text)
 
 
 def loss_of(kind: type) -> Callable[..., Any]:
