@@ -414,3 +414,52 @@ def test_on_the_command_line_the_advice_is_what_is_typed_there(told):
     assert "after all, no contract finds a fault. Say so: `--mask h" in said(
         parts["hides"]
     )
+
+
+BY_FORWARD = """
+class Heads(nn.Module):
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.three, self.out = (nn.Linear(dim, n * dim) for n in (3, 1))
+
+    def forward(self, x, slopes, mask):
+        q, k, v = (
+            y.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+            for y in self.three(x).chunk(3, -1)
+        )
+        scores = q @ k.mT * slopes["scale"] + mask
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.heads, self.norm = Heads(dim, n_heads), nn.LayerNorm(dim)
+
+    def forward(self, x, slopes, mask):
+        return x + self.heads.forward(self.norm(x), slopes, mask)
+
+
+class Talker(nn.Module):
+    def __init__(self, vocab_size, dim, n_heads):
+        super().__init__()
+        self.words, self.at = (nn.Embedding(n, dim) for n in (vocab_size, 64))
+        self.block = Block(dim, n_heads)
+        self.out = nn.Linear(dim, vocab_size)
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        mask = torch.full((n, n), -torch.inf).triu(1)
+        x = self.words(ids) + self.at.weight[:n]
+        return self.out(self.block.forward(x, {"scale": 0.5}, mask).relu())
+"""
+
+
+def test_a_part_whose_forward_a_model_calls_is_seen_in_its_place(told):
+    parts, left = told(BY_FORWARD)
+    assert parts["Talker"]["component"] == "language_model"
+    assert not faults(parts["Talker"])
+    assert parts["Heads"]["component"] == "causal_attention"
+    assert not faults(parts["Heads"])
+    assert "It was judged with the whole" in left["Block"]

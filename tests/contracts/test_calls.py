@@ -361,7 +361,9 @@ def test_the_line_that_is_named_is_the_learners_own():
     report = check("multihead", built(Raises))
     assert not report.passed
     (message,) = {f.message for f in report.failures}
-    assert 'in line 3 of `forward`, `raise ValueError("eleven")`' in message
+    assert (
+        'in line 3 of `Raises.forward`, `raise ValueError("eleven")`' in message
+    )
 
 
 def test_a_norm_gets_back_its_gain_its_width_and_its_eps():
