@@ -463,3 +463,29 @@ def test_a_part_whose_forward_a_model_calls_is_seen_in_its_place(told):
     assert parts["Heads"]["component"] == "causal_attention"
     assert not faults(parts["Heads"])
     assert "It was judged with the whole" in left["Block"]
+
+
+TURNS = """
+class Turns(nn.Module):
+    def __init__(self, head_dim, base=10000.0, max_len=64):
+        super().__init__()
+        slower = base ** (-torch.arange(0, head_dim, 2) / head_dim)
+        at = torch.outer(torch.arange(64.0), slower)
+        self.register_buffer("at", torch.polar(at**0, at))
+
+    def forward(self, x, positions):
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+        turned = pairs * self.at[positions]
+        return torch.view_as_real(turned).flatten(-2)
+"""
+
+
+@pytest.mark.parametrize("width", ["head_dim", "dim"])
+def test_a_module_that_turns_one_width_is_built_for_each_of_rope(told, width):
+    text = TURNS.replace("head_dim", width)
+    parts, _ = told(text, "Turns", components=("rope",))
+    assert not faults(parts["Turns"])
+    assert "built anew for each width" in said(parts["Turns"])
+    text = text.replace("self.at[positions]", "self.at[: x.shape[-2]]")
+    parts, _ = told(text, "Turns", components=("rope",))
+    assert faults(parts["Turns"])

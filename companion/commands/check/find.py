@@ -373,12 +373,33 @@ class Finder:
             if one.component == "label_smoothing":
                 return self.judged_loss(one, kind)
             with silent():
-                module, said = make(kind, self.space)
+                fn, said = make(kind, self.space)
         except (Unjudged, NotBuilt) as reason:
             return {"unjudged": [self.unjudged(one, reason)]}
-        judged = self.as_component(one.component, module)
+        if one.component == "rope":
+            fn = self.of_each_width(kind, fn)
+            said = "built anew for each width"
+        judged = self.as_component(one.component, fn)
         how = "asked" if one.asked else "name or mark"
         return {"parts": [self.part(one, judged, how, said)]}
+
+    def of_each_width(self, kind: type, like: nn.Module) -> Callable:
+        """Make of a class a function, as the widths of `rope` differ.
+
+        It takes what one object of the class, ``like``, takes.
+        """
+        built: dict[int, nn.Module] = {}
+
+        def rope(*args: Any, **named: Any) -> Any:
+            width = next(iter((*args, *named.values()))).shape[-1]
+            if width not in built:
+                built[width] = make(kind, self.space, width)[0].eval()
+            return built[width](*args, **named)
+
+        rope.__signature__ = inspect.signature(  # pyrefly: ignore
+            like.forward
+        )
+        return rope
 
     def judged_function(self, one: Candidate, fn: object) -> dict:
         """Judge a function by what its name says, or by what was asked."""
