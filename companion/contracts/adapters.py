@@ -481,9 +481,9 @@ def probabilities_of(yours: Yours) -> Yours:
 def from_numpy(yours: Yours, *, batch: bool = True) -> Yours:
     """Mask: as the contracts' own, an array of True and False.
 
-    For what takes and returns arrays of NumPy. Gradients, which NumPy does not
-    have, are measured from differences, so that contracts about them say
-    nothing of your code.
+    For what takes arrays of NumPy, and returns one or a tuple of them.
+    Gradients, which NumPy does not have, are measured from differences, so that
+    contracts about them say nothing of your code.
 
     Args:
         yours: The function.
@@ -512,10 +512,18 @@ def from_numpy(yours: Yours, *, batch: bool = True) -> Yours:
             one = [_at(x, place, len(lead)) for x in args]
             words = {n: _at(x, place, len(lead)) for n, x in named.items()}
             rows.append(_with_arrays(yours, one, words))
-        stacked = torch.stack(rows)
-        return stacked.reshape(*lead, *stacked.shape[1:])
+        return _stacked(rows, lead)
 
     return _in_its_form(yours, call)
+
+
+def _stacked(rows: list, lead: tuple[int, ...]) -> Any:
+    """Join the results of single sentences; of each of several results."""
+    if isinstance(rows[0], tuple):
+        columns = zip(*rows, strict=True)
+        return tuple(_stacked([*column], lead) for column in columns)
+    stacked = torch.stack(rows)
+    return stacked.reshape(*lead, *stacked.shape[1:])
 
 
 def _at(x: Any, place: tuple[int, ...], axes: int) -> Any:
@@ -540,14 +548,8 @@ def _with_arrays(yours: Yours, args: Any, named: dict) -> Any:
         arrays = [_array(x) for x in tensors]
         rest = dict(zip(words, arrays[len(args) :], strict=True))
         found = yours(*arrays[: len(args)], **rest)
-        if not isinstance(found, np.ndarray | np.generic):
-            return found
         like = next((x for x in tensors if isinstance(x, Tensor)), None)
-        result = torch.from_numpy(np.array(found))
-        if like is None or not result.is_floating_point():
-            return result
-        floats = like.is_floating_point()
-        return result.to(like.dtype if floats else torch.float32)
+        return _tensor(found, like)
 
     class Measured(torch.autograd.Function):
         @staticmethod
@@ -567,7 +569,7 @@ def _with_arrays(yours: Yours, args: Any, named: dict) -> Any:
                 for there, x in zip(ctx.where, ctx.given, strict=True)
             ]
             return tuple(
-                _slopes(plain, tensors, i, grads[0])
+                _slopes(plain, tensors, i, grads)
                 if needed and there and tensors[i].is_floating_point()
                 else None
                 for i, (needed, there) in enumerate(
@@ -579,6 +581,19 @@ def _with_arrays(yours: Yours, args: Any, named: dict) -> Any:
     return Measured.apply(*given) if wants else plain(*given)
 
 
+def _tensor(found: Any, like: Tensor | None) -> Any:
+    """Make a tensor of an array, also of those in a tuple."""
+    if isinstance(found, tuple):
+        return tuple(_tensor(x, like) for x in found)
+    if not isinstance(found, np.ndarray | np.generic):
+        return found
+    result = torch.from_numpy(np.array(found))
+    if like is None or not result.is_floating_point():
+        return result
+    floats = like.is_floating_point()
+    return result.to(like.dtype if floats else torch.float32)
+
+
 def _array(x: Any) -> Any:
     """Make an array of a tensor; NumPy has no bfloat16."""
     if not isinstance(x, Tensor):
@@ -586,7 +601,7 @@ def _array(x: Any) -> Any:
     return (x.float() if x.dtype == torch.bfloat16 else x).detach().numpy()
 
 
-def _slopes(plain: Yours, tensors: list, i: int, grad: Tensor) -> Tensor:
+def _slopes(plain: Yours, tensors: list, i: int, grads: tuple) -> Tensor:
     """Measure the gradient of one input, from small steps."""
     exact = [
         x.double() if isinstance(x, Tensor) and x.is_floating_point() else x
@@ -599,8 +614,14 @@ def _slopes(plain: Yours, tensors: list, i: int, grad: Tensor) -> Tensor:
             moved = exact[i].clone().flatten()
             moved[place] += step
             moved = moved.view(exact[i].shape)
-            ends.append(plain(*exact[:i], moved, *exact[i + 1 :]))
-        found[place] = ((ends[0] - ends[1]) / 2e-5 * grad).sum()
+            given = (*exact[:i], moved, *exact[i + 1 :])
+            result = plain(*given)
+            ends.append(result if isinstance(result, tuple) else (result,))
+        found[place] = sum(
+            ((high - low) / 2e-5 * grad).sum()
+            for high, low, grad in zip(*ends, grads, strict=True)
+            if isinstance(high, Tensor) and high.is_floating_point()
+        )
     return found.view(exact[i].shape).to(tensors[i].dtype)
 
 

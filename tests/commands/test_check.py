@@ -490,6 +490,18 @@ def yours_greedy(model, src, max_len, bos, eos):
 def yours_key_padding(tokens, pad):
     return tokens == pad
 
+class YourRotary(nn.Module):
+    def __init__(self, theta, d_k, max_seq_len):
+        super().__init__()
+        slower = theta ** (-torch.arange(0, d_k, 2) / d_k)
+        angles = torch.outer(torch.arange(float(max_seq_len)), slower)
+        self.register_buffer("turns", torch.polar(angles**0, angles))
+
+    def forward(self, x, token_positions):
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+        turned = pairs * self.turns[token_positions]
+        return torch.view_as_real(turned).flatten(-2)
+
 def yours_seq_first(x):
     return x + positions.sinusoidal(*x.shape[::2])[:, None]
 """
@@ -503,7 +515,7 @@ def test_what_the_page_shows_passes(written):
     shown = [code for code in shown if not re.search(tries, code)]
     file = written("\n".join([YOURS, *shown]))
     parts = parts_in(file, COMPONENTS)
-    assert len(parts) == 13
+    assert len(parts) == 14
     for part in parts:
         found = report_of(part.component, build(file, part))
         assert found["failed"] == [], f"{part.name}: {found}"

@@ -621,7 +621,9 @@ OWN = SHOWING.replace("Shown", "Past").replace(
 )
 OWN = OWN.replace("(~mask, -1", "(~mask[0], -1")
 ASKED = "Only you know: say `--mask hidden` or `--mask shown`"
-OTHERWISE = "in your masks after all, no contract finds a fault. Say so: `mask="
+OTHERWISE = (
+    "in your masks after all, no contract finds a fault. Say so: `--mask "
+)
 
 
 def signs(parts):

@@ -5,6 +5,7 @@ import re
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -360,7 +361,9 @@ def test_the_line_that_is_named_is_the_learners_own():
     report = check("multihead", built(Raises))
     assert not report.passed
     (message,) = {f.message for f in report.failures}
-    assert 'in line 3 of `forward`, `raise ValueError("eleven")`' in message
+    assert (
+        'in line 3 of `Raises.forward`, `raise ValueError("eleven")`' in message
+    )
 
 
 def test_a_norm_gets_back_its_gain_its_width_and_its_eps():
@@ -382,6 +385,28 @@ def test_a_norm_with_its_gain_in_the_wrong_place_is_found():
 
 
 # Attention that is causal
+
+
+@pytest.mark.parametrize("batch", [True, False])
+def test_arrays_in_a_tuple_are_converted_too(batch):
+    def looks(q, k, v, mask=None):
+        scores = q @ np.swapaxes(k, -2, -1) / np.sqrt(q.shape[-1])
+        scores = scores if mask is None else np.where(mask, scores, -1e9)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+        return weights @ v, weights
+
+    converted = adapters.from_numpy(looks, batch=batch)
+    report = check("attention", converted)
+    assert not report.faults, report
+    assert "the first of what it returned was taken" in str(report)
+    assert not check("attention", adapters.first_of(converted)).faults
+    # Of each of several results the gradient is measured.
+    x = torch.ones(1, 2, 3, dtype=torch.float64, requires_grad=True)
+    double = adapters.from_numpy(lambda x: (2 * x, 3 * x), batch=batch)
+    one, other = double(x)
+    (one.sum() + other.sum()).backward()
+    assert torch.allclose(x.grad, torch.full_like(x, 5.0))
 
 
 def test_multihead_with_a_mask_built_in_is_sent_to_its_component():

@@ -243,7 +243,7 @@ class Shouts(nn.Module):
         (lambda: Endless(CONFIG), "had not come back after 0.5 seconds"),
         (lambda: Leaves(CONFIG), "raised SystemExit"),
         (Lazy, "its parameters have no shape yet: call it once"),
-        (Shouts, "ValueError: [2Jno"),
+        (Shouts, "`: [2Jno"),
         (nn.Module, "NotImplementedError"),
     ],
 )

@@ -25,13 +25,25 @@ from companion.commands.isolated import add_memory, note_if_unlimited
 from companion.extras import extra
 from companion.sanitize import sanitize
 
-__all__ = ["add_options", "closing", "folded", "report", "run", "worst"]
+__all__ = [
+    "add_options",
+    "closing",
+    "folded",
+    "report",
+    "run",
+    "untried",
+    "worst",
+]
 
 FAILS, NOTHING = 1, 2
 """The exit codes if there is a fault, and if nothing could be judged."""
 
 GOOD, BAD, NAMED = "32", "31;1", "1"
 """The codes by which a terminal writes green, red, and bold."""
+
+UNTRIED = "Not tried, for want of a name or mark"
+NAMES = 8
+"""How many of a file are named that were not tried."""
 
 SHOWN = {
     "": ("✓", GOOD),
@@ -180,6 +192,8 @@ def _require_something(section: Section, asked: Asked) -> None:
         raise ValueError(section.error)
     have = {part["component"] for part in section.parts}
     missing = set(asked.components) - have
+    if section.target.name and section.unjudged:
+        return  # Of what the user named, the reason is told.
     if missing or not (section.parts or section.unjudged):
         what = f"no {min(missing)}" if missing else "nothing to check"
         raise ValueError(
@@ -249,10 +263,28 @@ def closing(sections: list[Section]) -> list[str]:
         lines += ["Not judged:"]
     for section, one in unjudged:
         where = f"{section.at(one['line'])} {one['name']}: {one['reason']}"
-        lines += folded(f"· {where}", width, "", 2)
+        sign = SHOWN[one["level"] or "note"][0]
+        lines += folded(f"{sign} {where}", width, "", 2)
+    if names := untried(sections):
+        lines += [""] * bool(lines) + folded(names, width, "")
+    if len(sections) == 1 and (number := raising(sections)):
+        words = f"{counted(number, 'part')} not judged {raise_(number)}."
+        lines += ["", *folded(words, width, NAMED)]
     if len(sections) > 1:
         lines += [""] * bool(lines) + folded(total(sections), width, NAMED)
     return lines
+
+
+def untried(sections: list[Section]) -> str:
+    """List the names of what was not tried; of many in a file the first."""
+    found = []
+    for section in sections:
+        names = ", ".join(section.untried[:NAMES])
+        if more := len(section.untried[NAMES:]):
+            names += f" and {more} more"
+        where = f"{section.target.title}: " if len(sections) > 1 else ""
+        found += [where + names] * bool(names)
+    return f"{UNTRIED}: {'; '.join(found)}." if found else ""
 
 
 def total(sections: list[Section]) -> str:
@@ -267,9 +299,21 @@ def total(sections: list[Section]) -> str:
         f"{faulty} with faults",
         f"{left} not judged",
     ]
+    if number := raising(sections):
+        words.append(f"{number} of these {raise_(number)}")
     if broken:
         words.append(f"{counted(broken, 'file')} not imported")
     return ", ".join(words)
+
+
+def raising(sections: list[Section]) -> int:
+    """Count what raises in every call that one of its kind takes."""
+    return sum(bool(o["level"]) for s in sections for o in s.unjudged)
+
+
+def raise_(number: int) -> str:
+    """Say that so many raise."""
+    return f"raise{'s' * (number == 1)} in every usual call"
 
 
 def counted(number: int, word: str) -> str:

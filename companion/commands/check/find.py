@@ -32,6 +32,7 @@ from companion.contracts.discovery.kinds import (
     SEQUENCE_FIRST,
     WHOLE,
     Judged,
+    Raises,
     Unjudged,
     judge,
     understood,
@@ -40,12 +41,14 @@ from companion.contracts.discovery.kinds import (
 from companion.contracts.discovery.make import NotBuilt, make
 from companion.contracts.discovery.models import different_parts, judge_part
 from companion.contracts.discovery.readings import (
+    ASK,
     better,
     is_open,
     said_by,
     settled,
 )
 from companion.contracts.engine.forms import MASKS, takes_mask
+from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Report
 from companion.sanitize import sanitize
@@ -161,7 +164,7 @@ class Finder:
             )
         self.built: list[tuple[str, nn.Module]] = []
         self.wholes: dict[int, Judged] = {}
-        self.left: dict[type, tuple[Candidate, str]] = {}
+        self.left: dict[type, tuple[Candidate, Exception]] = {}
         self.asking: dict[type, tuple[Candidate, dict]] = {}
         self.space = {
             n: x for n, x in vars(module).items() if not n.startswith("__")
@@ -258,21 +261,27 @@ class Finder:
                     yield replace(one, component=kind)
         yield from late
 
+    def untried(self) -> list[str]:
+        """List what could be a component, and nothing says which."""
+        if self.name or self.components:
+            return []
+        tried = {one.name for one in self.candidates()}
+        return [
+            name
+            for statement in self.file.body
+            if (name := getattr(statement, "name", "_"))[0] != "_"
+            and name not in tried
+            and takes_something(self.space.get(name))
+        ]
+
     def judged(self, one: Candidate) -> dict:
         """Judge a candidate, and tell what was found as JSON.
 
         Raises:
             ValueError: What is named or marked cannot be built.
         """
-        if one.part and one.component:
-            fn = made(self.file, one.part, self.module)
-            # A mark says that it is called as its component is, masks and all.
-            marked = not one.part.by_name and not one.asked
-            judged = self.as_component(one.component, fn, marked=marked)
-            if one.part.by_name and (why := self.other_than(fn, judged.report)):
-                return {"unjudged": [self.unjudged(one, why)]}
-            how = "asked" if one.asked else "name or mark"
-            return {"parts": [self.part(one, judged, how)]}
+        if one.component and one.part:
+            return self.judged_as_said(one, one.part)
         try:
             return self.judged_by_what_it_does(one)
         except (Unjudged, NotBuilt) as reason:
@@ -285,9 +294,26 @@ class Finder:
             )
             if later and isinstance(kind, type):
                 self.built = [b for b in self.built if type(b[1]) is not kind]
-                self.left[kind] = one, str(reason)
+                self.left[kind] = one, reason
                 return {}
-            return {"unjudged": [self.unjudged(one, str(reason))]}
+            return {"unjudged": [self.unjudged(one, reason)]}
+
+    def judged_as_said(self, one: Candidate, part: Part) -> dict:
+        """Judge it as its name, its mark or the user says.
+
+        Raises:
+            ValueError: It cannot be built.
+        """
+        fn = made(self.file, part, self.module)
+        if isinstance(fn, type) and issubclass(fn, nn.Module):
+            return self.judged_class_as(one, fn)
+        # A mark says that it is called as its component is, masks and all.
+        marked = not part.by_name and not one.asked
+        judged = self.as_component(one.component, fn, marked=marked)
+        if part.by_name and (why := self.other_than(fn, judged.report)):
+            return {"unjudged": [self.unjudged(one, why)]}
+        how = "asked" if one.asked else "name or mark"
+        return {"parts": [self.part(one, judged, how)]}
 
     def other_than(self, fn: object, report: Report) -> str:
         """Say why a function with a component's name may be something else."""
@@ -340,6 +366,40 @@ class Finder:
             self.asking[kind] = one, part
             return {}
         return {"parts": [part]}
+
+    def judged_class_as(self, one: Candidate, kind: type) -> dict:
+        """Build a class, and judge it as the user or its mark says."""
+        try:
+            if one.component == "label_smoothing":
+                return self.judged_loss(one, kind)
+            with silent():
+                fn, said = make(kind, self.space)
+        except (Unjudged, NotBuilt) as reason:
+            return {"unjudged": [self.unjudged(one, reason)]}
+        if one.component == "rope":
+            fn = self.of_each_width(kind, fn)
+            said = "built anew for each width"
+        judged = self.as_component(one.component, fn)
+        how = "asked" if one.asked else "name or mark"
+        return {"parts": [self.part(one, judged, how, said)]}
+
+    def of_each_width(self, kind: type, like: nn.Module) -> Callable:
+        """Make of a class a function, as the widths of `rope` differ.
+
+        It takes what one object of the class, ``like``, takes.
+        """
+        built: dict[int, nn.Module] = {}
+
+        def rope(*args: Any, **named: Any) -> Any:
+            width = next(iter((*args, *named.values()))).shape[-1]
+            if width not in built:
+                built[width] = make(kind, self.space, width)[0].eval()
+            return built[width](*args, **named)
+
+        rope.__signature__ = inspect.signature(  # pyrefly: ignore
+            like.forward
+        )
+        return rope
 
     def judged_function(self, one: Candidate, fn: object) -> dict:
         """Judge a function by what its name says, or by what was asked."""
@@ -405,7 +465,7 @@ class Finder:
                     parts.append(self.part(this, judged, "what it does", how))
             except Unjudged as reason:
                 if str(reason) != NOTHING and not self.components:
-                    unjudged.append(self.unjudged(this, str(reason)))
+                    unjudged.append(self.unjudged(this, reason))
         return {"parts": parts, "unjudged": unjudged}
 
     def judged_in(self, part: nn.Module, model: nn.Module) -> Judged:
@@ -440,14 +500,14 @@ class Finder:
                 try:
                     judged = self.judged_in(part, model)
                 except Unjudged as other:
-                    reason = str(other)
+                    reason = other
                     continue
                 said = f"as it stands in {name}"
                 if not self.components or judged.component in self.components:
                     parts.append(self.part(one, judged, "what it does", said))
                 break
             else:
-                if not self.components and reason != NOTHING:
+                if not self.components and str(reason) != NOTHING:
                     unjudged.append(self.unjudged(one, reason))
         return {"parts": [*parts, *self.inside()], "unjudged": unjudged}
 
@@ -539,7 +599,9 @@ class Finder:
         self, one: Candidate, judged: Judged, how: str, built: str = ""
     ) -> dict:
         """Tell a report, and how it came about, as JSON."""
-        found = told(judged.report)
+        typed = tuple(map(as_typed, judged.report.assumed))
+        report = replace(judged.report, assumed=typed)
+        found = told(report)
         said = [f"built as {built}"] if built[-1:] == ")" else [built]
         said += [*judged.assumed]
         found["assumed"] = [
@@ -551,16 +613,25 @@ class Finder:
             "component": judged.component,
             "how": how,
             "found": found,
-            "page": html(judged.report) if self.pages else "",
+            "page": html(report) if self.pages else "",
         }
 
-    def unjudged(self, one: Candidate, reason: str) -> dict:
+    def unjudged(self, one: Candidate, reason: str | Exception) -> dict:
         """Tell why there is no report."""
         return {
             "name": one.name,
             "line": one.line,
-            "reason": sanitize(reason),
+            "level": RISK if isinstance(reason, Raises) else "",
+            "reason": sanitize(str(reason)),
         }
+
+
+def as_typed(text: str) -> str:
+    """Say on the command line `--mask hidden`, where Python says `mask=`."""
+    if text == ASK:  # It says both.
+        return text
+    words = r'`(check\("\w+", …, )?mask="(\w+)"\)?`'
+    return re.sub(words, r"`--mask \2`", text)
 
 
 def loss_of(kind: type) -> Callable[..., Any]:
@@ -593,6 +664,16 @@ def is_factory(fn: Callable) -> bool:
         return False
     named = FACTORY.fullmatch(fn.__name__.strip("_").lower())
     return bool(named) and any("vocab" in name for name in names)
+
+
+def takes_something(value: object) -> bool:
+    """Tell whether it is a function, or an object of a class is as one."""
+    if isinstance(value, type):
+        calls = hasattr(value, "forward") or "__call__" in dir(value)
+        return calls and not issubclass(value, nn.Module)
+    if not inspect.isfunction(value):
+        return False
+    return bool(inspect.signature(value).parameters)
 
 
 def takes_arrays(fn: object) -> bool:

@@ -1,7 +1,7 @@
 """Import a learner's file, with its neighbours; it runs in another process.
 
-Neighbours are the files beside it, the package that it belongs to, and what
-stands above it up to the folder that was asked for.
+Neighbours are the files beside it, the package that it belongs to, what stands
+above it up to the folder that was asked for, and the current folder above it.
 """
 
 import ast
@@ -173,7 +173,10 @@ def _importable(path: Path, root: Path | None) -> Iterator[None]:
     something when it is called; only in the process that asks they do not.
     """
     before = list(sys.path)
-    sys.path += [p for p in map(str, _folders(path, root)) if p not in before]
+    folders = [*_folders(path, root)]
+    if (here := Path.cwd()) in path.parents:
+        folders.append(here)  # As Python itself does.
+    sys.path += [p for p in map(str, folders) if p not in before]
     try:
         yield
     finally:

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 
 from companion import __version__
-from companion.commands.check import counted, total, worst
+from companion.commands.check import counted, total, untried, worst
 from companion.commands.check.process import Section
 from companion.figures.kit.inline import system_style
 from companion.sanitize import sanitize
@@ -98,10 +98,12 @@ def _file(section: Section) -> dict:
             {
                 "name": one["name"],
                 "at": section.at(one["line"]),
+                "level": one["level"],
                 "reason": one["reason"],
             }
             for one in section.unjudged
         ],
+        "untried": section.untried,
     }
 
 
@@ -154,7 +156,7 @@ def _section(section: Section, headed: bool) -> list[str]:
     """Write what became of one file, if there is anything to say."""
     remarks = [*section.remarks.values()]
     remarks += [section.error] if section.error else []
-    if not (section.parts or section.unjudged or remarks):
+    if not (section.parts or section.unjudged or section.untried or remarks):
         return []
     lines = ["<section>"]
     level = "h2"
@@ -179,6 +181,8 @@ def _section(section: Section, headed: bool) -> list[str]:
             for one in section.unjudged
         ]
         lines.append("</ul>")
+    if names := untried([section]):
+        lines.append(f"<p>{_text(names)}</p>")
     return [*lines, "</section>"]
 
 

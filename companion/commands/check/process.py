@@ -60,6 +60,7 @@ class Section:
         file: It, as it was read; none if it could not be.
         parts: What was judged, in order.
         unjudged: What was not, with the reasons.
+        untried: Names of what could be a component, and nothing says which.
         remarks: Cells of a notebook that did not run to their end.
         error: Why nothing of it could be judged, if so.
     """
@@ -68,6 +69,7 @@ class Section:
     file: File | None = None
     parts: list[dict] = field(default_factory=list)
     unjudged: list[dict] = field(default_factory=list)
+    untried: list[str] = field(default_factory=list)
     remarks: dict[int, str] = field(default_factory=dict)
     error: str = ""
 
@@ -175,6 +177,7 @@ class _Trial:
             self.section.file = read(Path(message["path"]))
         if "candidates" in message:
             self.found = message["candidates"]
+        self.section.untried = message.get("untried", self.section.untried)
         for cell, said in message.get("raised", {}).items():
             self.section.remarks[int(cell)] = f"Cell {cell} raised: {said}"
         for found in message.get("parts", ()):
@@ -308,6 +311,7 @@ def _send_all(
             ]
         }
     )
+    send({"untried": finder.untried()})
     for i, one in enumerate(candidates):
         if i not in finished:
             send({"at": {"part": i}})

@@ -13,8 +13,9 @@ from torch.overrides import TorchFunctionMode
 from companion.contracts.adapters import without_residual
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
 from companion.contracts.discovery.readings import said_by, settled
+from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
-from companion.contracts.engine.forms import NO_MASK
+from companion.contracts.engine.forms import NO_MASK, NONE
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules import is_lazy, module_kept
@@ -35,6 +36,7 @@ __all__ = [
     "SEQUENCE_FIRST",
     "WHOLE",
     "Judged",
+    "Raises",
     "Unjudged",
     "judge",
     "judged_as_causal",
@@ -56,6 +58,16 @@ Check = Callable[..., Report]
 
 class Unjudged(Exception):
     """There is no contract for it; the message says why."""
+
+
+class Raises(Unjudged):
+    """It raises in every call that one of its kind takes."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"{reason} {OTHERWISE}")
+
+
+OTHERWISE = "Only a risk: it is right if yours wants to be called otherwise."
 
 
 class NoAnswer(Unjudged):
@@ -108,7 +120,9 @@ def judge(
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
         module.eval()
         try:
-            width, args = in_time(lambda: understood(module, hints or []))
+            width, args = in_time(
+                lambda: understood(module, hints or [], hidden=hides(check))
+            )
         except NoAnswer:
             raise
         except Unjudged as reason:
@@ -164,8 +178,7 @@ def in_time(task: Callable[[], Any]) -> Any:
         raise error
     if isinstance(error, Exception):
         raise Unjudged(
-            f"one call of it came back, and another raised "
-            f"{type(error).__name__}: {error}"[:240]
+            f"one call of it came back, and another raised {raised_in(error)}"
         )
     raise NoAnswer(f"a call of it raised {type(error).__name__}")
 
@@ -192,19 +205,28 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             "a table of positions, for which `add_positions` and `sinusoidal` "
             "have contracts"
         )
+    report = translates = None
     if most_arguments(module) > 1:
         report, words = on_ids("translation_model", module, check)
         said = ["two rows of ids go in, and logits for the second come out"]
         said += [words] if words else []
         if was_called(report):
             return Judged("translation_model", report, tuple(said))
+        translates = report
     report, words = on_ids("language_model", module, check)
     if not was_called(report):
         if DECODER in str(vectors):
             raise vectors
-        raise Unjudged(why_no_model(module, report.failures[0].message))
+        two = [name for name in wanted(module) if "mask" not in name][1:]
+        # What wants two rows of ids says nothing where it gets one.
+        (failure, *_) = (translates if two else report).failures
+        why = why_no_model(module, failure.message)
+        fails = RAISED in why and wants_only(module, IDS)
+        raise Raises(why) if fails else Unjudged(why)
     messages = " ".join(f.message for f in report.failures)
     if "its own token only" in messages and only_looks_up(module):
+        if not [*module.parameters()]:
+            raise vectors  # There is no table in it.
         raise Unjudged("it looks ids up, and no place sees another")
     if "sees all tokens" in messages and not has_triangle(module):
         raise Unjudged(
@@ -216,6 +238,9 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         )
     said = "a row of ids goes in, and logits for each of them come out"
     return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+RAISED = "It raised "
 
 
 def was_called(report: Report) -> bool:
@@ -399,6 +424,11 @@ def masks_are_told(check: Check) -> bool:
     return "mask" in getattr(check, "keywords", {})
 
 
+def hides(check: Check) -> bool:
+    """Tell whether the user has said that True hides in masks."""
+    return getattr(check, "keywords", {}).get("mask") == "hidden"
+
+
 def judged_on_vectors(
     module: nn.Module,
     check: Check,
@@ -440,12 +470,27 @@ def judged_on_vectors(
         in_time(lambda: require_attention(module, component, width, args))
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, best, check)
-    if best.report.untried:
+    return best if not best.report.untried else upside_down(best, tried, check)
+
+
+def upside_down(
+    judged: Judged, tried: Callable[..., Report], check: Check
+) -> Judged:
+    """Say that the user's word about masks is the wrong one, if it is.
+
+    Raises:
+        Unjudged: It could not be called, whatever True means.
+    """
+    told, hidden = masks_are_told(check), hides(check)
+    if not (told and tried(torch.logical_not, brief=True).passed):
         raise Unjudged(
-            f"{LOOKS} {component}, by this: {said}. But it could not be "
-            f"called as one. {best.report.failures[0].message}"
+            f"{LOOKS} {judged.component}, by this: {judged.assumed[0]}. But it "
+            f"could not be called as one. {judged.report.failures[0].message}"
         )
-    return best
+    does, word = ("shows", "shown") if hidden else ("hides", "hidden")
+    said = f'If True {does} in your masks after all, {NONE} `mask="{word}"`.'
+    assumed = (*judged.report.assumed, said)
+    return replace(judged, report=replace(judged.report, assumed=assumed))
 
 
 def require_attention(
@@ -531,7 +576,7 @@ def judged_as_causal(
     """
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
         module.eval()
-        width, _ = understood(module, hints)
+        width, _ = understood(module, hints, hidden=hides(check))
         fn = module if width == WIDTH else Resized(module, width)
         report = check("causal_attention", fn.eval())
     return Judged("causal_attention", report, ("positions see each other",))
@@ -670,33 +715,94 @@ def less_its_input(
     return Judged("feed_forward", report, (*best.assumed, said))
 
 
-def understood(module: nn.Module, hints: list[int]) -> tuple[int, tuple]:
+def understood(
+    module: nn.Module, hints: list[int], *, hidden: bool = False
+) -> tuple[int, tuple]:
     """Find the width of a module, and a call that it takes.
+
+    Args:
+        module: The module.
+        hints: How wide its vectors may be, if it does not show.
+        hidden: Whether True is known to hide in its masks.
 
     Raises:
         Unjudged: None of the usual calls is taken.
     """
-    said = ""
+    blind, said = None, []
     for width in dict.fromkeys([*widths(module), *hints, WIDTH]):
-        for args in calls(module, draw(BATCH, SEQ, width, seed=3)):
+        x = draw(BATCH, SEQ, width, seed=3)
+        for args in calls(module, x, hidden=hidden):
             try:
                 got = first(module(*args))
             except Exception as error:
-                said = said or f"{type(error).__name__}: {error}"[:160]
+                said.append((args, f"It raised {raised_in(error)}"))
                 continue
-            if isinstance(got, Tensor) and got.shape == args[0].shape:
-                return width, args
-            if isinstance(got, Tensor):
-                sizes = BATCH, SEQ, width
-                said = f"it returns shape {tuple(got.shape)} for {sizes}"
+            if isinstance(got, Tensor) and got.shape == x.shape:
+                if sees(module, args, got):
+                    return width, args
+                blind = blind or (width, args)
+            else:
+                said.append((args, returned(got, x)))
+    if blind is not None:
+        return blind
     names = list(inspect.signature(module.forward).parameters)
     if any(re.fullmatch(MEMORY, name) for name in names):
         raise Unjudged(
             f"it takes `{', '.join(names)}`: {DECODER}, which has no contracts "
             "of its own. The whole translator is judged with it"
         )
-    said = " ".join(said.split())
-    raise Unjudged(f"{NO_CALL}, from `{', '.join(names)}`. {said}")
+    # By its name these calls are its own; an image may have four axes.
+    own = CALLED_SO.fullmatch(type(module).__name__)
+    raises = all(text.startswith(RAISED) for _, text in said)
+    fails = own and said and raises and wants_only(module, VECTORS)
+    raised = Raises if fails else Unjudged
+    reason = f"{NO_CALL}, from `{', '.join(names)}`. {of_plain(said)}"
+    raise raised(reason.rstrip())
+
+
+def returned(got: object, x: Tensor) -> str:
+    """Tell what came back that is not as `x` is."""
+    if isinstance(got, Tensor):
+        return f"It returned shape {tuple(got.shape)} for {tuple(x.shape)}."
+    what = "None" if got is None else f"a {type(got).__name__}"
+    return f"It returned {what}."
+
+
+def of_plain(said: list[tuple[tuple, str]]) -> str:
+    """Choose what the plain call did: the shortest, and without None.
+
+    Of several widths it is the one with which it came back.
+    """
+    plain = [one for one in said if not any(a is None for a in one[0])] or said
+    short = [text for args, text in plain if len(args) == len(plain[0][0])]
+    back = [text for text in short if not text.startswith(RAISED)]
+    return next(iter([*back, *short]), "")
+
+
+CALLED_SO = re.compile(
+    r"(?i)(multi_?head(ed)?_?(self_?)?(attention|attn)|mha"
+    r"|(position_?wise_?)?feed_?forward(_?(network|net|layer|block))?)"
+)
+VECTORS = r"(?i)x|q|k|v|query|queries|keys?|values?|hidden_states|.*mask.*"
+IDS = r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids|" \
+      r"tokens|.*mask.*"  # fmt: skip
+"""What vectors are called, and what ids; either way with masks."""
+
+
+def wants_only(module: nn.Module, known: str) -> bool:
+    """Tell whether all that its forward wants has such a name."""
+    return all(re.fullmatch(known, name) for name in wanted(module))
+
+
+def wanted(module: nn.Module) -> list[str]:
+    """Name what its forward wants."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    return [
+        one.name
+        for one in parameters
+        if one.default is one.empty
+        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
 
 
 def widths(module: nn.Module) -> list[int]:
@@ -708,12 +814,31 @@ def widths(module: nn.Module) -> list[int]:
     return list(dict.fromkeys(n for n in found if n > 1))[:4]
 
 
-def calls(module: nn.Module, x: Tensor) -> Iterator[tuple]:
-    """List the usual calls that fit the number of its arguments."""
+def sees(module: nn.Module, args: tuple, got: Tensor) -> bool:
+    """Tell whether a mask that is given lets anything be seen.
+
+    Where it hides all, what comes back is NaN, or the same for any vectors.
+    """
+    x, *more = args
+    if not any(isinstance(a, Tensor) and a.dtype == torch.bool for a in more):
+        return True
+    y = draw(*x.shape, seed=4)
+    other = first(module(*(y if a is x else a for a in args)))
+    return bool(got.isfinite().all()) and not torch.equal(got, other)
+
+
+def calls(
+    module: nn.Module, x: Tensor, *, hidden: bool = False
+) -> Iterator[tuple]:
+    """List the usual calls that fit the number of its arguments.
+
+    A mask lets all be seen, first as the user has said, then otherwise.
+    """
     most, least = most_arguments(module), least_arguments(module)
-    may = torch.ones(1, 1, SEQ, SEQ, dtype=torch.bool)
+    may = torch.full((1, 1, SEQ, SEQ), not hidden)
     own = (may[0].expand(BATCH, SEQ, SEQ),)
-    other, keys = (~own[0],), (may[0, 0, :1].expand(BATCH, SEQ),)
+    keys = (may[0, 0, :1].expand(BATCH, SEQ),)
+    other, no_keys = (~own[0],), (~keys[0],)
     for args in (
         (x,),
         (x, None),
@@ -723,9 +848,11 @@ def calls(module: nn.Module, x: Tensor) -> Iterator[tuple]:
         (x, may),
         (x, ~may),
         (x, may[0, 0]),
+        (x, ~may[0, 0]),
         (x, x, x, may),
         (x, x, x, ~may),
         (x, x, x, may[0, 0]),
+        (x, x, x, ~may[0, 0]),
         (x, x, x, None, None),
         (x, 0),
         (x, *own),
@@ -733,7 +860,9 @@ def calls(module: nn.Module, x: Tensor) -> Iterator[tuple]:
         (x, x, x, *own),
         (x, x, x, *other),
         (x, *keys),
+        (x, *no_keys),
         (x, x, x, *keys),
+        (x, x, x, *no_keys),
     ):
         if least <= len(args) <= most:
             yield args

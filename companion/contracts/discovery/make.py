@@ -9,10 +9,15 @@ from typing import Any
 import torch
 from torch import nn
 
+from companion.contracts.engine.blame import raised_in
+
 __all__ = ["NotBuilt", "make"]
 
 WIDTH = 12
 """What the contracts send into a module is so wide."""
+
+HEAD = 4
+"""How wide a head then is."""
 
 SIZES: tuple[tuple[str, object], ...] = (
     (r"d_?ff|dff|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
@@ -20,8 +25,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
     (r"(forward_?)?expansion(_?factor)?|(mlp|ff)_?(ratio|mult)|multiplier", 2),
-    (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", 4),
-    (r"(q|k|v)_?dim|size_per_head", 4),
+    (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
+    (r"(q|k|v)_?dim|size_per_head", HEAD),
     (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
     (r"(num_|n_)?(attention|attn|mha|kv|head)_?(heads?|num)|heads?_?num", 3),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
@@ -111,15 +116,18 @@ def make(
     """
     named = arguments(kind, near)
     if width != WIDTH:
-        named = {n: width if x == WIDTH else x for n, x in named.items()}
+        # That of a head, where there is no other.
+        own = WIDTH if WIDTH in named.values() else HEAD
+        named = {n: width if x == own else x for n, x in named.items()}
     said = ", ".join(f"{name}={told(value)}" for name, value in named.items())
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         try:
             built = kind(**named)
         except Exception as error:
-            raised = f"{type(error).__name__}: {error}"[:200].rstrip(": ")
-            raise NotBuilt(f"{kind.__name__}({said}) raised {raised}") from None
+            raise NotBuilt(
+                f"{kind.__name__}({said}) raised {raised_in(error)}"
+            ) from None
     return built, f"{kind.__name__}({said})"
 
 
@@ -215,8 +223,9 @@ def filled(kind: type) -> object:
     try:
         return kind(**named)
     except Exception as error:
-        raised = f"{type(error).__name__}: {error}"[:200]
-        raise NotBuilt(f"{kind.__name__}(…) raised {raised}") from None
+        raise NotBuilt(
+            f"{kind.__name__}(…) raised {raised_in(error)}"
+        ) from None
 
 
 def told(value: object) -> str:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from html import escape
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -244,9 +245,7 @@ def judge_part(
             shows = "the sequence comes first in it, for the whole is right"
             return replace(judged, assumed=(*judged.assumed, shows))
         if WHOLE in said and whole:
-            raise Unjudged(
-                said.replace(WHOLE, "It was judged with the whole")
-            ) from None
+            raise judged_already(said) from None
         if (
             SEES_ALL in said
             and whole
@@ -261,14 +260,40 @@ def judge_part(
         there = InPlace.of(part, model)
         if there is None:
             raise
-        causal = whole is not None and whole.component == "language_model"
+        return judged_in_place(there, whole, check, near, by_model)
+
+
+def judged_in_place(
+    there: "InPlace",
+    whole: Judged | None,
+    check: Callable[..., Report],
+    near: dict | None,
+    by_model: Callable[[], str],
+) -> Judged:
+    """Judge a part that gets what its model gives it.
+
+    Raises:
+        Unjudged: It is nothing that there are contracts for.
+    """
+    hints = widths(there.model[0])
+    causal = whole is not None and whole.component == "language_model"
+    try:
         judged = judged_there(
             lambda: judge(there, check, near, hints, by_model),
             lambda: judged_as_causal(there, check, hints),
             causal=causal,
         )
-        words = there.words()
-        return replace(judged, assumed=(*judged.assumed, words))
+    except Unjudged as reason:
+        if WHOLE in str(reason) and whole:
+            raise judged_already(str(reason)) from None
+        raise
+    words = there.words()
+    return replace(judged, assumed=(*judged.assumed, words))
+
+
+def judged_already(said: str) -> Unjudged:
+    """Say that the whole, which could be judged, was."""
+    return Unjudged(said.replace(WHOLE, "It was judged with the whole"))
 
 
 def judged_there(
@@ -308,20 +333,40 @@ def gets_a_mask(part: nn.Module, model: nn.Module) -> bool:
     """Tell whether a model gives a part a mask of True and False."""
     heard: list[Tensor] = []
 
-    def hear(module: nn.Module, args: tuple, named: dict) -> None:
+    def hear(args: tuple, named: dict) -> None:
         given = (*args, *named.values())
         heard.extend(x for x in given if is_mask(x))
 
     ids = torch.tensor([[1, 2, 3, 0, 0], [5, 4, 3, 2, 1]])
-    hook = part.register_forward_pre_hook(hear, with_kwargs=True)
-    try:
-        with torch.no_grad():
-            for args in ((ids,), (ids, ids)):
-                with contextlib.suppress(Exception):
-                    model(*args)
-    finally:
-        hook.remove()
+    with hearing(part, hear), torch.no_grad():
+        for args in ((ids,), (ids, ids)):
+            with contextlib.suppress(Exception):
+                model(*args)
     return bool(heard)
+
+
+@contextlib.contextmanager
+def hearing(
+    part: nn.Module, hear: Callable[[tuple, dict], None]
+) -> Iterator[None]:
+    """Tell ``hear`` what a part gets, also if its `forward` is called itself.
+
+    A hook of PyTorch's would not hear the latter.
+    """
+    own = vars(part).get("forward")
+    forward = part.forward
+
+    def heard(*args: Any, **named: Any) -> Any:
+        hear(args, named)
+        return forward(*args, **named)
+
+    part.forward = heard
+    try:
+        yield
+    finally:
+        del part.forward
+        if own is not None:
+            part.forward = own
 
 
 def is_mask(x: object) -> bool:
@@ -378,21 +423,17 @@ class InPlace(nn.Module):
         """Call the model, and hear what it gives the part."""
         heard: list[tuple[tuple, dict]] = []
 
-        def hear(part: nn.Module, args: tuple, named: dict) -> None:
+        def hear(args: tuple, named: dict) -> None:
             heard.append((args, named))
             raise Enough
 
         ids = torch.ones(batch, seq, dtype=torch.long)
-        hook = self.part.register_forward_pre_hook(hear, with_kwargs=True)
-        try:
-            with torch.no_grad():
-                for args in ((ids,), (ids, ids)):
-                    with contextlib.suppress(Exception):
-                        self.model[0](*args)
-                    if heard:
-                        break
-        finally:
-            hook.remove()
+        with hearing(self.part, hear), torch.no_grad():
+            for args in ((ids,), (ids, ids)):
+                with contextlib.suppress(Exception):
+                    self.model[0](*args)
+                if heard:
+                    break
         if not heard:
             raise Unjudged("its model does not call it")
         args, named = heard[0]

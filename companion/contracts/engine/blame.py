@@ -13,7 +13,7 @@ from types import CodeType
 
 from torch import Tensor
 
-__all__ = ["SIZES", "hint", "now_at", "raised_at", "text_of"]
+__all__ = ["SIZES", "hint", "now_at", "raised_at", "raised_in", "text_of"]
 
 GUARD = str(Path(__file__).with_name("guard.py"))
 """The learner's frames are those after the last one in this file."""
@@ -106,6 +106,19 @@ def raised_at(error: BaseException) -> str:
     return learner_line(traceback.walk_tb(error.__traceback__))
 
 
+def raised_in(error: BaseException) -> str:
+    """Tell what was raised, where, and its text, if no contract called it."""
+    steps = traceback.walk_tb(error.__traceback__)
+    inside = [
+        (f.f_code, line)
+        for f, line in steps
+        if is_theirs(f.f_code) and not f.f_code.co_filename.startswith(PACKAGE)
+    ]
+    name, said = type(error).__name__, text_of(error)
+    place = f" {line_in(inside[0][0], *inside[-1])}" if inside else ""
+    return f"{name}{place}: {said}" if said else f"{name}{place}."
+
+
 def now_at(thread: threading.Thread) -> str:
     """Name the learner's line that a running thread is at."""
     frame = sys._current_frames().get(thread.ident)
@@ -124,21 +137,33 @@ def learner_line(steps: Iterable) -> str:
     if GUARD not in files:
         return ""
     after = len(files) - files[::-1].index(GUARD)
-    inside = [
-        (code, line)
-        for code, line in steps[after:]
-        if not INSTALLED.search(code.co_filename)
-        and code.co_filename not in BETWEEN
-        and code.co_name not in COMPREHENSIONS
-    ]
+    inside = [(code, line) for code, line in steps[after:] if is_theirs(code)]
     if not inside:
         return ""
     # A mistake of the zoo stands in this package itself.
     own = [s for s in inside if not s[0].co_filename.startswith(PACKAGE)]
-    home = (own or inside)[0][0].co_filename
-    code, line = (own or [s for s in inside if s[0].co_filename == home])[-1]
+    first = (own or inside)[0][0]
+    home = first.co_filename
+    return line_in(
+        first, *(own or [s for s in inside if s[0].co_filename == home])[-1]
+    )
+
+
+def is_theirs(code: CodeType) -> bool:
+    """Tell whether code was neither installed, nor stands between."""
+    return not (
+        INSTALLED.search(code.co_filename)
+        or code.co_filename in BETWEEN
+        or code.co_name in COMPREHENSIONS
+    )
+
+
+def line_in(first: CodeType, code: CodeType, line: int) -> str:
+    """Name a line of code, and its file if that is not that of the first."""
     text = linecache.getline(code.co_filename, line).strip()[:70]
-    where = f"in line {line - code.co_firstlineno + 1} of `{code.co_name}`"
-    if code.co_filename != home:
+    # Of a method its class, and not the function that the class stands in.
+    name = code.co_qualname.rpartition("<locals>.")[2]
+    where = f"in line {line - code.co_firstlineno + 1} of `{name}`"
+    if code.co_filename != first.co_filename:
         where += f" in {Path(code.co_filename).name}"
     return f"{where}, `{text}`" if text else where

@@ -32,7 +32,15 @@ from companion.contracts.engine.guard import (
 from companion.contracts.engine.influence import reach
 from companion.contracts.engine.norms import norm_form
 
-__all__ = ["MASKS", "NO_MASK", "Form", "adopt", "other_ways", "takes_mask"]
+__all__ = [
+    "MASKS",
+    "NONE",
+    "NO_MASK",
+    "Form",
+    "adopt",
+    "other_ways",
+    "takes_mask",
+]
 
 Call = tuple[tuple, dict]
 Style = Callable[["Wanted", dict], Call | None]

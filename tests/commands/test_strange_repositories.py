@@ -1,0 +1,491 @@
+"""``check`` on what it once judged wrongly, or passed over, in repositories.
+
+The code is written anew, in the style of what was found there.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from companion.commands import main
+from companion.commands.check.process import Asked, judged
+from companion.commands.check.target import Target
+
+pytestmark = pytest.mark.once
+
+BEGIN = """
+import torch
+from torch import nn
+"""
+
+LOOKS = """
+class Looks(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.n_head = n_head
+        self.three, self.out = (nn.Linear(n_embd, n * n_embd) for n in (3, 1))
+
+    def forward(self, x, mask=None):
+        q, k, v = (
+            y.unflatten(-1, (self.n_head, -1)).transpose(1, 2)
+            for y in self.three(x).chunk(3, -1)
+        )
+        y = nn.functional.scaled_dot_product_attention(q, k, v, mask)
+        return self.out(y.transpose(1, 2).flatten(2))
+
+
+class Odd(Looks):
+    def __init__(self, who_knows):
+        super().__init__(12, 3)
+
+
+class Smooths(nn.Module):
+    def __init__(self, size, padding_idx, smoothing):
+        super().__init__()
+        self.pad, self.mass = padding_idx, smoothing
+
+    def forward(self, logits, target):
+        return nn.functional.cross_entropy(
+            logits,
+            target,
+            ignore_index=self.pad,
+            label_smoothing=self.mass,
+        )
+"""
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # A name is not folded then.
+
+    def write(text, name="mine.py"):
+        path = Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(BEGIN + text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def told(written):
+    def judge(text, name="", **asked):
+        section = judged(Target(written(text), name=name), Asked(**asked))
+        assert not section.error
+        parts = {p["name"]: p for p in section.parts}
+        left = {one["name"]: one["reason"] for one in section.unjudged}
+        return parts, left
+
+    return judge
+
+
+@pytest.fixture
+def printed(capfd):
+    def run(*args):
+        code = main(["check", *map(str, args)])
+        return code, " ".join(capfd.readouterr().out.split())
+
+    return run
+
+
+def faults(part):
+    groups = part["found"]["failed"]
+    return [g["message"] for g in groups if g["level"] == "fault"]
+
+
+def said(part):
+    return " ".join(part["found"]["assumed"])
+
+
+def test_a_class_that_is_named_with_its_component_is_built(told):
+    parts, _ = told(LOOKS, "Looks", components=("multihead",))
+    assert not faults(parts["Looks"])
+    assert "built as Looks(n_embd=12, n_head=3)" in said(parts["Looks"])
+    parts, _ = told(LOOKS, "Smooths", components=("label_smoothing",))
+    assert parts["Smooths"]["component"] == "label_smoothing"
+    assert "made for its smoothing" in said(parts["Smooths"])
+
+
+def test_one_that_cannot_be_built_is_not_judged_and_the_reason_is_told(
+    written, printed
+):
+    code, out = printed(f"{written(LOOKS)}:Odd", "multihead")
+    assert code == 2
+    assert "Odd: nothing says what its argument `who_knows` is" in out
+
+
+LOOSE = """
+from dataclasses import dataclass
+from os.path import join
+
+
+def mixes(x, w, heads):
+    return x @ w
+
+
+class OldLooks:
+    def __init__(self, d_model):
+        self.w = torch.randn(d_model, d_model)
+
+    def forward(self, x):
+        return x @ self.w
+
+
+@dataclass
+class Sizes:
+    width: int = 12
+
+
+def _inner(x):
+    return x
+
+
+def main():
+    pass
+
+
+def softmax(scores, dim):
+    return scores.softmax(dim)
+
+
+def broken_softmax(scores):
+    return scores
+
+
+# checks: softmax
+def marked(scores, dim):
+    return scores.softmax(dim)
+"""
+
+
+def test_what_nothing_says_how_to_call_is_listed_in_one_line(written, printed):
+    path = written(LOOSE)
+    listed = "Not tried, for want of a name or mark: mixes, OldLooks, br"
+    code, out = printed(path)
+    assert code == 0
+    assert f"{listed}oken_softmax." in out
+    assert "main" not in out
+    assert "Sizes" not in out
+    assert "_inner" not in out
+    # Who asks for one thing wants to hear of no other.
+    assert "Not tried" not in printed(path, "softmax")[1]
+    assert "Not tried" not in printed(f"{path}:softmax")[1]
+
+
+def test_in_a_folder_they_are_listed_by_file_and_in_the_reports(
+    written, printed
+):
+    written(LOOSE)
+    many = [f"def f{i}(x):\n    return x\n" for i in range(12)]
+    written("\n".join(many), "more.py")
+    data, page = Path("all.json"), Path("all.html")
+    _, out = printed(".", "--json", data, "--html", page)
+    assert "mine.py: mixes, OldLooks, broken_softmax; more.py: f0, f1," in out
+    assert "f7 and 4 more." in out
+    files = json.loads(data.read_text())["files"]
+    assert len(files[1]["untried"]) == 12
+    assert "Not tried, for want of a name or mark: mixes," in page.read_text()
+
+
+RAISES = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.three = nn.Linear(d_model, 3 * d_model)
+
+    def forward(self, x, mask=None):
+        b, n, d = x.shape
+        q, k, v = self.three(x).view(b, n, self.h, d // self.h).chunk(3, -1)
+        return q
+
+
+class Places(nn.Module):
+    def __init__(self, d_model, max_len=5000):
+        super().__init__()
+        self.register_buffer("at", torch.zeros(max_len, d_model))
+
+    def forward(self, x):
+        return x + self.at[: x.size(1)]
+
+
+class Talks(nn.Module):
+    def __init__(self, vocab_size, d_model, dropout=0.1):
+        super().__init__()
+        self.at = Places(d_model, dropout)
+
+
+class Translates(nn.Module):
+    def __init__(self, src_vocab, tgt_vocab, d_model):
+        super().__init__()
+        self.a = nn.Embedding(src_vocab, d_model)
+        self.b = nn.Embedding(tgt_vocab, d_model)
+        self.core = nn.Transformer(d_model, 3, 1, 1, 24, batch_first=True)
+
+    def forward(self, src, tgt):
+        y = self.b(tgt)[..., None]
+        return self.core(self.a(src), y)
+
+
+class Network(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+"""
+
+
+def test_what_raises_is_told_with_its_class_line_and_code(told):
+    parts, left = told(RAISES)
+    assert [*parts] == ["Network"]
+    inside = left["MultiHeadAttention"]
+    assert "raised RuntimeError in line 3 of `MultiHeadAttention.forw" in inside
+    assert "`q, k, v = self.three(x).view(b, n, self.h, d // self.h)" in inside
+    built = left["Talks"]
+    assert "Talks(vocab_size=11, d_model=12, dropout=0.0) raised Typ" in built
+    assert "in line 3 of `Places.__init__`, `self.register_buffer(" in built
+    both = left["Translates"]
+    assert "in line 3 of `Translates.forward`, `return self.core" in both
+    assert "missing a required argument" not in both
+
+
+def test_what_raises_in_every_call_is_a_risk_and_the_last_line_says_so(
+    written, printed
+):
+    path, data = written(RAISES), Path("all.json")
+    code, out = printed(path, "--json", data)
+    assert code == 0
+    assert "✓ feed_forward: all" in out
+    assert f"! {path}:5 MultiHeadAttention: " in out
+    assert f"! {path}:32 Translates: " in out
+    assert f"· {path}:26 Talks: " in out
+    assert out.endswith("2 parts not judged raise in every usual call.")
+    [file] = json.loads(data.read_text())["files"]
+    levels = {one["name"]: one["level"] for one in file["unjudged"]}
+    assert levels == {
+        "MultiHeadAttention": "risk",
+        "Talks": "",
+        "Translates": "risk",
+    }
+    written(RAISES.partition("class Places")[0], "other/mine.py")
+    written("WIDTH = 12", "other/sizes.py")
+    code, out = printed("other")
+    assert code == 2
+    assert out.endswith("1 not judged, 1 of these raises in every usual call")
+
+
+NO_TABLE = """
+class Places(nn.Module):
+    def __init__(self, d_model, max_len):
+        super().__init__()
+        self.register_buffer("at", torch.randn(max_len, 1, d_model))
+
+    def forward(self, x):
+        return x.unsqueeze(2) + self.at[: x.size(0)]
+
+
+class Wants(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.turn = nn.Linear(d_model, d_model)
+
+    def forward(self, x, table, places):
+        return self.turn(x) * table["cos"][places]
+"""
+
+
+def test_what_has_no_table_looks_no_ids_up_and_other_arguments_are_no_risk(
+    told, written
+):
+    _, left = told(NO_TABLE)
+    assert "looks ids up" not in left["Places"]
+    assert "in line 2 of `Places.forward`, `return x.unsq" in left["Places"]
+    section = judged(Target(written(NO_TABLE)), Asked())
+    assert [one["level"] for one in section.unjudged] == ["", ""]
+
+
+HIDES = """
+class Looks(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.three, self.out = (nn.Linear(d_model, n * d_model) for n in (3, 1))
+
+    def forward(self, x, mask):
+        q, k, v = (
+            y.unflatten(-1, (self.h, -1)).transpose(1, 2)
+            for y in self.three(x).chunk(3, -1)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        weights = scores.masked_fill(mask, -torch.inf).softmax(-1)MORE
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+@pytest.mark.parametrize("more", ["", ".nan_to_num(0)"])
+def test_a_mask_that_hides_all_does_not_stop_it_from_being_recognised(
+    told, more
+):
+    text = HIDES.replace("MORE", more)
+    parts, left = told(text)
+    assert left == {}
+    assert "If True hides in your masks, no contract" in said(parts["Looks"])
+    parts, _ = told(text, mask="hidden")
+    assert parts["Looks"]["component"] == "multihead"
+    assert not faults(parts["Looks"])
+    parts, _ = told(text, mask="shown")
+    assert faults(parts["Looks"])
+    assert "hides in your masks after all" in said(parts["Looks"])
+
+
+@pytest.mark.parametrize(
+    "what", ["mylib", "mylib/parts/net.py", "mylib.parts.net", "mylib/parts"]
+)
+def test_what_python_imports_from_the_current_folder_is_imported(
+    written, printed, what
+):
+    norm = "class Eps:\n    pass\n"
+    net = RAISES[RAISES.index("class Network") :]
+    written(norm, "mylib/parts/sizes.py")
+    written("from mylib.parts.sizes import Eps\n" + net, "mylib/parts/net.py")
+    code, out = printed(what)
+    assert code == 0
+    assert "feed_forward: all 14 contracts hold" in out
+
+
+BUNDLES = """
+from dataclasses import dataclass
+
+
+@dataclass
+class Made:
+    x: torch.Tensor
+
+
+class Layer(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.three = nn.Linear(d_model, 3 * d_model)
+
+    def forward(self, x, cache=None):
+        q, k, v = self.three(x).chunk(3, -1)
+        if cache is not None:
+            k = torch.cat((cache, k), 1)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return Made(x + y)
+
+
+class Needs(Layer):
+    def forward(self, x, mask):
+        y = self.three(x).masked_fill(mask[..., :1, 0], 0.0)
+        return y.view(3)
+
+
+class Twice(Layer):
+    def forward(self, x, other=None):
+        return self.three(x) if other is None else other.three
+"""
+
+
+def test_the_reason_tells_what_the_plain_call_did(told):
+    _, left = told(BUNDLES)
+    assert left["Layer"].endswith("`x, cache`. It returned a Made.")
+    # Not what `None` led to, where a mask is wanted.
+    assert "in line 3 of `Needs.forward`, `return y.view(3)`" in left["Needs"]
+    assert left["Twice"].endswith(
+        "It returned shape (2, 5, 36) for (2, 5, 12)."
+    )
+
+
+MARKED = """
+# checks: causal_mask
+def hides(length):
+    return torch.ones(length, length).triu(1) == 1
+"""
+
+
+def test_on_the_command_line_the_advice_is_what_is_typed_there(told):
+    parts, _ = told(MARKED)
+    assert "Say so: `--mask hidden`." in said(parts["hides"])
+    parts, _ = told(MARKED, mask="shown")
+    assert "after all, no contract finds a fault. Say so: `--mask h" in said(
+        parts["hides"]
+    )
+
+
+BY_FORWARD = """
+class Heads(nn.Module):
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.three, self.out = (nn.Linear(dim, n * dim) for n in (3, 1))
+
+    def forward(self, x, slopes, mask):
+        q, k, v = (
+            y.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+            for y in self.three(x).chunk(3, -1)
+        )
+        scores = q @ k.mT * slopes["scale"] + mask
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.heads, self.norm = Heads(dim, n_heads), nn.LayerNorm(dim)
+
+    def forward(self, x, slopes, mask):
+        return x + self.heads.forward(self.norm(x), slopes, mask)
+
+
+class Talker(nn.Module):
+    def __init__(self, vocab_size, dim, n_heads):
+        super().__init__()
+        self.words, self.at = (nn.Embedding(n, dim) for n in (vocab_size, 64))
+        self.block = Block(dim, n_heads)
+        self.out = nn.Linear(dim, vocab_size)
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        mask = torch.full((n, n), -torch.inf).triu(1)
+        x = self.words(ids) + self.at.weight[:n]
+        return self.out(self.block.forward(x, {"scale": 0.5}, mask).relu())
+"""
+
+
+def test_a_part_whose_forward_a_model_calls_is_seen_in_its_place(told):
+    parts, left = told(BY_FORWARD)
+    assert parts["Talker"]["component"] == "language_model"
+    assert not faults(parts["Talker"])
+    assert parts["Heads"]["component"] == "causal_attention"
+    assert not faults(parts["Heads"])
+    assert "It was judged with the whole" in left["Block"]
+
+
+TURNS = """
+class Turns(nn.Module):
+    def __init__(self, head_dim, base=10000.0, max_len=64):
+        super().__init__()
+        slower = base ** (-torch.arange(0, head_dim, 2) / head_dim)
+        at = torch.outer(torch.arange(64.0), slower)
+        self.register_buffer("at", torch.polar(at**0, at))
+
+    def forward(self, x, positions):
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+        turned = pairs * self.at[positions]
+        return torch.view_as_real(turned).flatten(-2)
+"""
+
+
+@pytest.mark.parametrize("width", ["head_dim", "dim"])
+def test_a_module_that_turns_one_width_is_built_for_each_of_rope(told, width):
+    text = TURNS.replace("head_dim", width)
+    parts, _ = told(text, "Turns", components=("rope",))
+    assert not faults(parts["Turns"])
+    assert "built anew for each width" in said(parts["Turns"])
+    text = text.replace("self.at[positions]", "self.at[: x.shape[-2]]")
+    parts, _ = told(text, "Turns", components=("rope",))
+    assert faults(parts["Turns"])
