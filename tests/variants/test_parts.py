@@ -506,7 +506,8 @@ def test_today_s_encoder_keeps_the_contract_but_knows_the_order(kv_heads):
     assert "· Reordering the positions reorders the rows" in str(report)
     unturned = parts._replace(attention=parts.cross_attention)
     report = check("encoder", Encoder(config, unturned))
-    assert report.passed and not report.notes, str(report)
+    assert report.passed, str(report)
+    assert not report.notes, str(report)
 
 
 def test_today_s_block_has_no_bias_and_no_turned_cross_attention():
