@@ -668,3 +668,14 @@ def test_a_file_with_the_name_of_a_python_module_is_not_run(tmp_path):
     assert not [path.name for path in tmp_path.glob("*.ran")]
     assert done.returncode == 0, done.stdout + done.stderr
     assert "contracts hold" in done.stdout
+
+
+def test_what_is_imported_for_all_processes_is_no_work_for_the_collector():
+    code = (
+        "import gc; import companion.commands.preloaded;"
+        "print(gc.isenabled(), len(gc.get_objects()) < gc.get_freeze_count())"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == ["True", "True"]
