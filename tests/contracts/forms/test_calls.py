@@ -34,7 +34,7 @@ from companion.commands.check.target import Target
 from companion.contracts import adapters, check
 from companion.contracts.engine.compare import draw
 
-PAGE = Path(__file__).parents[2] / "book" / "check.md"
+PAGE = Path(__file__).parents[3] / "book" / "check.md"
 
 
 @pytest.mark.parametrize("name", STANDINS)
