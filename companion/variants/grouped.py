@@ -60,7 +60,7 @@ def grouped_query_attention(
 ) -> Float[Tensor, "batch head query d_v"]:
     """Attention in which neighbouring heads share their keys and values.
 
-    With n = head / kv_head, heads 0 … n - 1 ask kv_head 0, the next n ask
+    With r = head / kv_head, heads 0 … r - 1 ask kv_head 0, the next r ask
     kv_head 1. One kv_head is the multi-query attention of Shazeer (2019), as
     many as heads is multi-head attention; between them stands figure 2 of
     Ainslie et al. (2023). ``mask``: True = may attend; a query that may look at
