@@ -94,6 +94,17 @@ def test_a_class_that_is_misspelt_raises(keras):
     assert not hasattr(nn, "LayerNoRMALIZATION")
 
 
+def test_a_name_that_is_never_made_raises_when_the_layer_is_called(keras):
+    # Building says nothing yet: a name in ``call`` is looked up when it runs.
+    class Layer(keras.layers.Layer):
+        def call(self, x):
+            return out2  # noqa: F821
+
+    run = Layer()
+    with pytest.raises(NameError, match="out2"):
+        run(torch.zeros(2, 3, 4))
+
+
 def test_training_and_mask_by_position_raise(keras):
     class Layer(keras.layers.Layer):
         def call(self, x, training, mask):
@@ -127,6 +138,21 @@ def test_what_is_never_called_is_not_counted(layer):
     ends = VOCABULARY * WIDTH + WIDTH * VOCABULARY + VOCABULARY
     assert ends + LAYERS * lost.count_params() == 2_449_716
     assert ends + LAYERS * cured.count_params() == 2_977_588
+
+
+def test_an_encoder_with_the_name_transformer_builds_and_runs(keras, layer):
+    class Transformer(keras.Model):
+        def __init__(self, pe_input, pe_target):
+            super().__init__()
+            self.table = torch.zeros(1, pe_input, WIDTH)
+            self.encoder = layer(cured=True)
+
+        def call(self, x):
+            return self.encoder(x + self.table[:, : x.shape[1]])
+
+    x = torch.randn(2, 3, WIDTH)
+    for nowhere in (7, None):
+        assert Transformer(5, pe_target=nowhere)(x).shape == x.shape
 
 
 def test_without_a_causal_mask_every_row_moves_with_its_future(layer):
