@@ -16,7 +16,7 @@ from companion.contracts.engine import runner
 from companion.contracts.engine.compare import other_inputs
 from companion.contracts.engine.correct import healthy
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.runner import contracts_for
+from companion.contracts.engine.runner import NOT_TRIED, contracts_for
 from companion.contracts.engine.universal import contracts_of
 from companion.zoo import ANIMALS
 
@@ -173,7 +173,10 @@ def test_what_is_right_holds_every_contract_whatever_the_numbers(component, fn):
         noted = [note.contract for note in report.notes]
         assert noted == CONVENTIONS.get(getattr(fn, "__name__", ""), [])
         every = list(contracts_for(guarded))
-        assert report.held == [name for name in every if name not in noted]
+        # Whether scores are divided, where that cannot be heard.
+        left = " ".join(s for s in report.assumed if s.startswith(NOT_TRIED))
+        held = [n for n in every if n not in noted and n not in left]
+        assert report.held == held
 
 
 @pytest.mark.parametrize("component", [c for c in COMPONENTS if healthy(c)])
