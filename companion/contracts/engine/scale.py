@@ -27,11 +27,13 @@ from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, RISK
 
 __all__ = [
+    "A_SCORE",
     "Heard",
     "as_drawn",
     "attentions",
     "divided_by_the_root_of_a_head",
     "hidden_score",
+    "mask_meets_scores",
 ]
 
 LINEAR = {"linear", "addmm", "conv1d"}
@@ -56,6 +58,11 @@ OTHERS = (
 FOLDED = (
     "T5 leaves the division out, and draws smaller weights for the queries "
     "instead."
+)
+A_SCORE = (
+    "Hidden scores become {:.3g} before the softmax, a score like any other: "
+    "put -∞ into them, or a large negative number. 1e-9 is nearly 0, where "
+    "-1e9 is meant."
 )
 TRAINED = (
     "The weights of its queries and keys are no longer as they were drawn, and "
@@ -419,6 +426,30 @@ def hidden_score(fn: Guarded, args: tuple, may: Tensor) -> float | None:
             if (hidden == one).all() and abs(one) < 50:
                 return one
     return None
+
+
+def mask_meets_scores(fn: Guarded, args: tuple, may: Tensor) -> bool:
+    """Tell whether a mask lowers scores of any softmax.
+
+    So it may if one is heard without a mask only: then it is in other hands.
+
+    Args:
+        fn: What is checked.
+        args: The arguments, with a mask.
+        may: Who may see whom, (batch, row, key).
+    """
+    with Heard(len(may)) as plain:
+        fn.raw(args[0])
+    with Heard(len(may)) as heard:
+        fn.raw(*args)
+    if len(plain.scores) != len(heard.scores):
+        return True
+    fitting = [
+        scores[~may[:, None].expand_as(scores)]
+        for scores in heard.scores
+        if scores.ndim == 4 and scores.shape[-2:] == may.shape[-2:]
+    ]
+    return not fitting or any((x < HIDDEN).any() for x in fitting)
 
 
 def is_near(one: float, other: float) -> bool:
