@@ -148,7 +148,7 @@ class Heard(TorchFunctionMode):
             self.hear_softmax(args, kwargs)
         elif name in WHOLE:
             self.found.append(Attention(whole=True))
-        elif name == "exp":
+        elif name == "exp" and is_float(got):
             self.hear_exp(args)
         elif name in PRODUCTS and is_float(got):
             self.hear_product(name, args, got)
@@ -307,9 +307,10 @@ def as_drawn(weight: Tensor | None) -> bool:
 
 def found_in(y: Tensor, x: Tensor) -> float:
     """Return by what numbers of ``y`` were multiplied to make ``x``, or 0."""
+    if min(x.numel(), y.numel()) < 8:
+        return 0.0
     # Equal numbers, as the lengths behind a norm are, fit any other.
-    alike = x.max() - x.min() < 0.01 * x.abs().max()
-    if alike or min(x.numel(), y.numel()) < 8:
+    if x.max() - x.min() < 0.01 * x.abs().max():
         return 0.0
     ordered = y.sort().values
     for factor in multiples(x, ordered):

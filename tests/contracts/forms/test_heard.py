@@ -4,6 +4,7 @@ import functools
 
 import pytest
 import torch
+import torch.nn.functional as F
 from contracts.right import built
 from torch import nn
 
@@ -136,6 +137,28 @@ def by_halves(x):
     return x * cos + torch.cat([-other, one], -1) * sin
 
 
+class TurnedByAPower(Times):
+    """So they are, as complex numbers; the angles have an axis for heads."""
+
+    def scores(self, q, k):
+        return super().scores(by_a_power(q), by_a_power(k))
+
+
+def by_a_power(x):
+    angle = torch.outer(torch.arange(x.shape[-2]), torch.tensor([1.0, 0.01]))
+    power = torch.exp(1j * angle.expand(x.shape[1], -1, -1))
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * power).flatten(-2)
+
+
+class AfterACache(Times):
+    """First those ask that are left of the last call: at first nobody."""
+
+    def scores(self, q, k):
+        left = F.scaled_dot_product_attention(q[..., :0, :], k, k)
+        return super().scores(q, k) + left.sum()
+
+
 HEARD = [
     ByHand,
     ByHandStable,
@@ -146,6 +169,8 @@ HEARD = [
     AddedInOneCall,
     Turned,
     TurnedByHalves,
+    TurnedByAPower,
+    AfterACache,
 ]
 
 
