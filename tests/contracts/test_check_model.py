@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from contracts.right import built
 from torch import nn
 
 from companion.contracts import check, check_model
@@ -344,3 +345,63 @@ def test_a_module_that_each_call_makes_anew_is_heard():
     found = check("multihead", NormInTheFirstCall(12, 3))
     assert "Every weight of a module takes part" in found.held
     assert nn.Module.__init__ is before
+
+
+class Bound(nn.Module):
+    """A translator whose mask of the source has as many rows as the source.
+
+    It raises where the two sentences differ in length.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.place = nn.Embedding(11, 12), nn.Embedding(16, 12)
+        self.head = nn.Linear(12, 11)
+
+    def vectors(self, ids):
+        """Vectors of ids, with their places."""
+        return self.embed(ids) + self.place(torch.arange(ids.shape[1]))
+
+    def forward(self, src, tgt):
+        x, y = self.vectors(src), self.vectors(tgt)
+        real = (src != 0)[:, None].expand(-1, src.shape[1], -1)
+        past = torch.ones(tgt.shape[1], tgt.shape[1], dtype=torch.bool).tril()
+        attend = nn.functional.scaled_dot_product_attention
+        y = y + attend(y, y, y, past)
+        return self.head(y + attend(y, x, x, real))
+
+
+def test_a_translator_that_raises_is_told_so_and_not_of_a_causal_mask():
+    report = check_model(built(Bound))
+    (one,) = report.unjudged
+    assert "causal mask" not in one.reason
+    assert "It raised RuntimeError" in one.reason
+    assert "`Bound.forward`" in one.reason
+
+
+class Segments(Bound):
+    """As BERT: beside each token stands the number of its sentence."""
+
+    def forward(self, tokens, segment_ids):
+        x = self.vectors(tokens) + self.embed(segment_ids)
+        attend = nn.functional.scaled_dot_product_attention
+        return self.head(x + attend(x, x, x))
+
+
+class ForItsLoss(Bound):
+    """A language model that wants its targets, and has lost its mask."""
+
+    def forward(self, tokens, targets):
+        x = self.vectors(tokens)
+        x = x + nn.functional.scaled_dot_product_attention(x, x, x)
+        logits = self.head(x)
+        loss = nn.functional.cross_entropy(
+            logits.flatten(0, 1), targets.flatten()
+        )
+        return logits, loss
+
+
+@pytest.mark.parametrize("make", [Segments, ForItsLoss])
+def test_what_reads_one_sentence_is_still_told_of_a_causal_mask(make):
+    (one,) = check_model(built(make)).unjudged
+    assert "the causal mask is missing" in one.reason

@@ -15,7 +15,6 @@ from companion.contracts import COMPONENTS, check
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.modules import is_unused
 from companion.contracts.engine.scale import as_drawn, attentions, hidden_score
-from companion.contracts.multihead.causal_attention import Causal
 from companion.contracts.multihead.multihead import Heads, padding
 from companion.contracts.transformer.encoder import Stack
 from companion.masks import causal_mask
@@ -288,41 +287,6 @@ def test_not_dividing_is_a_fault_whatever_the_usual_draw():
         for part in (module.q, module.k):
             DRAWS[draw](part.weight)
         assert rooted(module).level == "fault"
-
-
-def turned(x):
-    """Every second pair of features turns by its position."""
-    a, b = x.chunk(2, -1)
-    angle = torch.arange(x.shape[-2])[:, None] * torch.ones(a.shape[-1])
-    cos, sin = angle.cos(), angle.sin()
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
-
-
-class Turned(Causal):
-    """Rotary positions, and no scale at all."""
-
-    def scores(self, q, k):
-        return turned(q) @ turned(k).mT
-
-
-class Biased(Causal):
-    """A learned number for each distance is added to the scores."""
-
-    def __init__(self):
-        super().__init__()
-        self.far = nn.Parameter(torch.randn(16))
-
-    def scores(self, q, k):
-        place = torch.arange(q.shape[-2])
-        return q @ k.mT + self.far[(place[:, None] - place).clamp(min=0)]
-
-
-@pytest.mark.parametrize("make", [Turned, Biased])
-def test_where_it_cannot_be_told_how_scores_came_about_nothing_is_said(make):
-    fn = built(make)
-    [one] = heard("causal_attention", fn)
-    assert one.factor is None
-    assert rooted(fn, "causal_attention") is None
 
 
 def test_without_a_softmax_nothing_is_heard():

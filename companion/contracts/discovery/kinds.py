@@ -214,7 +214,8 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             return Judged("translation_model", report, tuple(said))
         translates = report
     report, words = on_ids("language_model", module, check)
-    if not was_called(report):
+    both = translates is not None and in_time(lambda: reads_both(module))
+    if both or not was_called(report):
         if DECODER in str(vectors):
             raise vectors
         two = [name for name in wanted(module) if "mask" not in name][1:]
@@ -247,6 +248,26 @@ def was_called(report: Report) -> bool:
     """Tell whether a call was understood, whatever is wrong with it."""
     shaped = "It returns a tensor of the right shape" in report.held
     return not report.untried or shaped
+
+
+def reads_both(module: nn.Module) -> bool:
+    """Tell whether it wants two rows of ids, and logits come of both.
+
+    So do a translator's, and not those of a language model, which gets what
+    is to follow for its loss. What says of which segment a token is comes
+    with every token, and makes no translator.
+    """
+    two = [name for name in wanted(module) if "mask" not in name]
+    if len(two) < 2 or re.search("(?i)seg|type", " ".join(two)):
+        return False
+    one = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    masks = [None] * (least_arguments(module) - 2)
+    rows = (one, one), (one % 5 + 1, one), (one, one % 5 + 1)
+    got = [answer(module, (*pair, *masks)) for pair in rows]
+    if any(x is None or x.ndim < 3 for x in got):
+        return False
+    before, *after = got
+    return not any(torch.equal(before, x) for x in after)
 
 
 def on_ids(

@@ -63,6 +63,10 @@ class Broken(Exception):
         self.at, self.level, self.why = at, level, why
 
 
+class NotTried(Exception):
+    """A contract that this code gives no chance to be tried; it says why."""
+
+
 def after(*earlier: Callable) -> Callable:
     """Have a contract report what breaks ``earlier`` ones, if both break.
 

@@ -71,6 +71,7 @@ class Guarded:
 
     Attributes:
         moves_zeros: Whether tables that are all 0 are drawn anew meanwhile.
+        not_tried: Contracts that it gives no chance to be tried -> why.
     """
 
     moves_zeros = True
@@ -81,6 +82,7 @@ class Guarded:
         self.form: Callable | None = None
         self.calls, self.unwritten = 0, False
         self.stopped = threading.Event()
+        self.not_tried: dict[str, str] = {}
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ import inspect
 import itertools
 import threading
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,11 +25,13 @@ from companion.contracts.engine.compare import (
     weighed,
 )
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import RISK
 
 __all__ = [
     "MADE_ANEW",
     "OF_MODULES",
     "apart_in_training",
+    "held_apart",
     "home_of",
     "is_unused",
     "made_anew",
@@ -51,6 +54,12 @@ MADE_ANEW = (
     "A {} is made anew in each call, so its weights are never trained: make it "
     "once, in `__init__`."
 )
+UNREGISTERED = (
+    "`{}` is a plain {}: what it holds is not among the parameters, and so it "
+    "is never trained, moved or saved, and `.eval()` does not reach it. Make "
+    "it an `{}`."
+)
+LENT = "It is right if it belongs to another module, and is only lent."
 NORM_OVER_THE_BATCH = (
     "does a norm run over the batch (BatchNorm)? In eval mode it does not "
     "show. LayerNorm runs over the features of one position."
@@ -174,6 +183,7 @@ def takes_part(fn: Guarded) -> None:
     """Every weight of a module takes part."""
     if made := made_anew(fn):
         raise Broken(MADE_ANEW.format(made))
+    require_registered(fn)
     parameters = module_of(fn).named_parameters()
     named = {name: p for name, p in parameters if p.requires_grad}
     # A part may be used for some inputs only, such as one expert of many.
@@ -212,6 +222,87 @@ def made_anew(fn: Guarded) -> str:
         if any(id(p) not in own for p in weights):
             return type(part).__name__
     return ""
+
+
+def require_registered(fn: Guarded) -> None:
+    """Raise Broken if weights that take part stand in a plain list.
+
+    One module alone may stand there on purpose, so that it is not registered
+    twice.
+    """
+    for one in held_apart(module_of(fn)):
+        weights = {str(i): p for i, p in enumerate(one.weights)}
+        left = [unused(fn, args, weights) for args in fn.cases]
+        if any(len(unmoved) < len(weights) for unmoved in left):
+            level, why = (RISK, LENT) if len(one.held) == 1 else ("", "")
+            raise Broken(one.told, level=level, why=why)
+
+
+class Apart(NamedTuple):
+    """What holds weights that are not among the parameters of a module.
+
+    Attributes:
+        name: Its name in the module.
+        holder: A list, tuple or dict.
+        held: The modules and parameters in it.
+        weights: Those that are not among the module's.
+    """
+
+    name: str
+    holder: object
+    held: list
+    weights: list[nn.Parameter]
+
+    @property
+    def told(self) -> str:
+        """Say what is wrong with that, and what to write instead."""
+        kind = "Module" if isinstance(self.held[0], nn.Module) else "Parameter"
+        plain = next(k for k in HOLDERS if isinstance(self.holder, k))
+        form = "Dict" if plain is dict else "List"
+        made = f"nn.{kind}{form}"
+        return UNREGISTERED.format(self.name, plain.__name__, made)
+
+
+def held_apart(module: nn.Module) -> list[Apart]:
+    """List what holds weights that are not among the parameters."""
+    named = (p for _, p in module.named_parameters())
+    own = {id(p) for p in itertools.chain(module.parameters(), named)}
+    found = []
+    for prefix, part in module.named_modules():
+        for name, holder in vars(part).items():
+            if name not in PYTORCHS and isinstance(holder, HOLDERS):
+                held = held_in(holder)
+                weights = [p for p in weights_of(held) if id(p) not in own]
+                if weights:
+                    where = f"{prefix}.{name}".lstrip(".")
+                    found.append(Apart(where, holder, held, weights))
+    return found
+
+
+HOLDERS = list, tuple, dict
+PYTORCHS = set(vars(nn.Module()))
+"""What PyTorch itself keeps in each module."""
+
+
+def held_in(holder: object, depth: int = 3) -> list:
+    """List the modules and parameters in a list, or in lists of it."""
+    if isinstance(holder, nn.Module | nn.Parameter):
+        return [holder]
+    if not depth or not isinstance(holder, HOLDERS):
+        return []
+    inner = holder.values() if isinstance(holder, dict) else holder
+    return [x for one in inner for x in held_in(one, depth - 1)]
+
+
+def weights_of(held: list) -> list[nn.Parameter]:
+    """List the different parameters that can be trained."""
+    own = (
+        p
+        for x in held
+        for p in (x.parameters() if isinstance(x, nn.Module) else [x])
+        if p.requires_grad and not is_lazy(p)
+    )
+    return list({id(p): p for p in own}.values())
 
 
 def unused(

@@ -36,7 +36,9 @@ def with_equal_distances(
         judged: Judges it once more.
 
     Returns:
-        What was found with equal numbers, if that is no fault; else ``report``.
+        What was found with equal numbers, faults too; but ``report`` if there
+        are none, or if they make wrong what was right, and so are for
+        something else.
     """
     counts = any(
         f.level == FAULT or f.cause in (DISTANCES, PLACES)
@@ -45,9 +47,15 @@ def with_equal_distances(
     if report.component != "multihead" or not counts:
         return report
     with made_equal(fn) as name:
-        other = judged() if name else report
-    if not name or not other.passed:
+        # Whatever there is to find has to be found while they are equal.
+        other = judged().whole() if name else report
+    if not name:
         return report
+    if not other.passed:
+        usual = report.whole()
+        right = {*usual.held, *(f.contract for f in usual.notes)}
+        if other.untried or right & {f.contract for f in other.faults}:
+            return report
     words = f"`{name}` was the same for all distances"
     return replace(other, assumed=(*other.assumed, words))
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from companion.contracts.engine.blame import now_at, text_of
-from companion.contracts.engine.compare import Broken, furthest
+from companion.contracts.engine.compare import Broken, NotTried, furthest
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms import adopt, other_ways
 from companion.contracts.engine.guard import Guarded, Raised, Stop
@@ -41,6 +41,7 @@ from companion.contracts.engine.universal import (
 )
 
 __all__ = [
+    "NOT_TRIED",
     "SECONDS",
     "WORKER",
     "again",
@@ -137,7 +138,7 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
 def contracts_for(fn: Guarded) -> dict[str, Callable]:
     """Name -> contract, without those that ``fn`` cannot break.
 
-    Of what is no module, or takes no mask.
+    Of what is no module, or takes no mask, or showed that it cannot be tried.
     """
     given, module = contracts_of(fn.component), module_of(fn)
     left_out = OF_MODULES if module is None else ()
@@ -145,6 +146,7 @@ def contracts_for(fn: Guarded) -> dict[str, Callable]:
         name: contract
         for name, contract in given.items()
         if contract not in left_out
+        and name not in fn.not_tried
         and not (fn.takes_no_mask and hasattr(contract, "sends_masks"))
     }
 
@@ -171,6 +173,7 @@ def outcomes(
     def task() -> None:
         if not begun:
             adopt(fn, mask, no_fault)
+            fn.not_tried.clear()  # That was of some other way to call it.
         try_all(fn, tried, brief=brief)
 
     late = in_time(fn, task)
@@ -207,6 +210,7 @@ def again(fn: Guarded) -> Guarded:
     other = Guarded(fn.component, fn.given)
     other.form, other.calls = fn.form, fn.calls
     other.unwritten = fn.unwritten
+    other.not_tried = dict(fn.not_tried)
     return other
 
 
@@ -231,9 +235,16 @@ def at_home(fn: Guarded, home: torch.device) -> tuple[str, Broken | None]:
 
 
 def called(fn: Guarded) -> tuple[str, ...]:
-    """Tell how ``fn`` was called, if not as the contracts call."""
+    """Tell how ``fn`` was called, if not as the contracts call.
+
+    And what it left untried.
+    """
     said = sentence(fn.form.said) if fn.form else ""
-    return (f"Called as yours: {said}",) if said else ()
+    left = (f"{NOT_TRIED}{name}. {why}." for name, why in fn.not_tried.items())
+    return ((f"Called as yours: {said}",) if said else ()) + tuple(left)
+
+
+NOT_TRIED = "Not tried: "
 
 
 def assumed(fn: Guarded, found: Found, mask: str | None) -> tuple[str, ...]:
@@ -274,6 +285,7 @@ def sentence(parts: tuple[str, ...]) -> str:
 
 def no_fault(fn: Guarded) -> bool:
     """Tell whether no contract finds a fault; stop at the first that does."""
+    fn.not_tried.clear()
     for contract in contracts_for(fn).values():
         broken = outcome(contract, fn)
         if broken and (broken.level or level_of(contract)[0]) == FAULT:
@@ -288,6 +300,8 @@ def try_all(
     left = [*contracts_for(fn).items()][len(tried) :]
     for name, contract in left:
         broken = outcome(contract, fn)
+        if name in fn.not_tried:
+            continue
         if broken:
             if not broken.level:
                 broken.level, broken.why = level_of_known(fn, broken.cause)
@@ -349,11 +363,13 @@ def alike(one: Tensor | None, other: Tensor | None) -> bool:
 
 
 def outcome(contract: Callable, fn: Guarded) -> Broken | None:
-    """Return what ``contract`` finds broken, or None."""
+    """Return what ``contract`` finds broken, or None; also if not tried."""
     try:
         contract(fn)
     except Broken as broken:
         return broken
+    except NotTried as reason:
+        fn.not_tried[title(contract)] = str(reason)
     except Stop:
         raise
     except BaseException as error:

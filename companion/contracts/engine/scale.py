@@ -3,8 +3,9 @@
 How wide a head is cannot be seen from outside, and so neither can a wrong
 number under the root. But the products that a module computes pass by a
 listener: which numbers two vectors have in common, and by how much their
-product differs from what enters the softmax. Where it cannot be told how
-queries and keys came about, say for rotary positions, nothing is said.
+product differs from what enters the softmax, whether that is PyTorch's or
+written by hand. Where it cannot be told how queries and keys came about, say
+behind a norm of each head, nothing is said.
 """
 
 import math
@@ -16,19 +17,27 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from companion.contracts.engine.compare import Broken, is_float, number
+from companion.contracts.engine.compare import (
+    Broken,
+    NotTried,
+    is_float,
+    number,
+)
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, RISK
 
 __all__ = [
+    "A_SCORE",
     "Heard",
     "as_drawn",
     "attentions",
     "divided_by_the_root_of_a_head",
     "hidden_score",
+    "mask_meets_scores",
 ]
 
-LINEAR = {"linear", "addmm", "conv1d", "add", "__add__", "__radd__", "add_"}
+LINEAR = {"linear", "addmm", "conv1d"}
+SUMS = {"add", "__add__", "__radd__", "add_"}
 PRODUCTS = {
     "matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm",
 }  # fmt: skip
@@ -49,6 +58,11 @@ OTHERS = (
 FOLDED = (
     "T5 leaves the division out, and draws smaller weights for the queries "
     "instead."
+)
+A_SCORE = (
+    "Hidden scores become {:.3g} before the softmax, a score like any other: "
+    "put -∞ into them, or a large negative number. 1e-9 is nearly 0, where "
+    "-1e9 is meant."
 )
 TRAINED = (
     "The weights of its queries and keys are no longer as they were drawn, and "
@@ -88,6 +102,7 @@ class Attention:
         batch: How many sentences there are.
         small: Whether queries are smaller than keys by the root of ``head``.
         drawn: Whether its weights may be as they were first drawn.
+        whole: Whether PyTorch's own function does all of it, and divides.
     """
 
     factor: float | None = None
@@ -97,6 +112,12 @@ class Attention:
     batch: int = 0
     small: bool = False
     drawn: bool = True
+    whole: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether it can be told by what its scores are multiplied."""
+        return self.whole or self.factor is not None
 
 
 @dataclass
@@ -108,6 +129,7 @@ class Heard(TorchFunctionMode):
     projected: list[Projected] = field(default_factory=list)
     found: list[Attention] = field(default_factory=list)
     scores: list[Tensor] = field(default_factory=list)
+    grown: list[Tensor] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -119,27 +141,35 @@ class Heard(TorchFunctionMode):
         got, name = func(*args, **kwargs), getattr(func, "__name__", "")
         if name == FUSED:
             self.hear_fused(args, kwargs)
-        elif name in SOFTMAX:
+            return got
+        # Tensors may be named.
+        args = (*args, *filter(is_float, kwargs.values()))
+        if name in SOFTMAX:
             self.hear_softmax(args, kwargs)
         elif name in WHOLE:
-            self.found.append(Attention())
+            self.found.append(Attention(whole=True))
+        elif name == "exp" and is_float(got):
+            self.hear_exp(args)
         elif name in PRODUCTS and is_float(got):
             self.hear_product(name, args, got)
         elif name in LINEAR and is_float(got):
             self.hear_linear(name, args, got)
+        elif name in SUMS and is_float(got):
+            self.hear_sum(args, got)
         return got
 
     def hear_linear(self, name: str, args: tuple, got: Tensor) -> None:
-        """Keep what a linear map returned, or a bias added to it."""
-        known = [p for p in self.projected for a in args if a is p.result]
+        """Keep what a linear map returned."""
         first = next((a for a in args if is_float(a)), got)
+        place = 2 if name == "addmm" else 1
+        weight = args[place] if len(args) > place else None
+        self.keep(got, first.shape[-1] if first.ndim else 1, weight)
+
+    def hear_sum(self, args: tuple, got: Tensor) -> None:
+        """Keep the sum of a bias and what a linear map returned."""
+        known = [p for p in self.projected for a in args if a is p.result]
         if known:
-            _, width, weight = known[-1]
-        else:
-            width = first.shape[-1] if first.ndim else 1
-            place = {"linear": 1, "conv1d": 1, "addmm": 2}.get(name, len(args))
-            weight = args[place] if len(args) > place else None
-        self.keep(got, width, weight)
+            self.keep(got, known[-1].width, known[-1].weight)
 
     def keep(self, got: Tensor, width: int, weight: object) -> None:
         """Keep the result of a linear map."""
@@ -157,6 +187,8 @@ class Heard(TorchFunctionMode):
             pair = args[1:3] if name == "baddbmm" else args[:2]
             pair = pair[::-1] if name == "__rmatmul__" else pair
             width = pair[0].shape[-1] if pair[0].ndim else 0
+            # It also adds something, and may multiply the product.
+            got = torch.bmm(*pair) if name == "baddbmm" else got
         if len(pair) != 2 or not width:
             return
         one, other = (x.detach() for x in pair)
@@ -181,12 +213,35 @@ class Heard(TorchFunctionMode):
         self.scores.append(scores)
         dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
         dim = dim if isinstance(dim, int) else -1
+        dim -= scores.ndim if dim >= 0 else 0
+        product = self.behind(scores, dim)
+        if product is None:
+            self.found.append(Attention())
+        else:
+            self.judge(product, scores.shape[dim])
+
+    def hear_exp(self, args: tuple) -> None:
+        """Judge a softmax by hand; it may take the same powers twice."""
+        scores = args[0].detach()
+        product = self.behind(scores, -1) if scores.ndim > 2 else None
+        if product is None or any(product.result is x for x in self.grown):
+            return
+        self.grown.append(product.result)
+        self.judge(product, scores.shape[-1])
+
+    def behind(self, scores: Tensor, dim: int) -> Product | None:
+        """Find the product that scores are made of, with its factor.
+
+        Where a loop makes the scores of each head, it is that of the last.
+        """
+        loops = range(2) if scores.ndim > 3 else ()
+        parts = [scores, *(scores.select(axis, -1) for axis in loops)]
         for product in reversed(self.products):
-            factor = multiple(scores, product.result, dim)
-            if factor:
-                self.judge(product._replace(factor=factor), scores.shape[dim])
-                return
-        self.found.append(Attention())
+            for part in parts:
+                factor = multiple(part, product.result, dim, self.batch)
+                if factor:
+                    return product._replace(factor=factor)
+        return None
 
     def judge(self, product: Product, seq: int) -> None:
         """Find out by what queries and keys were multiplied before."""
@@ -207,19 +262,22 @@ class Heard(TorchFunctionMode):
         """Return the multiple, the projection and the spread of ``x``.
 
         Heads are a part of a projection's numbers in another order, so that
-        each number of ``x``, divided by the right factor, is found there.
+        each number of ``x``, divided by the right factor, is found there. What
+        was turned by its position is found by its length, which that leaves.
         """
         for projected in reversed(self.projected):
             y = projected.result.detach().flatten()
-            if y.numel() < x.numel() or x.numel() < 8:
-                continue
-            ordered = y.sort().values
-            for factor in multiples(x.flatten(), ordered):
-                found = contains(ordered, x.flatten() / factor)
-                # Of a number near 0 the rounding is not small beside it.
-                if (found | (x.flatten().abs() < 0.01)).all():
-                    spread = float(x.std()) / factor
-                    return factor, projected, spread
+            if factor := found_in(y, x.flatten()):
+                return factor, projected, float(x.std()) / factor
+        for projected in reversed(self.projected):
+            y = projected.result.detach().flatten()
+            for axis in (-1, -2):
+                width = x.shape[axis]
+                if width < 2 or y.numel() % width:
+                    continue
+                ones, others = x.norm(dim=axis), y.view(-1, width).norm(dim=-1)
+                if factor := found_in(others, ones.flatten()):
+                    return factor, projected, float(x.std()) / factor
         return None
 
 
@@ -245,6 +303,21 @@ def as_drawn(weight: Tensor | None) -> bool:
         if abs(tails) > 6 * (24 / own.numel()) ** 0.5:
             return False
     return any(abs(size / one - 1) < max(chance, 0.01) for one in usual)
+
+
+def found_in(y: Tensor, x: Tensor) -> float:
+    """Return by what numbers of ``y`` were multiplied to make ``x``, or 0."""
+    if min(x.numel(), y.numel()) < 8:
+        return 0.0
+    # Equal numbers, as the lengths behind a norm are, fit any other.
+    if x.max() - x.min() < 0.01 * x.abs().max():
+        return 0.0
+    ordered = y.sort().values
+    for factor in multiples(x, ordered):
+        # Of a number near 0 the rounding is not small beside it.
+        if (contains(ordered, x / factor) | (x.abs() < 0.01)).all():
+            return factor
+    return 0.0
 
 
 def multiples(x: Tensor, ordered: Tensor) -> list[float]:
@@ -282,16 +355,36 @@ def summed(equation: str, pair: tuple) -> int:
     return math.prod(sizes[letter] for letter in shared) if shared else 0
 
 
-def multiple(scores: Tensor, product: Tensor | None, dim: int) -> float:
+def multiple(
+    scores: Tensor, product: Tensor | None, dim: int, batch: int
+) -> float:
     """Return by what a product was multiplied to make scores, or 0.
 
-    A number added to a whole row changes no softmax.
+    A number added to a whole row changes no softmax. What is added for each
+    distance is the same in all sentences.
     """
     if product is None or product.numel() != scores.numel():
         return 0.0
     product = product.reshape(scores.shape)
     seen = scores > HIDDEN
-    one, other = (centred(x, seen, dim) for x in (scores, product))
+    pair = [centred(x, seen, dim) for x in (scores, product)]
+    if factor := ratio(*pair):
+        return factor
+    if batch < 2 or len(scores) % batch:
+        return 0.0
+    seen = seen.unflatten(0, (batch, -1))
+    both = seen & seen[:1]
+    return ratio(*(less_the_first(x, both) for x in pair))
+
+
+def less_the_first(x: Tensor, seen: Tensor) -> Tensor:
+    """Subtract from each sentence what the first one has."""
+    x = x.unflatten(0, (len(seen), -1))
+    return (x - x[:1]).masked_fill(~seen, 0)
+
+
+def ratio(one: Tensor, other: Tensor) -> float:
+    """Return by what ``other`` was multiplied to make ``one``, or 0."""
     size = (other * other).sum()
     if not size > 0:
         return 0.0
@@ -336,6 +429,30 @@ def hidden_score(fn: Guarded, args: tuple, may: Tensor) -> float | None:
     return None
 
 
+def mask_meets_scores(fn: Guarded, args: tuple, may: Tensor) -> bool:
+    """Tell whether a mask lowers scores of any softmax.
+
+    So it may if one is heard without a mask only: then it is in other hands.
+
+    Args:
+        fn: What is checked.
+        args: The arguments, with a mask.
+        may: Who may see whom, (batch, row, key).
+    """
+    with Heard(len(may)) as plain:
+        fn.raw(args[0])
+    with Heard(len(may)) as heard:
+        fn.raw(*args)
+    if len(plain.scores) != len(heard.scores):
+        return True
+    fitting = [
+        scores[~may[:, None].expand_as(scores)]
+        for scores in heard.scores
+        if scores.ndim == 4 and scores.shape[-2:] == may.shape[-2:]
+    ]
+    return not fitting or any((x < HIDDEN).any() for x in fitting)
+
+
 def is_near(one: float, other: float) -> bool:
     """Tell whether two factors are the same."""
     return math.isclose(one, other, rel_tol=NEAR)
@@ -368,6 +485,12 @@ def mistaken(one: Attention) -> dict[str, float]:
     }
 
 
+UNHEARD = "Nobody can tell from outside, and no softmax was heard in it"
+UNKNOWN = (
+    "What enters its softmax could not be followed back to queries and keys"
+)
+
+
 def require_root(one: Attention) -> None:
     """Raise Broken unless an attention divides by the root of its width."""
     if one.factor is None or is_near(one.factor, one.head**-0.5):
@@ -396,7 +519,10 @@ def divided_by_the_root_of_a_head(args: Callable[[], tuple]) -> Callable:
     """
 
     def holds(fn: Guarded) -> None:
-        for one in attentions(fn, args()):
+        found = attentions(fn, args())
+        if not any(one.known for one in found):
+            raise NotTried(UNKNOWN if found else UNHEARD)
+        for one in found:
             require_root(one)
 
     holds.__doc__ = "The scores of a head are divided by the root of its width."

@@ -23,7 +23,10 @@ from companion.contracts.engine.levels import FAULT
 from companion.contracts.engine.modules import (
     MADE_ANEW,
     OF_MODULES,
+    held_apart,
     made_anew,
+    module_kept,
+    module_of,
 )
 
 __all__ = ["GATE", "contracts_of", "level_of_known", "recognised_mistake"]
@@ -131,11 +134,24 @@ def repeatable(fn: Guarded) -> None:
                 "The second call differs: dropout is on. It belongs to "
                 "training only: call `.eval()` on the module first."
             )
+            if told := out_of_reach(fn, args):
+                why = f"The second call differs. {told}"
         elif furthest(before, after) is not None and (made := made_anew(fn)):
             why = f"The second call differs. {MADE_ANEW.format(made)}"
         same(fn, before, after, why)
     if not tensors_in(one) and one != two:
         raise Broken(f"{why} It returned {one}, and then {two}.")
+
+
+def out_of_reach(fn: Guarded, args: tuple) -> str:
+    """Tell of the plain list in which dropout stays on, whatever `.eval()`."""
+    module = module_of(fn)
+    apart = held_apart(module) if module is not None else []
+    if not apart:
+        return ""
+    with module_kept(module):
+        module.eval()
+        return apart[0].told if drops_out(fn, args) else ""
 
 
 def drops_out(fn: Guarded, args: tuple) -> bool:

@@ -42,6 +42,7 @@ from companion.contracts.engine.masking import (
     sends_masks,
 )
 from companion.contracts.engine.scale import (
+    A_SCORE,
     divided_by_the_root_of_a_head,
     hidden_score,
 )
@@ -97,11 +98,6 @@ IGNORED = "The mask is not used: without it nothing changes."
 AFTERWARDS = (
     "The mask multiplies the weights after the softmax, whose sum still counts "
     "the hidden keys: put -∞ into the hidden scores before it."
-)
-A_SCORE = (
-    "Hidden scores become {:.3g} before the softmax, a score like any other: "
-    "put -∞ into them, or a large negative number. 1e-9 is nearly 0, where "
-    "-1e9 is meant."
 )
 COUNTED = (
     "Does the mask reach the scores, as -∞, before the softmax over the keys?"

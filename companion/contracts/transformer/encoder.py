@@ -47,8 +47,11 @@ from companion.contracts.engine.modules import (
     no_way_past,
 )
 from companion.contracts.engine.scale import (
+    A_SCORE,
     attentions,
     divided_by_the_root_of_a_head,
+    hidden_score,
+    mask_meets_scores,
 )
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
@@ -105,8 +108,27 @@ NOT_EVERYWHERE = (
     "the first? Does a norm run over the positions?"
 )
 
+IN_ONE = (
+    "The mask counts, and hides less than it should: does it reach the scores, "
+    "as -∞, before the softmax over the keys? Does a norm run over the "
+    "positions?"
+)
+
+NO_SCORES = (
+    "The mask counts, and reaches no scores before a softmax: put -∞ into the "
+    "hidden scores. What multiplies the weights afterwards leaves a sum that "
+    "still counts the hidden keys."
+)
+
+MIXED = (
+    "Without a mask, too, not every row sees every position: inside attention, "
+    "does a `view` mix positions and heads for want of a transpose?"
+)
+
+UPSIDE_DOWN = "The mask is upside down: True means may attend."
+
 MISTAKEN = {
-    "The mask is upside down: True means may attend.": lambda may: ~may,
+    UPSIDE_DOWN: lambda may: ~may,
     "The mask is transposed: its last axis is the key's.": (lambda may: may.mT),
     "Every sentence gets the mask of the first.": (
         lambda may: may[:1].expand_as(may)
@@ -143,7 +165,32 @@ def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
     for hint, mistake in MISTAKEN.items():
         if all(explains(fn, mistake, m) for m in (padding(3, 4), backwards())):
             return hint
-    return NOT_EVERYWHERE
+    return UPSIDE_DOWN if fits_turned_round(fn) else within(fn, x, mask)
+
+
+def within(fn: Guarded, x: Tensor, mask: Tensor) -> str:
+    """What may be wrong inside attention; else it is where layers get it."""
+    if not reach(fn, x).all():
+        return MIXED
+    may = mask.expand(BATCH, 1, SEQ, SEQ)[:, 0]
+    score = hidden_score(fn, (x, mask), may)
+    if score is not None:
+        return A_SCORE.format(score)
+    if not mask_meets_scores(fn, (x, mask), may):
+        return NO_SCORES
+    return IN_ONE if len(attentions(fn, (x,))) == 1 else NOT_EVERYWHERE
+
+
+def fits_turned_round(fn: Guarded) -> bool:
+    """Whether the opposite of a mask is read as the mask.
+
+    As it was sent, it may leave a row nobody to see: of -∞ alone that is NaN,
+    which the next layer hands on to all.
+    """
+    return all(
+        torch.equal(reach(fn, arguments(5), ~mask), with_itself(mask))
+        for mask in (padding(3, 4), backwards())
+    )
 
 
 def explains(fn: Guarded, mistake: Callable, mask: Tensor) -> bool:

@@ -1,0 +1,130 @@
+"""What an encoder's message blames: the mask, the attention, or the layers."""
+
+import pytest
+import torch
+from contracts.right import built
+from torch import nn
+
+from companion.contracts import check
+from companion.contracts.multihead.multihead import Heads
+
+LAYERS = "does every layer get it"
+
+
+class Layered(nn.Module):
+    """Layers around whatever attends in them."""
+
+    def __init__(self, attend, count=2):
+        super().__init__()
+        self.layers = nn.ModuleList(Layer(attend()) for _ in range(count))
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+class Layer(nn.Module):
+    """Attention and a network, with a norm behind each sum."""
+
+    def __init__(self, attend):
+        super().__init__()
+        self.attend = attend
+        self.one, self.two = nn.LayerNorm(12), nn.LayerNorm(12)
+        self.net = nn.Sequential(
+            nn.Linear(12, 29), nn.ReLU(), nn.Linear(29, 12)
+        )
+
+    def forward(self, x, mask=None):
+        x = self.one(x + self.attend(x, mask))
+        return self.two(x + self.net(x))
+
+
+class HidesTrue(Heads):
+    """With -∞, so that a row which may see nobody is NaN."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            scores = scores.masked_fill(mask, -torch.inf)
+        return scores.softmax(-1)
+
+
+class Afterwards(Heads):
+    """The mask multiplies the weights."""
+
+    def weigh(self, scores, mask):
+        weights = scores.softmax(-1)
+        return weights if mask is None else weights * mask
+
+
+class NearlyZero(Heads):
+    """1e-9 instead of -1e9."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            scores = scores.masked_fill(~mask, 1e-9)
+        return scores.softmax(-1)
+
+
+class ByView(Heads):
+    """Heads are split and joined without a transpose."""
+
+    def split(self, x):
+        return x.reshape(len(x), 3, -1, 4)
+
+    def join(self, heads):
+        return heads.reshape(len(heads), -1, 12)
+
+
+def told(attend, count):
+    """What is told of a mask that hides less than it should."""
+    report = check("encoder", built(lambda: Layered(attend, count)))
+    (first, *_) = [f for f in report.faults if "padding" in f.contract]
+    return first.message
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    ("attend", "words"),
+    [
+        (HidesTrue, "The mask is upside down: True means may attend"),
+        (Afterwards, "reaches no scores before a softmax"),
+        (NearlyZero, "Hidden scores become 1e-09 before the softmax"),
+        (ByView, "Without a mask, too, not every row sees every position"),
+    ],
+)
+def test_what_is_wrong_inside_attention_is_not_put_down_to_the_layers(
+    attend, words, count
+):
+    message = told(attend, count)
+    assert words in message
+    assert LAYERS not in message
+
+
+class FirstOnly(Layered):
+    """Only the first layer gets the mask."""
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+            mask = None
+        return x
+
+
+def test_a_mask_that_only_the_first_layer_gets_is_still_put_down_to_layers():
+    report = check("encoder", built(lambda: FirstOnly(Heads)))
+    assert LAYERS in report.faults[0].message
+
+
+class OverThePositions(Layer):
+    def forward(self, x, mask=None):
+        x = x + self.attend(x, mask)
+        x = (x - x.mean((1, 2), keepdim=True)) / x.std((1, 2), keepdim=True)
+        return self.two(x + self.net(self.one(x)))
+
+
+def test_of_one_layer_nobody_is_asked_whether_every_layer_gets_the_mask():
+    report = check("encoder", built(lambda: OverThePositions(Heads())))
+    (first, *_) = [f for f in report.faults if "padding" in f.contract]
+    assert LAYERS not in first.message
+    assert "Does a norm run over the positions?" in first.message
