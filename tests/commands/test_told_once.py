@@ -82,3 +82,182 @@ def test_a_model_of_another_file_is_told_once_and_so_are_its_parts(
     section = found("from lm import Talks\n\nmodel = Talks(vocab_size=11)\n")
     names = [part["name"] for part in section.parts]
     assert names == ["model", "model.mixes (Mixes)"]
+
+
+RAISES = """
+class CausalSelfAttention(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.three = nn.Linear(d_model, 3 * d_model)
+
+    def forward(self, x, mask=None):
+        q, k, v = self.three(x).chunk(3, -1)
+        return (q @ k).softmax(-1) @ v
+
+
+class ScaledDotProductAttention(nn.Module):
+    def forward(self, Q, K, V, attn_mask):
+        scores = Q @ K.mT / width**0.5
+        return scores.masked_fill(attn_mask, -1e9).softmax(-1) @ V
+
+
+class TransformerEncoderLayer(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.looks = nn.MultiheadAttention(d_model, n_heads, batch_first=True)
+
+    def forward(self, src, src_mask=None):
+        return src + self.looks(src, src, src)
+
+
+class MLP(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_model, d_ff)
+
+    def forward(self, inputs):
+        return self.down(self.up(inputs).relu())
+
+
+class Transformer(nn.Module):
+    def __init__(self, n_vocab, d_model):
+        super().__init__()
+        self.words = nn.Embedding(n_vocab, d_model)
+
+    def forward(self, x, y, training=None):
+        scores = self.words(y) @ self.words(x).mT
+        return scores.masked_fill(torch.zeros(scores.shape).long(), 0.0)
+
+
+class GPT(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+
+    def forward(self, inputs):
+        return self.words(inputs).view(7, 7)
+"""
+
+
+def test_what_raises_under_any_usual_name_is_a_risk(found):
+    section = found(RAISES)
+    levels = {one["name"]: one["level"] for one in section.unjudged}
+    assert levels == dict.fromkeys(
+        (
+            "CausalSelfAttention",
+            "ScaledDotProductAttention",
+            "TransformerEncoderLayer",
+            "MLP",
+            "Transformer",
+            "GPT",
+        ),
+        "risk",
+    )
+
+
+OTHERWISE = """
+class ScaledDotProductAttention(nn.Module):  # With four axes.
+    def forward(self, q, k, v, mask=None):
+        scores = q @ k.transpose(2, 3)
+        return scores.softmax(-1) @ v
+
+
+class Attention(nn.Module):  # One query, many values.
+    def __init__(self, d_model):
+        super().__init__()
+        self.turn = nn.Linear(d_model, d_model)
+
+    def forward(self, query, values):
+        scores = (self.turn(query)[:, None] + values).tanh()
+        return (scores.softmax(1) * values).sum(1)
+
+
+class MLP(nn.Module):  # Of digits.
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Sequential(nn.Flatten(), nn.Linear(784, 10))
+
+    def forward(self, x):
+        return self.rows(x)
+
+
+class FeedForward(nn.Module):  # Of images.
+    def __init__(self, dim):
+        super().__init__()
+        self.conv = nn.Conv2d(dim, dim, 1)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+class TransformerEncoder(nn.Module):  # Of one length.
+    def __init__(self, d_model, seq_len):
+        super().__init__()
+        self.places = nn.Parameter(torch.randn(1, seq_len, d_model))
+
+    def forward(self, x):
+        return x + self.places
+
+
+class GPT(TransformerEncoder):
+    def __init__(self, vocab_size, d_model, block_size):
+        super().__init__(d_model, block_size)
+        self.words = nn.Embedding(vocab_size, d_model)
+
+    def forward(self, x):
+        return self.words(x) + self.places
+
+
+class MultiHeadAttention(nn.Module):  # Its mask has numbers.
+    def forward(self, q, k, v, mask):
+        return (q @ k.mT + (1 - mask) * -1e9).softmax(-1) @ v
+
+
+class TransformerBlock(nn.Module):  # Two kinds of vectors.
+    def forward(self, x, y):
+        return x + y.mean(1, keepdim=True)
+
+
+class EncoderLayer(nn.Module):  # Others are made of it.
+    def forward(self, x, mask=None):
+        raise NotImplementedError
+
+
+class Encoder(nn.Module):
+    def forward(self, x):
+        assert x.shape[1] == 77
+        return x
+
+
+class TransformerVisualizer(nn.Module):
+    def forward(self, x):
+        raise RuntimeError("no window")
+
+
+class GPTTokenizer(nn.Module):
+    def forward(self, inputs):
+        return inputs.words()
+
+
+class AttentionConfig(nn.Module):
+    def forward(self, x):
+        return x.sizes
+
+
+class Decoder(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.cell = nn.LSTM(d_model, d_model)
+
+    def forward(self, x, y):
+        return self.cell(self.words(x), (y, y))
+"""
+
+
+def test_what_wants_to_be_called_otherwise_or_is_something_else_is_no_risk(
+    found,
+):
+    section = found(OTHERWISE)
+    assert [one for one in section.unjudged if one["level"]] == []
+    assert len(section.unjudged) == OTHERWISE.count("\nclass ")

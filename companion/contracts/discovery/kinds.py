@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from companion.contracts.adapters import without_residual
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
+from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
@@ -221,8 +222,10 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         # What wants two rows of ids says nothing where it gets one.
         (failure, *_) = (translates if two else report).failures
         why = why_no_model(module, failure.message)
-        fails = RAISED in why and wants_only(module, IDS)
-        raise Raises(why) if fails else Unjudged(why)
+        own = [*widths(module), WIDTH][:1]
+        raises = RAISED in why and not refuses(why)
+        bad = raises and in_time(lambda: fails(module, own, ids=True))
+        raise Raises(why) if bad else Unjudged(why)
     messages = " ".join(f.message for f in report.failures)
     if "its own token only" in messages and only_looks_up(module):
         if not [*module.parameters()]:
@@ -751,13 +754,17 @@ def understood(
             f"it takes `{', '.join(names)}`: {DECODER}, which has no contracts "
             "of its own. The whole translator is judged with it"
         )
-    # By its name these calls are its own; an image may have four axes.
-    own = CALLED_SO.fullmatch(type(module).__name__)
-    raises = all(text.startswith(RAISED) for _, text in said)
-    fails = own and said and raises and wants_only(module, VECTORS)
-    raised = Raises if fails else Unjudged
-    reason = f"{NO_CALL}, from `{', '.join(names)}`. {of_plain(said)}"
-    raise raised(reason.rstrip())
+    plain = of_plain(said)
+    raises = said and all(text.startswith(RAISED) for _, text in said)
+    own = [*widths(module), *hints, WIDTH]
+    bad = raises and not refuses(plain) and fails(module, own)
+    reason = f"{NO_CALL}, from `{', '.join(names)}`. {plain}".rstrip()
+    raise Raises(reason) if bad else Unjudged(reason)
+
+
+def refuses(said: str) -> bool:
+    """Tell whether what was raised says that something else is wanted."""
+    return f"{RAISED}AssertionError" in said
 
 
 def returned(got: object, x: Tensor) -> str:
@@ -777,32 +784,6 @@ def of_plain(said: list[tuple[tuple, str]]) -> str:
     short = [text for args, text in plain if len(args) == len(plain[0][0])]
     back = [text for text in short if not text.startswith(RAISED)]
     return next(iter([*back, *short]), "")
-
-
-CALLED_SO = re.compile(
-    r"(?i)(multi_?head(ed)?_?(self_?)?(attention|attn)|mha"
-    r"|(position_?wise_?)?feed_?forward(_?(network|net|layer|block))?)"
-)
-VECTORS = r"(?i)x|q|k|v|query|queries|keys?|values?|hidden_states|.*mask.*"
-IDS = r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids|" \
-      r"tokens|.*mask.*"  # fmt: skip
-"""What vectors are called, and what ids; either way with masks."""
-
-
-def wants_only(module: nn.Module, known: str) -> bool:
-    """Tell whether all that its forward wants has such a name."""
-    return all(re.fullmatch(known, name) for name in wanted(module))
-
-
-def wanted(module: nn.Module) -> list[str]:
-    """Name what its forward wants."""
-    parameters = inspect.signature(module.forward).parameters.values()
-    return [
-        one.name
-        for one in parameters
-        if one.default is one.empty
-        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-    ]
 
 
 def widths(module: nn.Module) -> list[int]:
