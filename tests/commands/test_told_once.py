@@ -261,3 +261,125 @@ def test_what_wants_to_be_called_otherwise_or_is_something_else_is_no_risk(
     section = found(OTHERWISE)
     assert [one for one in section.unjudged if one["level"]] == []
     assert len(section.unjudged) == OTHERWISE.count("\nclass ")
+
+
+BUILT = """
+from dataclasses import dataclass
+
+
+class Heads(nn.Module):
+    def __init__(self, n_heads, d_model, d_query, d_value):
+        super().__init__()
+        self.h = n_heads
+        self.q = nn.Linear(d_model, n_heads * d_query)
+        self.k = nn.Linear(d_model, n_heads * d_query)
+        self.v = nn.Linear(d_model, n_heads * d_value)
+        self.out = nn.Linear(n_heads * d_value, d_model)
+
+    def forward(self, x, mask=None):
+        b, n, _ = x.shape
+        q, k, v = (
+            f(x).view(b, n, self.h, -1).transpose(1, 2)
+            for f in (self.q, self.k, self.v)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        y = scores.softmax(-1) @ v
+        return self.out(y.transpose(1, 2).reshape(b, n, -1))
+
+
+class Network(nn.Module):
+    def __init__(self, d_input, d_hidden, d_output, theta, rope_theta, lr):
+        super().__init__()
+        assert theta == rope_theta == 10000 and 0 < lr < 1
+        self.up = nn.Linear(d_input, d_hidden)
+        self.down = nn.Linear(d_hidden, d_output)
+        self.made = torch.optim.Adam(self.parameters(), lr)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+
+
+class Reads(Network):
+    def __init__(self, config):
+        more = config.mem_len, config.post_norm
+        assert more == (0, False)
+        super().__init__(12, 24, 12, config.theta, 1e4, config.lr)
+
+
+class Keeps(Network):
+    def __init__(self, d_model, theta=500000.0, lr=0.5):
+        assert (theta, lr) == (500000.0, 0.5)
+        super().__init__(d_model, 24, 12, 1e4, 1e4, lr)
+
+
+@dataclass
+class Made:
+    d_model: int = 512
+    rope_theta: float = 500000.0
+
+
+class KeepsInIt(Network):
+    def __init__(self, config: Made):
+        assert config.rope_theta == 500000.0
+        super().__init__(config.d_model, 24, 12, 1e4, 1e4, 0.5)
+"""
+
+
+def test_a_class_is_built_from_more_names_and_a_base_of_its_own_stays(found):
+    section = found(BUILT)
+    assert not section.unjudged
+    kinds = {part["name"]: part["component"] for part in section.parts}
+    assert kinds == {
+        "Heads": "multihead",
+        "Network": "feed_forward",
+        "Reads": "feed_forward",
+        "Keeps": "feed_forward",
+        "KeepsInIt": "feed_forward",
+    }
+
+
+UNKNOWN = """
+class Network(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+
+
+class Odd(nn.Module):
+    def __init__(self, width, who_knows, network, dropout=0.1):
+        super().__init__()
+        self.inner = network if who_knows == 7 else None
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+class Reads(nn.Module):
+    def __init__(self, d_model, config):
+        super().__init__()
+        self.way = config.way
+"""
+
+
+def test_where_an_argument_is_unknown_the_line_to_type_is_told(
+    written, printed
+):
+    path = written(UNKNOWN)
+    _, out = printed(path)
+    line = (
+        f'python -m companion check "{path}:Odd(width=12, who_knows=…, '
+        'network=Network(d_model=12, d_ff=24), dropout=0.0)"'
+    )
+    assert f"`who_knows` is. Say it in place of each …: `{line}`" in out
+    assert f'`python -m companion check "{path}:Reads(d_model=12, conf' in out
+    typed = line.replace("…", "7").partition('"')[2].rstrip('"')
+    code, out = printed(typed)
+    assert code == 0
+    assert "✓ feed_forward: all 14 contracts hold" in out
+    _, out = printed(f"{path}:Odd", "feed_forward")
+    assert 'dropout=0.0)" feed_forward`' in out

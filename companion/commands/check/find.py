@@ -619,12 +619,19 @@ class Finder:
         }
 
     def unjudged(self, one: Candidate, reason: str | Exception) -> dict:
-        """Tell why there is no report."""
+        """Tell why there is no report, and what to type if that helps."""
+        said = str(reason)
+        if call := getattr(reason, "call", ""):
+            what = f'"{self.file.path}:{call}" {one.component}'.rstrip()
+            said = (
+                f"{said.rstrip('.')}. Say it in place of each …: "
+                f"`python -m companion check {what}`"
+            )
         return {
             "name": one.name,
             "line": one.line,
             "level": RISK if isinstance(reason, Raises) else "",
-            "reason": sanitize(str(reason)),
+            "reason": sanitize(said),
         }
 
 
