@@ -383,3 +383,8 @@ def test_where_an_argument_is_unknown_the_line_to_type_is_told(
     assert "✓ feed_forward: all 14 contracts hold" in out
     _, out = printed(f"{path}:Odd", "feed_forward")
     assert 'dropout=0.0)" feed_forward`' in out
+
+
+def test_of_one_file_too_the_last_line_is_the_total(written, printed):
+    _, out = printed(written(UNKNOWN))
+    assert out.endswith("1 file, 1 part judged, 0 with faults, 2 not judged")
