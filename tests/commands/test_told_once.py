@@ -388,3 +388,110 @@ def test_where_an_argument_is_unknown_the_line_to_type_is_told(
 def test_of_one_file_too_the_last_line_is_the_total(written, printed):
     _, out = printed(written(UNKNOWN))
     assert out.endswith("1 file, 1 part judged, 0 with faults, 2 not judged")
+
+
+BATCH_FIRST = """
+class Heads(nn.Module):
+    def __init__(self, embed_dim, num_heads, batch_first=False):
+        super().__init__()
+        self.first = batch_first
+        self.turn = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x):
+        x = x if self.first else x.transpose(0, 1)
+        y = (self.turn(x) @ x.mT / 12**0.5).softmax(-1) @ x
+        return y if self.first else y.transpose(0, 1)
+
+
+class Layer(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.looks = nn.MultiheadAttention(d_model, num_heads)
+
+    def forward(self, x):
+        return self.looks(x, x, x)[0]
+
+
+class Bare(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.turn = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        return (self.turn(x).transpose(0, 1) @ x.permute(1, 2, 0)).softmax(
+            -1
+        ).transpose(0, 1).transpose(1, 0).bmm(x.transpose(0, 1)).transpose(0, 1)
+"""
+
+
+def test_that_the_sequence_is_first_by_default_is_told_with_the_word(found):
+    section = found(BATCH_FIRST)
+    reasons = {one["name"]: one["reason"] for one in section.unjudged}
+    word = "as by default: with `batch_first=True` the batch comes first"
+    assert reasons["Heads"].endswith(f"`batch_first` is False, {word}")
+    inside = "`batch_first` is False in `looks` (MultiheadAttention), "
+    assert reasons["Layer"].endswith(inside + word)
+    assert reasons["Bare"].endswith("this is a fault")
+
+
+LIMITED = """
+class Talks(nn.Module):
+    def __init__(self, vocab_size, d_model, block_size):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Parameter(torch.randn(1, block_size, d_model))
+        self.turn = nn.Linear(d_model, d_model)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def looks(self, x, before):
+        seen = torch.cat([before, x], 1)
+        scores = self.turn(x) @ seen.mT / x.shape[-1] ** 0.5
+        past = torch.ones_like(scores[0]).tril(before.shape[1])
+        y = scores.masked_fill(past == 0, -1e9).softmax(-1) @ seen
+        return self.head(x + y)
+
+    def forward(self, ids):
+        x = self.words(ids) + self.places
+        return self.looks(x, x[:, :0])
+
+
+class Keeps(Talks):
+    before = None
+
+    def forward(self, ids):
+        x = self.words(ids) + self.places[:, : ids.shape[1]]
+        before = x[:, :0] if self.before is None else self.before
+        self.before = x
+        return self.looks(x, before)
+
+
+class Changes(Talks):
+    def forward(self, ids):
+        x = self.words(ids) + self.places[:, : ids.shape[1]]
+        with torch.no_grad():
+            self.turn.weight.add_(x.mean())
+        return self.looks(x, x[:, :0])
+
+
+class Draws(Talks):
+    def forward(self, ids):
+        x = self.words(ids) + self.places[:, : ids.shape[1]]
+        return self.looks(x + torch.rand(1), x[:, :0])
+
+
+five = Talks(11, 12, 5)
+eight = Talks(11, 12, 8)
+"""
+
+
+def test_a_memory_or_one_length_is_told_and_other_changes_stay_faults(found):
+    section = found(LIMITED)
+    reasons = {one["name"]: one["reason"] for one in section.unjudged}
+    assert [*reasons] == ["Talks", "Keeps", "five", "eight"]
+    assert "it keeps something from one call to the next" in reasons["Keeps"]
+    for name, length in {"Talks": 32, "five": 5, "eight": 8}.items():
+        begins = f"it takes rows of {length} ids and of no other length"
+        assert reasons[name].startswith(begins)
+    assert [part["name"] for part in section.parts] == ["Changes", "Draws"]
+    for part in section.parts:
+        assert "second call differs" in str(part["found"]["failed"])

@@ -11,6 +11,11 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.adapters import without_residual
+from companion.contracts.discovery.limits import (
+    limit,
+    of_one_length,
+    only_length,
+)
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
 from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import said_by, settled
@@ -212,6 +217,7 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         said = ["two rows of ids go in, and logits for the second come out"]
         said += [words] if words else []
         if was_called(report):
+            require_no_limit(module, report)
             return Judged("translation_model", report, tuple(said))
         translates = report
     report, words = on_ids("language_model", module, check)
@@ -226,6 +232,7 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         raises = RAISED in why and not refuses(why)
         bad = raises and in_time(lambda: fails(module, own, ids=True))
         raise Raises(why) if bad else Unjudged(why)
+    require_no_limit(module, report)
     messages = " ".join(f.message for f in report.failures)
     if "its own token only" in messages and only_looks_up(module):
         if not [*module.parameters()]:
@@ -241,6 +248,16 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         )
     said = "a row of ids goes in, and logits for each of them come out"
     return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+def require_no_limit(module: nn.Module, report: Report) -> None:
+    """Refuse a model whose memory, or one length, may be why it fails.
+
+    Raises:
+        Unjudged: It is so.
+    """
+    if why := in_time(lambda: limit(module, report)):
+        raise Unjudged(why)
 
 
 RAISED = "It raised "
@@ -343,6 +360,8 @@ def why_no_model(module: nn.Module, message: str) -> str:
             f"its vocabulary has {max(rows)} tokens at most, and the contracts "
             "send ids up to 9: build it with 10 at least"
         )
+    if length := in_time(lambda: only_length(module)):
+        return of_one_length(length)
     return f"no call with ids was understood. {message}"
 
 
@@ -898,7 +917,7 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
 
     x = draw(BATCH, SEQ, width, seed=7)
     if sequence_seems_first(fn, x):
-        raise Unjudged(SEQUENCE_FIRST)
+        raise Unjudged(SEQUENCE_FIRST + by_default(module))
     moved = movement(fn, x)
     if torch.equal(moved, torch.eye(SEQ, dtype=torch.bool)):
         return each_alone(module, fn, x)
@@ -942,6 +961,23 @@ SEQUENCE_FIRST = (
     "`adapters.sequence_first(…)` of it. If the batch comes first, this is a "
     "fault"
 )
+
+
+def by_default(module: nn.Module) -> str:
+    """Say where `batch_first` was left at False, which is its default."""
+    for name, part in module.named_modules():
+        named = inspect.signature(type(part).__init__).parameters
+        one = named.get("batch_first")
+        parts = part.modules()
+        if one is None or one.default is not False:
+            continue
+        if not any(getattr(x, "batch_first", False) for x in parts):
+            where = f" in `{name}` ({type(part).__name__})" if name else ""
+            return (
+                f". `batch_first` is False{where}, as by default: with "
+                "`batch_first=True` the batch comes first"
+            )
+    return ""
 
 
 def sequence_seems_first(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:
