@@ -208,6 +208,27 @@ class GPT(TransformerEncoder):
         return self.words(x) + self.places
 
 
+class Transformer(nn.Module):  # Of one length, with a table that is no buffer.
+    def __init__(self, n_vocab, d_model, max_len):
+        super().__init__()
+        self.table = torch.randn(1, max_len, d_model)
+        self.words = nn.Embedding(n_vocab, d_model)
+
+    def forward(self, x, y, training=None):
+        x, y = self.words(x) + self.table, self.words(y) + self.table
+        return (y @ x.mT).softmax(-1) @ x
+
+
+class LanguageModel(nn.Module):  # Of one length, of which there is a note.
+    def __init__(self, vocab_size, d_model, block_size):
+        super().__init__()
+        self.block_size = block_size
+        self.words = nn.Embedding(vocab_size, d_model)
+
+    def forward(self, inputs):
+        return self.words(inputs).view(2, self.block_size, -1)
+
+
 class MultiHeadAttention(nn.Module):  # Its mask has numbers.
     def forward(self, q, k, v, mask):
         return (q @ k.mT + (1 - mask) * -1e9).softmax(-1) @ v

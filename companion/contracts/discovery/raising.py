@@ -16,6 +16,8 @@ __all__ = ["IDS", "fails", "wanted", "wants_only"]
 BATCH, SEQ = 2, 5
 LONGEST = 4096
 """A longer table is none of a sentence that is tried."""
+NOTED = re.compile(r"(?i)len|block|ctx|context|seq|steps?$|positions")
+"""What a number is called that says how long a sentence is."""
 
 CALLED_SO = re.compile(
     r"(?i)(bert|gpt_?\d?|llama|t5|vit)?_?"
@@ -128,13 +130,19 @@ def other_calls(
 
 
 def lengths(module: nn.Module) -> list[int]:
-    """List the lengths of its tables: a sentence may have to be as long."""
+    """List how long a sentence may have to be: as a table, or as is noted.
+
+    Tables need not be registered.
+    """
     parts = [p for p in module.modules() if isinstance(p, nn.Linear)]
     weights = {id(x) for part in parts for x in part.parameters()}
     tables = [x for x in module.parameters() if id(x) not in weights]
-    own = (x for x in (*tables, *module.buffers()) if not is_lazy(x))
+    notes = [x for part in module.modules() for x in vars(part).items()]
+    loose = [x for _, x in notes if isinstance(x, Tensor)]
+    own = (x for x in (*tables, *module.buffers(), *loose) if not is_lazy(x))
     found = [x.shape[-2] for x in own if x.ndim > 1]
-    return list(dict.fromkeys(n for n in found if 1 < n <= LONGEST))[:4]
+    found += [n for name, n in notes if type(n) is int and NOTED.search(name)]
+    return list(dict.fromkeys(n for n in found if 1 < n <= LONGEST))[:6]
 
 
 def arranged(names: list[str], tensors: list[Tensor]) -> Iterator[tuple]:
