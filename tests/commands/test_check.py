@@ -546,7 +546,8 @@ def test_the_page_quotes_a_report_word_for_word(
     file = written(text)
     [part] = judged(Target(file.path), Asked()).parts
     monkeypatch.setenv("COLUMNS", "80")
-    lines = command.report(Section(Target(file.path), file), part)
+    section = Section(Target(file.path), file, [part])
+    lines = [*command.report(section, part), *command.closing([section])]
     _, *quoted = shown.splitlines()
     assert [line for line in quoted if line in lines] == [
         line for line in quoted if "…" not in line

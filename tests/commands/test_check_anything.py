@@ -152,7 +152,9 @@ def test_parts_of_a_package_are_found_by_what_they_do(repository):
     assert assumed[0] == "built as Attention(n_embd=12, n_head=3)"
     [left] = section.unjudged
     assert left["name"] == "Given"
-    assert left["reason"] == "nothing says what its argument `inner` is"
+    reason, _, line = left["reason"].partition(". Say it in place of each …: ")
+    assert reason == "nothing says what its argument `inner` is"
+    assert line.endswith('parts.py:Given(size=12, inner=…)"`')
 
 
 def test_a_folder_is_told_file_by_file_with_a_total(

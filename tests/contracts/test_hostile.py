@@ -105,6 +105,13 @@ def test_what_is_no_result_is_reported(result, says):
     )
 
 
+@pytest.mark.parametrize("first", [lambda s: s[0], lambda s: None])
+def test_the_first_of_several_is_offered_only_where_it_fits(first):
+    message = gate_message("softmax", lambda s, dim: (first(s), s))
+    assert message.startswith("It returned a tuple, not a tensor: expected ")
+    assert "first_of" not in message
+
+
 def test_a_view_of_the_input_is_no_trap():
     report = check("softmax", lambda scores, dim: scores.view_as(scores))
     assert "The scores came back as they were." in str(report)

@@ -249,7 +249,7 @@ def worst(found: dict) -> str:
 
 
 def closing(sections: list[Section]) -> list[str]:
-    """Write what was not judged and, for several files, the total."""
+    """Write what was not judged, and the total."""
     width, lines = _width(), []
     for section in sections:
         for remark in section.remarks.values():
@@ -267,12 +267,7 @@ def closing(sections: list[Section]) -> list[str]:
         lines += folded(f"{sign} {where}", width, "", 2)
     if names := untried(sections):
         lines += [""] * bool(lines) + folded(names, width, "")
-    if len(sections) == 1 and (number := raising(sections)):
-        words = f"{counted(number, 'part')} not judged {raise_(number)}."
-        lines += ["", *folded(words, width, NAMED)]
-    if len(sections) > 1:
-        lines += [""] * bool(lines) + folded(total(sections), width, NAMED)
-    return lines
+    return [*lines, *[""] * bool(lines), *folded(total(sections), width, NAMED)]
 
 
 def untried(sections: list[Section]) -> str:
@@ -299,21 +294,13 @@ def total(sections: list[Section]) -> str:
         f"{faulty} with faults",
         f"{left} not judged",
     ]
-    if number := raising(sections):
-        words.append(f"{number} of these {raise_(number)}")
+    if number := sum(bool(o["level"]) for s in sections for o in s.unjudged):
+        words.append(
+            f"{number} of these raise{'s' * (number == 1)} in every usual call"
+        )
     if broken:
         words.append(f"{counted(broken, 'file')} not imported")
     return ", ".join(words)
-
-
-def raising(sections: list[Section]) -> int:
-    """Count what raises in every call that one of its kind takes."""
-    return sum(bool(o["level"]) for s in sections for o in s.unjudged)
-
-
-def raise_(number: int) -> str:
-    """Say that so many raise."""
-    return f"raise{'s' * (number == 1)} in every usual call"
 
 
 def counted(number: int, word: str) -> str:

@@ -164,6 +164,7 @@ class Finder:
             )
         self.built: list[tuple[str, nn.Module]] = []
         self.wholes: dict[int, Judged] = {}
+        self.seen: set[type] = set()
         self.left: dict[type, tuple[Candidate, Exception]] = {}
         self.asking: dict[type, tuple[Candidate, dict]] = {}
         self.space = {
@@ -460,6 +461,7 @@ class Finder:
             this = replace(one, name=said)
             try:
                 judged = self.judged_in(part, model)
+                self.seen.add(kind)
                 if not self.components or judged.component in self.components:
                     how = "" if name else built
                     parts.append(self.part(this, judged, "what it does", how))
@@ -531,13 +533,13 @@ class Finder:
 
     def inside(self) -> list[dict]:
         """Judge, in models that were built, what other files cannot build."""
-        parts, seen = [], set()
+        parts = []
         for title, model in self.built:
             for name, part, _ in different_parts(model):
                 kind = type(part)
-                if kind.__module__ == self.module.__name__ or kind in seen:
+                if self.is_own(kind) or kind in self.seen:
                     continue
-                seen.add(kind)
+                self.seen.add(kind)
                 if self.stands_alone(kind):
                     continue  # There it is judged by itself.
                 try:
@@ -617,12 +619,19 @@ class Finder:
         }
 
     def unjudged(self, one: Candidate, reason: str | Exception) -> dict:
-        """Tell why there is no report."""
+        """Tell why there is no report, and what to type if that helps."""
+        said = str(reason)
+        if call := getattr(reason, "call", ""):
+            what = f'"{self.file.path}:{call}" {one.component}'.rstrip()
+            said = (
+                f"{said.rstrip('.')}. Say it in place of each …: "
+                f"`python -m companion check {what}`"
+            )
         return {
             "name": one.name,
             "line": one.line,
             "level": RISK if isinstance(reason, Raises) else "",
-            "reason": sanitize(str(reason)),
+            "reason": sanitize(said),
         }
 
 

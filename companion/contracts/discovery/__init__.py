@@ -2,6 +2,8 @@
 
 make      builds a class with small sizes, from the names of its arguments
 kinds     tells what a module is: attention, a feed-forward network, a norm, …
+limits    tells what keeps a model from being judged: a memory, or one length
+raising   tells whether what raises could be meant to be called otherwise
 readings  tells what True means in masks, or asks
 models    judges a whole model, and the parts that it is made of
 """

@@ -11,7 +11,13 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.adapters import without_residual
+from companion.contracts.discovery.limits import (
+    limit,
+    of_one_length,
+    only_length,
+)
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
+from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
@@ -211,6 +217,7 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         said = ["two rows of ids go in, and logits for the second come out"]
         said += [words] if words else []
         if was_called(report):
+            require_no_limit(module, report)
             return Judged("translation_model", report, tuple(said))
         translates = report
     report, words = on_ids("language_model", module, check)
@@ -222,8 +229,11 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         # What wants two rows of ids says nothing where it gets one.
         (failure, *_) = (translates if two else report).failures
         why = why_no_model(module, failure.message)
-        fails = RAISED in why and wants_only(module, IDS)
-        raise Raises(why) if fails else Unjudged(why)
+        own = [*widths(module), WIDTH][:1]
+        raises = RAISED in why and not refuses(why)
+        bad = raises and in_time(lambda: fails(module, own, ids=True))
+        raise Raises(why) if bad else Unjudged(why)
+    require_no_limit(module, report)
     messages = " ".join(f.message for f in report.failures)
     if "its own token only" in messages and only_looks_up(module):
         if not [*module.parameters()]:
@@ -239,6 +249,16 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         )
     said = "a row of ids goes in, and logits for each of them come out"
     return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+def require_no_limit(module: nn.Module, report: Report) -> None:
+    """Refuse a model whose memory, or one length, may be why it fails.
+
+    Raises:
+        Unjudged: It is so.
+    """
+    if why := in_time(lambda: limit(module, report)):
+        raise Unjudged(why)
 
 
 RAISED = "It raised "
@@ -361,6 +381,8 @@ def why_no_model(module: nn.Module, message: str) -> str:
             f"its vocabulary has {max(rows)} tokens at most, and the contracts "
             "send ids up to 9: build it with 10 at least"
         )
+    if length := in_time(lambda: only_length(module)):
+        return of_one_length(length)
     return f"no call with ids was understood. {message}"
 
 
@@ -772,13 +794,17 @@ def understood(
             f"it takes `{', '.join(names)}`: {DECODER}, which has no contracts "
             "of its own. The whole translator is judged with it"
         )
-    # By its name these calls are its own; an image may have four axes.
-    own = CALLED_SO.fullmatch(type(module).__name__)
-    raises = all(text.startswith(RAISED) for _, text in said)
-    fails = own and said and raises and wants_only(module, VECTORS)
-    raised = Raises if fails else Unjudged
-    reason = f"{NO_CALL}, from `{', '.join(names)}`. {of_plain(said)}"
-    raise raised(reason.rstrip())
+    plain = of_plain(said)
+    raises = said and all(text.startswith(RAISED) for _, text in said)
+    own = [*widths(module), *hints, WIDTH]
+    bad = raises and not refuses(plain) and fails(module, own)
+    reason = f"{NO_CALL}, from `{', '.join(names)}`. {plain}".rstrip()
+    raise Raises(reason) if bad else Unjudged(reason)
+
+
+def refuses(said: str) -> bool:
+    """Tell whether what was raised says that something else is wanted."""
+    return f"{RAISED}AssertionError" in said
 
 
 def returned(got: object, x: Tensor) -> str:
@@ -798,32 +824,6 @@ def of_plain(said: list[tuple[tuple, str]]) -> str:
     short = [text for args, text in plain if len(args) == len(plain[0][0])]
     back = [text for text in short if not text.startswith(RAISED)]
     return next(iter([*back, *short]), "")
-
-
-CALLED_SO = re.compile(
-    r"(?i)(multi_?head(ed)?_?(self_?)?(attention|attn)|mha"
-    r"|(position_?wise_?)?feed_?forward(_?(network|net|layer|block))?)"
-)
-VECTORS = r"(?i)x|q|k|v|query|queries|keys?|values?|hidden_states|.*mask.*"
-IDS = r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids|" \
-      r"tokens|.*mask.*"  # fmt: skip
-"""What vectors are called, and what ids; either way with masks."""
-
-
-def wants_only(module: nn.Module, known: str) -> bool:
-    """Tell whether all that its forward wants has such a name."""
-    return all(re.fullmatch(known, name) for name in wanted(module))
-
-
-def wanted(module: nn.Module) -> list[str]:
-    """Name what its forward wants."""
-    parameters = inspect.signature(module.forward).parameters.values()
-    return [
-        one.name
-        for one in parameters
-        if one.default is one.empty
-        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-    ]
 
 
 def widths(module: nn.Module) -> list[int]:
@@ -938,7 +938,7 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
 
     x = draw(BATCH, SEQ, width, seed=7)
     if sequence_seems_first(fn, x):
-        raise Unjudged(SEQUENCE_FIRST)
+        raise Unjudged(SEQUENCE_FIRST + by_default(module))
     moved = movement(fn, x)
     if torch.equal(moved, torch.eye(SEQ, dtype=torch.bool)):
         return each_alone(module, fn, x)
@@ -982,6 +982,23 @@ SEQUENCE_FIRST = (
     "`adapters.sequence_first(…)` of it. If the batch comes first, this is a "
     "fault"
 )
+
+
+def by_default(module: nn.Module) -> str:
+    """Say where `batch_first` was left at False, which is its default."""
+    for name, part in module.named_modules():
+        named = inspect.signature(type(part).__init__).parameters
+        one = named.get("batch_first")
+        parts = part.modules()
+        if one is None or one.default is not False:
+            continue
+        if not any(getattr(x, "batch_first", False) for x in parts):
+            where = f" in `{name}` ({type(part).__name__})" if name else ""
+            return (
+                f". `batch_first` is False{where}, as by default: with "
+                "`batch_first=True` the batch comes first"
+            )
+    return ""
 
 
 def sequence_seems_first(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:

@@ -26,7 +26,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
     (r"(forward_?)?expansion(_?factor)?|(mlp|ff)_?(ratio|mult)|multiplier", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
-    (r"(q|k|v)_?dim|size_per_head", HEAD),
+    (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
     (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
     (r"(num_|n_)?(attention|attn|mha|kv|head)_?(heads?|num)|heads?_?num", 3),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
@@ -39,6 +39,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
     (r".*drop.*|p|dr_rate|pdrop", 0.0),
     (r".*pad.*", 0),
+    (r"mem(ory)?_?len(gth)?", 0),
     (r"(bos|sos|start|cls).*", 1),
     (r"(eos|end|sep|stop).*", 2),
     (r"eps(ilon)?|.*norm_?eps", 1e-5),
@@ -47,8 +48,12 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"dtype", torch.float32),
     (r"batch_?first", True),
     (r"(norm_?first|pre_?norm|.*bias)", True),
+    (r"post_?norm", False),
+    (r"((rope|rotary)_?)?(theta|base)", 10000.0),
+    (r"lr|learning_?rate", 1e-3),
     (r"n_?(segments?|types)|type_?vocab_?size", 2),
     (r"(d|dim)_?(model|embed(ding)?|emb|hidden|x|in|out)?|model_?dim", WIDTH),
+    (r"(d|dim)_?(input|output)", WIDTH),
     (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
@@ -58,11 +63,29 @@ SIZES: tuple[tuple[str, object], ...] = (
 )  # fmt: skip
 """Name of an argument -> a size; the first that fits."""
 
+UNKNOWN = object()
+"""Stands for an argument whose name says nothing."""
+
+KEPT = re.compile(
+    r"(?i)((rope|rotary)_?)?(theta|base)|lr|learning_?rate|mem(ory)?_?len(gth)?"
+)
+"""What is no size: where it has a default, that stays."""
+
 CONFIG = re.compile(r"(?i).*(config|cfg|args|opts?|hparams|params|options)$")
 
 
 class NotBuilt(Exception):
-    """A class that cannot be built by itself; the message says why."""
+    """A class that cannot be built by itself; the message says why.
+
+    Args:
+        reason: The message.
+        call: What builds it, if the user puts something in place of each `…`;
+            empty, if that is not why.
+    """
+
+    def __init__(self, reason: str, call: str = ""):
+        super().__init__(reason)
+        self.call = call
 
 
 def size(name: str) -> object:
@@ -125,8 +148,10 @@ def make(
         try:
             built = kind(**named)
         except Exception as error:
+            guessed = any(isinstance(x, Sizes) for x in named.values())
             raise NotBuilt(
-                f"{kind.__name__}({said}) raised {raised_in(error)}"
+                f"{kind.__name__}({said}) raised {raised_in(error)}",
+                typed(kind, named, near) if guessed else "",
             ) from None
     return built, f"{kind.__name__}({said})"
 
@@ -140,18 +165,27 @@ def arguments(kind: Callable, near: dict[str, object]) -> dict[str, Any]:
         raise NotBuilt("its `__init__` has no signature") from None
     parameters = [*signature.parameters.values()][is_class:]
     chosen: dict[str, Any] = {}
+    unknown = []
     for one in parameters:
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             continue
         needed = one.default is one.empty
         if one.kind is one.POSITIONAL_ONLY and needed:
             raise NotBuilt(f"its argument `{one.name}` has no name to call")
-        value = value_of(one, near)
+        try:
+            value = value_of(one, near)
+        except NotBuilt as reason:
+            unknown.append(str(reason))
+            value = UNKNOWN
         if value is None and needed:
-            raise NotBuilt(f"nothing says what its argument `{one.name}` is")
+            unknown.append(f"nothing says what its argument `{one.name}` is")
+            value = UNKNOWN
         if value is not None:
             chosen[one.name] = value
-    return reconciled(chosen)
+    chosen = reconciled(chosen)
+    if unknown:
+        raise NotBuilt(unknown[0], typed(kind, chosen, near))
+    return chosen
 
 
 def reconciled(chosen: dict[str, Any]) -> dict[str, Any]:
@@ -178,7 +212,8 @@ def value_of(one: inspect.Parameter, near: dict[str, object]) -> Any:
             except RecursionError:
                 return None
         return False if one.annotation is bool else value
-    if isinstance(default, int | float) and not isinstance(default, bool):
+    number = isinstance(default, int | float) and not isinstance(default, bool)
+    if number and not KEPT.fullmatch(one.name):
         return None if isinstance(value, bool) else value
     return None  # A way to do it, and no size.
 
@@ -218,7 +253,9 @@ def filled(kind: type) -> object:
     for one in dataclasses.fields(kind):
         value = size(one.name)
         plain = isinstance(one.default, str | bool | None.__class__)
-        if one.init and value is not None and not plain:
+        given = one.default is not dataclasses.MISSING
+        kept = plain or (given and KEPT.fullmatch(one.name))
+        if one.init and value is not None and not kept:
             named[one.name] = value
     try:
         return kind(**named)
@@ -226,6 +263,25 @@ def filled(kind: type) -> object:
         raise NotBuilt(
             f"{kind.__name__}(…) raised {raised_in(error)}"
         ) from None
+
+
+def typed(kind: Callable, named: dict[str, Any], near: dict) -> str:
+    """Write a call as it is typed, with … for what is not known."""
+    said = (f"{name}={expression(x, near)}" for name, x in named.items())
+    return f"{kind.__name__}({', '.join(said)})"
+
+
+def expression(value: object, near: dict) -> str:
+    """Write what makes an argument."""
+    if value is UNKNOWN or isinstance(value, Sizes):
+        return "…"
+    if isinstance(value, nn.Module):
+        own = {name: x for name, x in near.items() if x is not type(value)}
+        return typed(type(value), arguments(type(value), own), own)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        named = {n: x for n, x in vars(value).items() if size(n) == x}
+        return typed(type(value), named, near)
+    return repr(value)
 
 
 def told(value: object) -> str:

@@ -239,7 +239,8 @@ def judge_part(
         return judge(part, check, near, hints, by_model)
     except Unjudged as reason:
         said = str(reason)
-        if said == SEQUENCE_FIRST and whole and whole.report.passed:
+        right = whole is not None and whole.report.passed
+        if said.startswith(SEQUENCE_FIRST) and right:
             first = sequence_first(part)
             judged = judge(first, check, near, hints, by_model)
             shows = "the sequence comes first in it, for the whole is right"

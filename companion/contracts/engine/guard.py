@@ -185,7 +185,7 @@ class Guarded:
             what = "None" if result is None else f"a {name}, not a tensor"
             raise Broken(
                 f"It returned {what}: expected {self.component.returns}. "
-                f"{STRAY.get(name, '')}".rstrip()
+                f"{self.stray_hint(result, args)}".rstrip()
             )
         if result.layout != torch.strided or result.device.type != "cpu":
             raise Broken(
@@ -193,6 +193,20 @@ class Guarded:
                 "expected an ordinary one on the device of its inputs."
             )
         self.require_dtype(result, args)
+
+    def stray_hint(self, result: object, args: tuple) -> str:
+        """Name the likely mistake in what is no tensor, or nothing.
+
+        That the first of several is meant is said only where it fits.
+        """
+        hint, shape = STRAY.get(type(result).__name__, ""), self.component.shape
+        if not isinstance(result, tuple):
+            return hint
+        first = result[0] if result else None
+        if not isinstance(first, Tensor):
+            return ""
+        fitting = shape is None or fits(tuple(first.shape), tuple(shape(*args)))
+        return hint if fitting else ""
 
     def require_dtype(self, result: Tensor, args: tuple) -> None:
         """Raise Broken unless it has the component's number type."""

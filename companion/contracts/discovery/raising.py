@@ -1,0 +1,171 @@
+"""Tell whether what raises in the usual calls could be meant for others."""
+
+import inspect
+import itertools
+import re
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from companion.contracts.engine.compare import draw
+from companion.contracts.engine.modules import is_lazy
+
+__all__ = ["IDS", "fails", "wanted", "wants_only"]
+
+BATCH, SEQ = 2, 5
+LONGEST = 4096
+"""A longer table is none of a sentence that is tried."""
+NOTED = re.compile(r"(?i)len|block|ctx|context|seq|steps?$|positions")
+"""What a number is called that says how long a sentence is."""
+
+CALLED_SO = re.compile(
+    r"(?i)(bert|gpt_?\d?|llama|t5|vit)?_?"
+    r"("
+    r"((multi|masked|causal|cross|self|head(ed)?|scaled|dot|product|query"
+    r"|grouped)_?)*(attention|attn)(_?(layer|block|head))?|mh(s|c)?a"
+    r"|(position_?wise_?)?((feed_?forward|ffn)(_?(network|net|layer|block))?"
+    r"|mlp(_?block)?)"
+    r"|(transformer_?)?(encoder|decoder)(_?(layer|block))?"
+    r"|transformer(_?(layer|block|model|lm))?|((mini|nano)_?)?gpt_?\d?"
+    r"(_?(model|lm))?|(transformer_?)?(language_?model|lm)"
+    r")"
+)
+"""What parts and models are called; it has to be the whole name."""
+
+VECTORS = (
+    r"(?i)x|q|k|v|query|queries|keys?|values?|hidden_states|src|inputs?"
+    r"|.*mask.*"
+)
+IDS = r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids|" \
+      r"tokens|.*mask.*"  # fmt: skip
+"""What vectors are called, and what ids; either way with masks."""
+
+EITHER = r"x|y|inputs?|outputs?|targets?|src_?seq|tgt_?seq|trg_?seq|seq"
+"""What ids are called too, in what has the name of a model."""
+
+OTHERS = (
+    nn.modules.conv._ConvNd,
+    nn.modules.batchnorm._BatchNorm,
+    nn.RNNBase,
+    nn.RNNCellBase,
+)
+"""What is made of these may have any name, and images or states go in."""
+
+
+def wants_only(module: nn.Module, known: str) -> bool:
+    """Tell whether all that its forward wants has such a name."""
+    return all(re.fullmatch(known, name) for name in wanted(module))
+
+
+def wanted(module: nn.Module) -> list[str]:
+    """Name what its forward wants."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    return [
+        one.name
+        for one in parameters
+        if one.default is one.empty
+        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+
+
+def fails(module: nn.Module, widths: list[int], *, ids: bool = False) -> bool:
+    """Tell whether what raises in the usual calls has hardly any others.
+
+    By its name and those of its arguments these calls are its own, and it
+    raises with other shapes as well.
+
+    Args:
+        module: It raised in every call that one of its kind takes.
+        widths: How wide its vectors may be.
+        ids: Whether ids are to go in, and no vectors.
+    """
+    named = CALLED_SO.fullmatch(type(module).__name__)
+    known = named and wants_only(module, f"{IDS}|{EITHER}" if ids else VECTORS)
+    if not (known or (ids and wants_only(module, IDS))):
+        return False
+    if any(isinstance(part, OTHERS) for part in module.modules()):
+        return False
+    if ids and any(may_be_right(module, args) for args in alike_in(module)):
+        return True  # Only where two rows of ids differ in length.
+    others = other_calls(module, widths, ids=ids)
+    return not any(may_be_right(module, args) for args in others)
+
+
+def may_be_right(module: nn.Module, args: tuple) -> bool:
+    """Tell whether a call comes back, or is yet to be written."""
+    try:
+        module(*args)
+    except NotImplementedError:
+        return True
+    except Exception:
+        return False
+    return True
+
+
+def alike_in(module: nn.Module) -> Iterator[tuple]:
+    """List calls with ids of one length."""
+    return arranged(wanted(module), [torch.ones(BATCH, SEQ, dtype=torch.long)])
+
+
+def other_calls(
+    module: nn.Module, widths: list[int], *, ids: bool
+) -> Iterator[tuple]:
+    """List calls that are not those of its kind.
+
+    A sentence alone, a vector alone, heads apart, two kinds of tensors, and
+    sentences as long as a table of its own.
+    """
+    longer = [torch.ones(BATCH, n, dtype=torch.long) for n in lengths(module)]
+    row = torch.ones(SEQ, dtype=torch.long)
+    for width in widths:
+        x = draw(BATCH, SEQ, width, seed=3)
+        if ids:
+            tensors = [row, row.expand(BATCH, -1), *longer, x]
+        else:
+            own = (draw(*row.shape, width, seed=3) for row in longer)
+            heads = x[:, None].expand(-1, 3, -1, -1)
+            tensors = [x, x[:, 0], x[:1, :BATCH], heads, *own]
+        yield from arranged(wanted(module), tensors)
+
+
+def lengths(module: nn.Module) -> list[int]:
+    """List how long a sentence may have to be: as a table, or as is noted.
+
+    Tables need not be registered.
+    """
+    parts = [p for p in module.modules() if isinstance(p, nn.Linear)]
+    weights = {id(x) for part in parts for x in part.parameters()}
+    tables = [x for x in module.parameters() if id(x) not in weights]
+    notes = [x for part in module.modules() for x in vars(part).items()]
+    loose = [x for _, x in notes if isinstance(x, Tensor)]
+    own = (x for x in (*tables, *module.buffers(), *loose) if not is_lazy(x))
+    found = [x.shape[-2] for x in own if x.ndim > 1]
+    found += [n for name, n in notes if type(n) is int and NOTED.search(name)]
+    return list(dict.fromkeys(n for n in found if 1 < n <= LONGEST))[:6]
+
+
+def arranged(names: list[str], tensors: list[Tensor]) -> Iterator[tuple]:
+    """Give tensors to arguments, of which one may be of another kind."""
+    names = names or ["x"]
+    masks = [name for name in names if "mask" in name.lower()]
+    count = len(names) - len(masks)
+    many = (
+        itertools.product(tensors, repeat=count)
+        if count in (1, 2)
+        else ((x,) * count for x in tensors)
+    )
+    for given in many:
+        for mask in masks_of(given) if masks else (None,):
+            own = iter(given)
+            yield tuple(mask if n in masks else next(own) for n in names)
+
+
+def masks_of(given: tuple[Tensor, ...]) -> Iterator[Tensor | None]:
+    """List masks for these, of other numbers than True and False too."""
+    yield None
+    x = given[0] if given else torch.ones(BATCH, SEQ)
+    seq = x.shape[-2 if x.is_floating_point() and x.ndim > 1 else -1]
+    for axes in ((seq, seq), (1, 1, seq, seq), (BATCH, seq, seq), (BATCH, seq)):
+        for kind in (torch.bool, torch.long, torch.float):
+            yield torch.ones(axes, dtype=kind)
