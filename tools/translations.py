@@ -68,39 +68,62 @@ def build() -> int:
     """Build the edition; what is as the last time is not made again."""
     from jupyter_book.sphinx import build_sphinx
 
-    settings = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
-    extensions = settings["sphinx"]["config"]["extensions"]
-    changes = {
-        "language": "zh_CN",
-        "locale_dirs": ["book/locale"],
-        "gettext_compact": False,
-        "external_toc_path": _toc().as_posix(),
-        "latex_individualpages": False,
-        "html_title": TITLE,
-        "extensions": [name for name in extensions if name != "reference"],
-    }
+    BUILD.mkdir(exist_ok=True)
     result = build_sphinx(
         ROOT,
         BUILD / "html" / "zh",
         noconfig=True,
-        path_config=ROOT / "_config.yml",
-        confoverrides=changes,
+        path_config=_write("config-zh.yml", _settings()),
+        confoverrides={
+            "external_toc_path": _write("toc-zh.yml", _order()).as_posix(),
+            "latex_individualpages": False,
+        },
         doctreedir=BUILD / ".doctrees-zh",
+        warningiserror=True,
         keep_going=True,
         quiet=True,
     )
     return int(result != 0)
 
 
-def _toc() -> Path:
-    """Write the order of the pages without the API, which is English alone."""
+def _settings() -> dict:
+    """Take the book's settings, in Chinese and without the API's pages."""
+    settings = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
+    settings["title"] = TITLE
+    sphinx = settings["sphinx"]
+    sphinx["local_extensions"] = {
+        name: (ROOT / folder).as_posix()
+        for name, folder in sphinx["local_extensions"].items()
+        if name != "reference"
+    }
+    config = {
+        name: value
+        for name, value in sphinx["config"].items()
+        if not name.startswith("autoapi")
+    }
+    config["extensions"].remove("reference")
+    sphinx["config"] = config | {
+        "language": "zh_CN",
+        "locale_dirs": ["book/locale"],
+        "gettext_compact": False,
+    }
+    return settings
+
+
+def _order() -> dict:
+    """Take the order of the pages without the API, which is English alone."""
     order = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
     for part in order["parts"]:
         part["chapters"] = [
             each for each in part["chapters"] if each["file"] != "book/api"
         ]
-    path = BUILD / "toc-zh.yml"
-    text = yaml.safe_dump(order, allow_unicode=True)
+    return order
+
+
+def _write(name: str, content: dict) -> Path:
+    """Write a file of settings, unless it is there: a newer one builds anew."""
+    path = BUILD / name
+    text = yaml.safe_dump(content, allow_unicode=True)
     if not path.exists() or path.read_text("utf-8") != text:
         path.write_text(text, encoding="utf-8")
     return path
