@@ -31,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book serve install notebook test lint style lessons notebooks bench mutants bundle release colab journey offline pins clean
+.PHONY: help book chinese serve install notebook test lint style lessons notebooks bench mutants bundle release colab journey offline pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
@@ -78,8 +78,13 @@ style: install ## check style, layers and types, and the numbers in prose
 	@$(BIN)/pyrefly check --summary=none
 	@$(BIN)/python tools/lint_numbers.py
 
-lessons: install book ## measure how long a lesson is, and what fills its page
+lessons: install book ## measure the lessons, and hold the Chinese beside them
 	@$(BIN)/python tools/lint_lessons.py
+	@$(BIN)/python tools/translations.py lint
+
+chinese: book ## build the Chinese edition in _build/html/zh (not all pages yet)
+	@$(BIN)/python tools/translations.py build
+	@echo "Open file://$(CURDIR)/_build/html/zh/book/index.html"
 
 notebooks: install ## run the notebooks and store their outputs (DEVICE=cuda: not)
 	@$(BIN)/python tools/$(if $(DEVICE),device_notebooks.py $(DEVICE),notebooks.py) $(ONLY)

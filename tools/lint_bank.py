@@ -17,13 +17,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT))  # A clone is enough; nothing has to be installed.
 
-from options import balance  # noqa: E402
-
 from companion import CHAPTERS  # noqa: E402
 from companion.interview.model import bank, notes  # noqa: E402
 from companion.interview.model.question import Choice, Open, Question  # noqa: E402
 
 IDS = bank.BANK / "ids.txt"
+# The right option is the longest in a share of the choices between these.
+LONGEST = 0.15, 0.45
 TEST = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
 HAN = re.compile(r"[\u4e00-\u9fff]")
 LEAST = {"all": 180, "code": 30, "debug": 25, "numeric": 30}
@@ -259,6 +259,50 @@ def stable(questions: list[Question], ids: Path) -> Iterator[str]:
         )
     for name in sorted(set(now) - set(known)):
         yield f"{ids.name}: '{name}' is new: add a line, and never change it"
+
+
+def balance(choices: list[Question]) -> Iterator[str]:
+    """Where the right option stands, and how long it is.
+
+    A candidate who knows nothing should not find it by either.
+    """
+    for count in {len(question.task.options) for question in choices}:
+        some = [q for q in choices if len(q.task.options) == count]
+        at = Counter(
+            [o.right for o in q.task.options].index(True) for q in some
+        )
+        fair = len(some) / count
+        # Three standard deviations of a fair die, and one for small numbers.
+        away = 3 * (fair * (1 - 1 / count)) ** 0.5 + 1
+        for position in range(count):
+            if abs(at[position] - fair) > away:
+                yield (
+                    f"bank: of {len(some)} choices with {count} options the "
+                    f"right one is number {position + 1} in {at[position]}: "
+                    f"move some, {fair:.0f} would be even"
+                )
+        yield from lengths_of_options(some)
+
+
+def lengths_of_options(choices: list[Question]) -> Iterator[str]:
+    """A habit that gives the right option away: never longest, or always."""
+    least, most = (share * len(choices) for share in LONGEST)
+    for language in ("en", "zh"):
+        longest = sum(longest_is_right(q, language) for q in choices)
+        if not least <= longest <= most:
+            yield (
+                f"bank: of {len(choices)} choices the right option is the "
+                f"longest in {language} in {longest}: "
+                f"{'shorten' if longest > most else 'lengthen'} some"
+            )
+
+
+def longest_is_right(question: Question, language: str) -> bool:
+    """Whether the right option is longer than every other."""
+    long = [len(getattr(o.text, language)) for o in question.task.options]
+    right = next(o for o in question.task.options if o.right)
+    mine = len(getattr(right.text, language))
+    return mine == max(long) and long.count(mine) == 1
 
 
 if __name__ == "__main__":

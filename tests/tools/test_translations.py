@@ -1,0 +1,158 @@
+"""The catalogues of the Chinese edition, and the words of stored outputs."""
+
+import json
+import sys
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.pofile import write_po
+from support.contents import ROOT
+
+sys.path.append(str(ROOT / "book" / "_ext"))
+import chinese
+import page_words
+import translations
+
+pytestmark = pytest.mark.once
+
+NOTEBOOKS = sorted((ROOT / "book").rglob("*.ipynb"))
+SAID = {
+    "After {0} words 小 counts {1}.": "读完 {0} 个词后，小的系数是 {1}。",
+    "next": "下一步",
+}
+
+
+def say(message):
+    return SAID.get(message, message)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_an_output_without_translations_stays_as_it_is(path):
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        for output in cell.get("outputs", ()):
+            stored = "".join(output.get("data", {}).get("text/html", ""))
+            assert page_words.in_html(stored, lambda message: message) == stored
+
+
+def test_numbers_are_carried_over_into_the_sentence():
+    html = (
+        "<p>After 4 words 小 counts −3.5.</p>"
+        "<p>After 1,200 words 小 counts 2×10⁻³.</p>"
+    )
+    assert page_words.in_html(html, say) == (
+        "<p>读完 4 个词后，小的系数是 −3.5。</p>"
+        "<p>读完 1,200 个词后，小的系数是 2×10⁻³。</p>"
+    )
+
+
+def test_code_styles_and_class_names_are_no_words():
+    html = (
+        "<style>.next { top: 1px }</style><pre>next</pre><code>next</code>"
+        '<p class="next">next</p>'
+    )
+    assert page_words.in_html(html, say) == html.replace(
+        ">next</p>", ">下一步</p>"
+    )
+
+
+def test_what_is_read_aloud_is_translated():
+    html = '<svg aria-label="next" data-next="next"></svg>'
+    assert page_words.in_html(html, say) == (
+        '<svg aria-label="下一步" data-next="next"></svg>'
+    )
+
+
+def test_the_states_of_a_figure_are_translated_and_its_selectors_are_not():
+    data = {
+        "controls": [{"kind": "next", "name": "next", "rows": "next"}],
+        "parts": {
+            "says": [{"of": ["After 7 words 小 counts 11."]}],
+            "box@class": [{"of": ["next"]}],
+        },
+    }
+    found = page_words.in_html(
+        f"<script>const data = {json.dumps(data)};\n(function find(tries) {{}})"
+        "</script>",
+        say,
+    )
+    new = json.loads(found.partition("data = ")[2].partition(";\n")[0])
+    assert new["parts"]["says"] == [{"of": ["读完 7 个词后，小的系数是 11。"]}]
+    assert new["parts"]["box@class"] == [{"of": ["next"]}]
+    assert new["controls"] == [
+        {"kind": "next", "name": "下一步", "rows": "next"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("english", "translated", "fault"),
+    [
+        ("Take 3 heads.", "取 4 个头。", "number: lacks '3', and has '4'"),
+        (
+            "So $x = 1$.",
+            "所以 $x = 2$。",
+            "formula: lacks '$x = 1$', and has '$x = 2$'",
+        ),
+        ("See [it](a.md).", "见那里。", "link: lacks 'a.md', and has nothing"),
+        (
+            "As {cite}`wu2016`.",
+            "如文献。",
+            "citation or role: lacks '{cite}`wu2016`', and has nothing",
+        ),
+        ("Call `fit`.", "调用 `run`。", "code: lacks '`fit`', and has '`run`'"),
+        ("Yes, it is.", "对,是的。", "half-width punctuation at '对,'"),
+        ("A GPU.", "一块GPU。", "no space between '块G'"),
+        ("A mask.", "遮罩。", "'遮罩' for '掩码'"),
+    ],
+)
+def test_a_translation_that_differs_is_told(english, translated, fault):
+    assert list(translations.faults(english, translated)) == [fault]
+
+
+def test_a_good_translation_has_no_fault():
+    english = (
+        "After `fit` the loss is 0.5 (chapter 07), see [here](a.md#b): $x$."
+    )
+    translated = "`fit` 之后，损失是 0.5（第 07 章），见[这里](a.md#b)：$x$。"
+    assert list(translations.faults(english, translated)) == []
+
+
+def test_a_message_is_missing_old_or_left_over(tmp_path):
+    path = tmp_path / "page.po"
+    have, want = Catalog(locale="zh_CN", fuzzy=False), Catalog()
+    have.add("One head.", "一个头。")
+    have.add("Two heads.", "两个头。", flags=["fuzzy"])
+    have.add("Three heads.", "三个头。")
+    with path.open("wb") as file:
+        write_po(file, have)
+    for message in ("One head.", "Two heads.", "Four heads."):
+        want.add(message)
+    assert [fault for _, fault in translations._compare(path, want)] == [
+        "'Two heads.' is newer than its translation",
+        "'Four heads.' is not translated",
+        "'Three heads.' is no longer said in English",
+    ]
+
+
+def test_a_changed_message_keeps_its_old_translation_as_a_draft(tmp_path):
+    path = tmp_path / "page.po"
+    first, second = Catalog(), Catalog()
+    first.add("The loss of this model falls quickly at first.")
+    second.add("The loss of this model falls slowly at first.")
+    translations._merge(path, first)
+    catalogue = translations.read(path)
+    catalogue.get(
+        "The loss of this model falls quickly at first."
+    ).string = "先降得快。"
+    with path.open("wb") as file:
+        write_po(file, catalogue)
+    translations._merge(path, second)
+    (entry,) = [each for each in translations.read(path) if each.id]
+    assert entry.string == "先降得快。"
+    assert entry.fuzzy
+
+
+def test_every_page_that_is_translated_has_a_catalogue_without_gaps():
+    for page in translations.pages():
+        catalogue = translations.read(chinese.CATALOGUES / f"{page}.po")
+        gaps = [m.id for m in catalogue if m.id and (not m.string or m.fuzzy)]
+        assert gaps == [], page
