@@ -54,7 +54,7 @@ def collect(app: Sphinx, tree: nodes.document) -> None:
     """Note the messages of a page, as Sphinx will look them up.
 
     Sphinx reads each translated title as a page of its own, and MyST then takes
-    that title for all there is to link to: the page's own titles are noted again.
+    it for all there is to link to: the page's own titles are noted again.
     """
     if slugs := getattr(tree, "myst_slugs", None):
         app.env.metadata[app.env.docname]["myst_slugs"] = slugs

@@ -292,7 +292,8 @@ function speak(language) {
 
 function languages(chosen) {
   const known = LANGUAGES.some(([value]) => value === recall());
-  const language = chosen ?? (known ? recall() : "both");
+  const page = document.documentElement.lang.startsWith("zh") ? "zh" : "both";
+  const language = chosen ?? (known ? recall() : page);
   speak(language);
   return chooser(words("Language", "语言"), LANGUAGES, language, (value) => {
     speak(value);
