@@ -44,6 +44,16 @@ KEPT = {
     "placeholder": r"\{\d+\}",
     "number": r"\d+(?:[.,]\d+)*",
 }
+# Chinese counts in ten thousands: 4.5 million are 450 万.
+SIZES = {
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "千": 10**3,
+    "万": 10**4,
+    "亿": 10**8,
+}
+SIZED = re.compile(rf"(\d[\d,]*(?:\.\d+)?) ?({'|'.join(SIZES)})")
 PUNCTUATION = re.compile(
     rf"[{HAN}][,;:?!]|[,;:?!][{HAN}]|[{HAN}]\.(?:\s|$)|[{HAN}]\(|\)[{HAN}]"
 )
@@ -226,7 +236,10 @@ def faults(english: str, chinese: str) -> Iterator[str]:
         >>> list(faults("Take 3 heads.", "取 4 个头。"))
         ["number: lacks '3', and has '4'"]
     """
-    left, right = html.unescape(english), html.unescape(chinese)
+    left, right = (
+        SIZED.sub(_in_figures, html.unescape(text))
+        for text in (english, chinese)
+    )
     for name, pattern in KEPT.items():
         one, other = (Counter(re.findall(pattern, t)) for t in (left, right))
         if one != other:
@@ -241,6 +254,11 @@ def faults(english: str, chinese: str) -> Iterator[str]:
     for word, better in NEVER.items():
         if word in chinese and better not in chinese:
             yield f"{word!r} for {better!r}"
+
+
+def _in_figures(number: re.Match) -> str:
+    """Write 4.5 million, or 450 万, as 4500000."""
+    return str(round(float(number[1].replace(",", "")) * SIZES[number[2]]))
 
 
 def lint() -> int:

@@ -9,7 +9,7 @@ from babel.messages.pofile import write_po
 from support.contents import ROOT
 
 sys.path.append(str(ROOT / "book" / "_ext"))
-import chinese
+import chinese as edition
 import page_words
 import translations
 
@@ -116,6 +116,16 @@ def test_a_good_translation_has_no_fault():
     assert list(translations.faults(english, translated)) == []
 
 
+def test_chinese_counts_in_ten_thousands():
+    english = "Of 4.5 million sentences 7 billion weights, or 3 thousand."
+    assert (
+        list(translations.faults(english, "450 万句，70 亿个权重，3 千。"))
+        == []
+    )
+    (fault,) = translations.faults("It has 65 million.", "有 650 万。")
+    assert fault == "number: lacks '65000000', and has '6500000'"
+
+
 def test_a_message_is_missing_old_or_left_over(tmp_path):
     path = tmp_path / "page.po"
     have, want = Catalog(locale="zh_CN", fuzzy=False), Catalog()
@@ -153,6 +163,6 @@ def test_a_changed_message_keeps_its_old_translation_as_a_draft(tmp_path):
 
 def test_every_page_that_is_translated_has_a_catalogue_without_gaps():
     for page in translations.pages():
-        catalogue = translations.read(chinese.CATALOGUES / f"{page}.po")
+        catalogue = translations.read(edition.CATALOGUES / f"{page}.po")
         gaps = [m.id for m in catalogue if m.id and (not m.string or m.fuzzy)]
         assert gaps == [], page
