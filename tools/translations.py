@@ -205,6 +205,10 @@ def words() -> Catalog:
     for page in pages():
         for message, cell in stored(page).items():
             found.add(message, locations=[(f"{page}#{cell}", 0)])
+    # What a page says in another way than the others.
+    for entry in read(WORDS):
+        if entry.context and entry.id in stored(entry.context):
+            found.add(entry.id, context=entry.context)
     return found
 
 
@@ -289,7 +293,7 @@ def _compare(path: Path, wanted: Catalog) -> Iterator[tuple[str, str]]:
     for message in wanted:
         if not message.id:
             continue
-        entry = catalogue.get(message.id)
+        entry = catalogue.get(message.id, message.context)
         short = f"{message.id[:60]!r}"
         if entry is None or not entry.string:
             yield message.id, f"{short} is not translated"
@@ -299,7 +303,7 @@ def _compare(path: Path, wanted: Catalog) -> Iterator[tuple[str, str]]:
             for fault in faults(message.id, entry.string):
                 yield message.id, f"{short}: {fault}"
     for entry in catalogue:
-        if entry.id and wanted.get(entry.id) is None:
+        if entry.id and wanted.get(entry.id, entry.context) is None:
             yield entry.id, f"{entry.id[:60]!r} is no longer said in English"
 
 

@@ -10,10 +10,12 @@ tools/translations.py builds the edition.
 import json
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import page_words
+from babel.messages.catalog import Message
 from babel.messages.pofile import read_po
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -41,13 +43,26 @@ def translated(page: str) -> bool:
     return (CATALOGUES / f"{page}.po").exists()
 
 
-def words() -> dict[str, str]:
-    """Read the tables of what pages say beside their prose."""
-    found = {}
+def words(page: str) -> dict[str, str]:
+    """Read what a page says beside its prose.
+
+    An entry with a context is of that page alone, before one for all pages.
+    """
+    found: dict[str, str] = {}
+    own: dict[str, str] = {}
     for path in (WORDS, FRAME):
-        with path.open("rb") as file:
-            found |= {m.id: m.string for m in read_po(file) if m.id}
-    return found
+        for entry in _entries(path):
+            if entry.context == page:
+                own[entry.id] = entry.string
+            elif not entry.context:
+                found[entry.id] = entry.string
+    return found | own
+
+
+@cache
+def _entries(path: Path) -> list[Message]:
+    with path.open("rb") as file:
+        return [entry for entry in read_po(file) if entry.id]
 
 
 def collect(app: Sphinx, tree: nodes.document) -> None:
@@ -128,8 +143,8 @@ def translate_pages(app: Sphinx, exception: Exception | None) -> None:
     """Apply the table to the pages that were written."""
     if exception or app.builder.name != "html" or not is_chinese(app):
         return
-    table = words()
     for path in _written(app):
+        table = words(path.relative_to(app.outdir).with_suffix("").as_posix())
         old = path.read_text(encoding="utf-8")
         new = in_page(old, table)
         if new != old:
