@@ -50,6 +50,7 @@ SIZES = {
     "million": 10**6,
     "billion": 10**9,
     "千": 10**3,
+    "百万": 10**6,
     "万": 10**4,
     "亿": 10**8,
 }
@@ -116,6 +117,8 @@ def _settings() -> dict:
         "language": "zh_CN",
         "locale_dirs": ["book/locale"],
         "gettext_compact": False,
+        # The book's own search, which knows Chinese: book/_ext/search.py.
+        "html_search_language": "en",
     }
     return settings
 
