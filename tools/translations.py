@@ -55,6 +55,8 @@ SIZES = {
     "亿": 10**8,
 }
 SIZED = re.compile(rf"(\d[\d,]*(?:\.\d+)?) ?({'|'.join(SIZES)})")
+# The sign behind a formula may stand in it, so that no line breaks before it.
+ENDED = re.compile(r"(?<!\$)[,.;]\$(?!\$)")
 PUNCTUATION = re.compile(
     rf"[{HAN}][,;:?!]|[,;:?!][{HAN}]|[{HAN}]\.(?:\s|$)|[{HAN}]\(|\)[{HAN}]"
 )
@@ -244,7 +246,7 @@ def faults(english: str, chinese: str) -> Iterator[str]:
         ["number: lacks '3', and has '4'"]
     """
     left, right = (
-        SIZED.sub(_in_figures, html.unescape(text))
+        SIZED.sub(_in_figures, ENDED.sub("$", html.unescape(text)))
         for text in (english, chinese)
     )
     for name, pattern in KEPT.items():

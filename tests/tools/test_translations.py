@@ -126,6 +126,11 @@ def test_chinese_counts_in_ten_thousands():
     assert fault == "number: lacks '65000000', and has '6500000'"
 
 
+def test_the_sign_behind_a_formula_may_stand_outside_of_it():
+    english = "It asks with $s_i.$ For the first $i,$ this is new."
+    assert list(translations.faults(english, "用 $s_i$ 提问。$i$，新的。")) == []
+
+
 def test_a_message_is_missing_old_or_left_over(tmp_path):
     path = tmp_path / "page.po"
     have, want = Catalog(locale="zh_CN", fuzzy=False), Catalog()
