@@ -82,7 +82,7 @@ lessons: install book ## measure the lessons, and hold the Chinese beside them
 	@$(BIN)/python tools/lint_lessons.py
 	@$(BIN)/python tools/translations.py lint
 
-chinese: book ## build the Chinese edition in _build/html/zh (not all pages yet)
+chinese: book ## build the Chinese edition, in _build/html/zh
 	@$(BIN)/python tools/translations.py build
 	@echo "Open file://$(CURDIR)/_build/html/zh/book/index.html"
 
