@@ -5,8 +5,9 @@ import torch
 from contracts.right import built
 from torch import nn
 
-from companion.contracts import check
+from companion.contracts import check, check_model
 from companion.contracts.multihead.multihead import Heads
+from companion.contracts.transformer.encoder import NORMED_STREAM
 
 LAYERS = "does every layer get it"
 
@@ -128,3 +129,19 @@ def test_of_one_layer_nobody_is_asked_whether_every_layer_gets_the_mask():
     (first, *_) = [f for f in report.faults if "padding" in f.contract]
     assert LAYERS not in first.message
     assert "Does a norm run over the positions?" in first.message
+
+
+class FromTheNorms(Layer):
+    """Both sums start from what a norm has returned."""
+
+    def forward(self, x, mask=None):
+        x = self.one(x)
+        x = self.two(x + self.attend(x, mask))
+        return x + self.net(x)
+
+
+def test_a_single_layer_whose_residual_starts_from_a_norm_is_found_in_a_model():
+    """Only the norm behind the last layer is not asked of a single one."""
+    report = check_model(built(lambda: FromTheNorms(Heads())))
+    (fault,) = report.parts[0].judged.report.faults
+    assert fault.message == NORMED_STREAM
