@@ -145,3 +145,46 @@ def test_a_single_layer_whose_residual_starts_from_a_norm_is_found_in_a_model():
     report = check_model(built(lambda: FromTheNorms(Heads())))
     (fault,) = report.parts[0].judged.report.faults
     assert fault.message == NORMED_STREAM
+
+
+class AttentionFromTheNorm(Layer):
+    """Only the sum of the attention starts from what a norm has returned."""
+
+    def forward(self, x, mask=None):
+        x = self.one(x)
+        x = x + self.attend(x, mask)
+        return x + self.net(self.two(x))
+
+
+class NormedBefore(Layer):
+    """Norms come first, as they should, and vectors enter through one more."""
+
+    def __init__(self, attend):
+        super().__init__(attend)
+        self.enter = nn.LayerNorm(12)
+
+    def forward(self, x, mask=None):
+        x = self.enter(x)
+        x = x + self.attend(self.one(x), mask)
+        return x + self.net(self.two(x))
+
+
+class SideBySide(NormedBefore):
+    """Attention and network share one norm."""
+
+    def forward(self, x, mask=None):
+        x = self.enter(x)
+        y = self.one(x)
+        return x + self.attend(y, mask) + self.net(y)
+
+
+def test_attention_whose_residual_starts_from_a_norm_is_found():
+    made = built(lambda: AttentionFromTheNorm(Heads()))
+    (fault,) = check("encoder", made).faults
+    assert fault.message == NORMED_STREAM
+
+
+@pytest.mark.parametrize("layer", [NormedBefore, SideBySide])
+def test_a_norm_through_which_vectors_enter_is_no_normed_residual(layer):
+    report = check("encoder", built(lambda: layer(Heads())))
+    assert NORMED_STREAM not in [f.message for f in report.failures]
