@@ -974,8 +974,9 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
 
 
 THREE = "it takes three vectors, and is no attention alone"
-ATTENTION = re.compile(r"(?i)(multi_?head(ed)?|self|scaled_?dot_?product)+"
-                       r"_?attention|mha|mhsa")  # fmt: skip
+ATTENTION = re.compile(r"(?i)((multi_?head(ed)?|self|scaled_?dot_?product)*"
+                       r"_?attention|(multi_?|attention_?)?heads|multi_?head"
+                       r"|mha|mhsa)")  # fmt: skip
 """What attention is called, also if its weights are no averages."""
 
 
