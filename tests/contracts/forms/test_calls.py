@@ -437,6 +437,23 @@ def test_a_layer_norm_without_a_bias_that_leaves_the_mean_is_found():
     assert check("layer_norm", nn.RMSNorm(12)).faults
 
 
+class FromAStart(nn.Module):
+    """A language model that wants to know where its tokens start."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = RIGHT["language_model"][0]
+
+    def forward(self, tokens, start_pos: int):
+        return self.inner(tokens)
+
+
+def test_a_report_says_that_a_start_was_given_as_zero():
+    report = check("language_model", built(FromAStart))
+    assert report.passed
+    assert "`start_pos` was 0" in report.assumed[0]
+
+
 # Attention that is causal
 
 
