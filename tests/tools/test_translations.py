@@ -128,7 +128,9 @@ def test_chinese_counts_in_ten_thousands():
 
 def test_the_sign_behind_a_formula_may_stand_outside_of_it():
     english = "It asks with $s_i.$ For the first $i,$ this is new."
-    assert list(translations.faults(english, "用 $s_i$ 提问。$i$，新的。")) == []
+    assert (
+        list(translations.faults(english, "用 $s_i$ 提问。$i$，新的。")) == []
+    )
 
 
 def test_a_message_is_missing_old_or_left_over(tmp_path):

@@ -33,6 +33,7 @@ from companion.contracts.engine.runner import (
     too_long,
 )
 from companion.contracts.engine.scale import Heard
+from companion.contracts.transformer.encoder import NORMED_STREAM
 
 __all__ = [
     "LOOKS",
@@ -725,15 +726,23 @@ def without_the_stack(component: str, report: Report) -> Report:
     """Leave out what only the last layer of an encoder owes."""
     if component != "encoder":
         return report
-    if [f.contract for f in report.faults] == [STACK]:
+    if len(report.faults) == 1 and not asked_of_a_layer(report.faults[0]):
         report = report.whole()  # What ended it is no fault here.
-    owed = [f for f in report.failures if f.contract != STACK]
+    owed = [f for f in report.failures if asked_of_a_layer(f)]
     later = report.rest
 
     def rest() -> Report:
         return without_the_stack(component, report.whole())
 
     return replace(report, failures=owed, rest=rest if later else None)
+
+
+def asked_of_a_layer(failure: Failure) -> bool:
+    """Tell whether a single layer, too, is to do better.
+
+    It need not norm what leaves it, but its residual starts from what came in.
+    """
+    return failure.contract != STACK or failure.message == NORMED_STREAM
 
 
 def less_its_input(
@@ -965,8 +974,9 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
 
 
 THREE = "it takes three vectors, and is no attention alone"
-ATTENTION = re.compile(r"(?i)(multi_?head(ed)?|self|scaled_?dot_?product)+"
-                       r"_?attention|mha|mhsa")  # fmt: skip
+ATTENTION = re.compile(r"(?i)((multi_?head(ed)?|self|scaled_?dot_?product)*"
+                       r"_?attention|(multi_?|attention_?)?heads|multi_?head"
+                       r"|mha|mhsa)")  # fmt: skip
 """What attention is called, also if its weights are no averages."""
 
 

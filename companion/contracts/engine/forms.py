@@ -1028,7 +1028,9 @@ def candidates(
                 laid = [(first, outer)] if full else laid
                 for told, reading in readings_that_fit(fn, styled, bare):
                     read = replace(styled, reading=reading)
-                    words = (*form.said, *filter(None, (said, told)))
+                    else_given = at_the_start(styled)
+                    more = filter(None, (said, told, else_given))
+                    words = (*form.said, *more)
                     if not covered:
                         yield replace(read, said=words)
                         continue
@@ -1061,6 +1063,13 @@ def bindable(form: Form, cases: list[tuple]) -> bool:
         except (KeyError, AttributeError, IndexError):
             return False
     return True
+
+
+def at_the_start(form: Form) -> str:
+    """Tell of a `start_pos` that it must be given, if it gets one."""
+    if form.style is None or "start_pos" not in form.wants.required:
+        return ""
+    return "`start_pos` was 0: a start further on, with a cache, was not tried"
 
 
 def readings_that_fit(

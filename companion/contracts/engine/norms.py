@@ -1,5 +1,6 @@
 """Gain and bias of a norm that is a module: put in for a call, and put back."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,13 +10,16 @@ from torch import Tensor, nn
 
 __all__ = ["norm_form"]
 
+MOST = {"rms_norm": 1, "layer_norm": 2}
+"""How many vectors a norm holds at most: its gain, and perhaps a bias."""
+
 
 def norm_form(fn: object, component: str) -> tuple[Callable, str] | None:
     """Return how to call a norm that is a module, and what was assumed.
 
     Which tensor is the gain is seen by what it does: where the gain is 0,
     nothing but the bias is left. None if it is no module, or none that holds
-    just what the component takes.
+    just what the component takes, the bias of a LayerNorm excepted.
     """
     if not isinstance(fn, nn.Module):
         return None
@@ -26,20 +30,21 @@ def norm_form(fn: object, component: str) -> tuple[Callable, str] | None:
         return None
     width = widths.pop()
     names = list(vectors)
-    count = 1 if component == "rms_norm" else 2
-    if len(names) != count:
+    if len(names) > MOST[component]:
         return None
     x = torch.linspace(-1, 2, 3 * width).reshape(3, width)
     try:
-        gain = gain_of(fn, names, x)
+        found = gain_of(fn, names, x)
     except Exception:
         try:
-            gain = gain_of(fn, names, x[None])  # It may want three axes.
+            found = gain_of(fn, names, x[None])  # It may want three axes.
         except Exception:
             return None
-    if gain is None:
+    if found is None:
         return None
+    gain, less = found
     bias = next((n for n in names if n != gain), None)
+    lacks_bias = bias is None and component == "layer_norm"
     epsilons = [
         (part, name)
         for part in fn.modules()
@@ -49,31 +54,53 @@ def norm_form(fn: object, component: str) -> tuple[Callable, str] | None:
 
     def call(module: nn.Module, args: tuple) -> Any:
         x, wanted, *rest = args
-        values = {gain: wanted}
+        values = {gain: wanted - less if less else wanted}
         if bias is not None:
             values[bias] = rest[0]
         with resized(module, width, x.shape[-1], epsilons, rest[-1]):
-            return torch.func.functional_call(module, values, (x,))
+            got = torch.func.functional_call(module, values, (x,))
+        if lacks_bias and isinstance(got, Tensor):
+            # Added where there is none, so that all contracts can be tried.
+            got = got + rest[0].to(got.dtype)
+        return got
 
-    words = f"`{gain}` is its gain" + (
-        f" and `{bias}` its bias" if bias else ""
-    )
+    words = ("1 + " if less else "") + f"`{gain}` is its gain"
+    return call, as_told(words, bias, lacks_bias, bool(epsilons))
+
+
+def as_told(
+    gain: str, bias: str | None, lacks_bias: bool, has_epsilon: bool
+) -> str:
+    """Say what was taken for the gain and for the bias."""
+    words = f"{gain} and `{bias}` its bias" if bias else gain
     said = f"it is a module: {words}, and the contracts' own stood there"
-    if not epsilons:
+    if lacks_bias:
+        said += "; it has no bias, and the contracts' own was added behind it"
+    if not has_epsilon:
         said += "; it has no `eps` that could be set"
-    return call, said
+    return said
 
 
-def gain_of(module: nn.Module, names: list[str], x: Tensor) -> str | None:
-    """Return which of the vectors multiplies: at 0 it leaves the others."""
+def gain_of(
+    module: nn.Module, names: list[str], x: Tensor
+) -> tuple[str, float] | None:
+    """Return which of the vectors multiplies, and what is added to it first.
+
+    At 0 a gain leaves only the others; at −1, where it multiplies by 1 + w.
+    Such a one starts at 0. If all of it is 1, everything gets twice as long,
+    and 1 was added to a gain.
+    """
+    held = dict([*module.named_parameters(), *module.named_buffers()])
     with torch.no_grad():
-        for name in names:
+        for less, name in itertools.product((0.0, 1.0), names):
+            if less and bool((held[name] == 1).all()):
+                continue
             values = {n: torch.full(x.shape[-1:], 2.0) for n in names}
-            values[name] = torch.zeros(x.shape[-1])
+            values[name] = torch.full(x.shape[-1:], -less)
             got = torch.func.functional_call(module, values, (x,))
             left = 2.0 if len(names) > 1 else 0.0
             if torch.equal(got, torch.full_like(x, left)):
-                return name
+                return name, less
     return None
 
 

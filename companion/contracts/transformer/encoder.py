@@ -388,10 +388,65 @@ def adds_to_the_normed(fn: Guarded) -> bool:
     module = module_of(fn)
     if module is None or on_a_quadric(fn):
         return False
-    (*_, last) = matrices_in_use(fn, arguments(43)).values()
+    matrices = [*matrices_in_use(fn, arguments(43)).values()]
     with module_kept(module):
-        last.data.zero_()
-        return bool(many(fn).std(0).min() > 0.01) and on_a_quadric(fn)
+        matrices[-1].data.zero_()
+        if is_of_a_norm(fn):
+            return True
+    return attends_to_the_normed(fn, module, matrices)
+
+
+def attends_to_the_normed(
+    fn: Guarded, module: nn.Module, matrices: list[Tensor]
+) -> bool:
+    """Tell whether an earlier sum started from what a norm had returned.
+
+    Then a norm's vectors are left without any sub-layer. So they are, too,
+    where vectors only enter through a norm; but then each sub-layer has one
+    more in front, and without that it says the same of all vectors.
+
+    Args:
+        fn: An encoder.
+        module: The module that it is.
+        matrices: Those in use in it.
+    """
+    with module_kept(module):
+        for matrix in matrices:
+            matrix.data.zero_()
+        if not is_of_a_norm(fn):
+            return False
+        inner = without_effect(fn, module)
+    with module_kept(module):
+        for vector in inner:
+            vector.data.zero_()
+        return bool(inner) and not is_of_a_norm(fn)
+
+
+def without_effect(fn: Guarded, module: nn.Module) -> list[Tensor]:
+    """Return the vectors of those norms that change nothing of the result.
+
+    None, where a norm has no vectors: then nobody can tell.
+    """
+    found, x = [], arguments(43)
+    before = fn.raw(x)
+    for part in module.modules():
+        own = [*part.parameters(recurse=False)]
+        named_so = "norm" in type(part).__name__.lower()
+        if named_so and not [*part.parameters()]:
+            return []
+        if not own or any(p.ndim != 1 for p in own):
+            continue
+        with module_kept(part):
+            for vector in own:
+                vector.data.add_(1)
+            if torch.equal(fn.raw(x), before):
+                found += own
+    return found
+
+
+def is_of_a_norm(fn: Guarded) -> bool:
+    """Tell whether vectors leave that differ, and that a norm made."""
+    return bool(many(fn).std(0).min() > 0.01) and on_a_quadric(fn)
 
 
 @ENCODER.contract

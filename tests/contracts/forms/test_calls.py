@@ -31,7 +31,7 @@ from companion.commands import check as command
 from companion.commands.check.find import told
 from companion.commands.check.process import Section
 from companion.commands.check.target import Target
-from companion.contracts import adapters, check
+from companion.contracts import adapters, check, check_model
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.runner import NOT_TRIED
 
@@ -384,6 +384,74 @@ def test_a_norm_with_its_gain_in_the_wrong_place_is_found():
 
     report = check("layer_norm", Norm(7))
     assert not report.passed
+
+
+class OnePlus(nn.Module):
+    """Multiplies by 1 + w, and w starts at 0."""
+
+    def __init__(self, width=12):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.zeros(width)), 1e-6
+
+    def forward(self, x):
+        size = (x.square().mean(-1, keepdim=True) + self.eps).sqrt()
+        return x / size * (1 + self.weight)
+
+
+def test_a_norm_that_multiplies_by_one_and_its_weight_is_right():
+    report = check("rms_norm", OnePlus())
+    assert report.passed
+    assert "1 + `weight` is its gain" in report.assumed[0]
+    part = check_model(OnePlus()).parts[0].judged
+    assert part.component == "rms_norm"
+    assert part.report.passed
+
+
+def test_a_norm_that_makes_everything_twice_as_long_is_still_found():
+    norm = OnePlus()
+    nn.init.ones_(norm.weight)
+    assert check("rms_norm", norm).faults
+
+
+class Lone(nn.Module):
+    """A LayerNorm whose bias can be left out."""
+
+    def __init__(self, width=12):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(width)), None
+        self.eps = 1e-5
+
+    def forward(self, x):
+        shape = self.weight.shape
+        return F.layer_norm(x, shape, self.weight, self.bias, self.eps)
+
+
+@pytest.mark.parametrize("make", [Lone, lambda: nn.LayerNorm(12, bias=False)])
+def test_a_layer_norm_without_a_bias_is_right(make):
+    report = check("layer_norm", make())
+    assert report.passed
+    assert "it has no bias" in report.assumed[0]
+
+
+def test_a_layer_norm_without_a_bias_that_leaves_the_mean_is_found():
+    assert check("layer_norm", nn.RMSNorm(12)).faults
+
+
+class FromAStart(nn.Module):
+    """A language model that wants to know where its tokens start."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = RIGHT["language_model"][0]
+
+    def forward(self, tokens, start_pos: int):
+        return self.inner(tokens)
+
+
+def test_a_report_says_that_a_start_was_given_as_zero():
+    report = check("language_model", built(FromAStart))
+    assert report.passed
+    assert "`start_pos` was 0" in report.assumed[0]
 
 
 # Attention that is causal

@@ -6,6 +6,7 @@ from contracts.right import built
 from torch import nn
 
 from companion.contracts import check, check_model
+from companion.contracts.discovery.kinds import ATTENTION
 from companion.contracts.engine.forms import NO_MASK
 from companion.contracts.pytest_tests import judge
 from companion.positions import rotate
@@ -221,14 +222,30 @@ def test_a_causal_mask_that_is_lost_is_found_as_before():
     assert "is there a causal mask" in part.judged.report.faults[0].message
 
 
-class MultiHeadAttention(SplitByView):
-    """Not each position sees all of them, for they are mixed up."""
-
-
-def test_attention_that_mixes_up_its_positions_is_found_by_its_name():
-    (part,) = check_model(built(MultiHeadAttention)).parts
+@pytest.mark.parametrize(
+    "name",
+    [
+        "MultiHeadAttention",
+        "SelfAttention",
+        "Attention",
+        "MultiHead",
+        "MultiHeads",
+        "Heads",
+        "MHA",
+    ],
+)
+def test_attention_that_mixes_up_its_positions_is_found_by_its_name(name):
+    """Not each position sees all of them."""
+    (part,) = check_model(built(type(name, (SplitByView,), {}))).parts
+    assert part.judged.component == "multihead"
     (first, *_) = part.judged.report.faults
     assert "where heads are split or joined" in first.message
+
+
+def test_a_gated_or_linear_attention_is_not_judged_by_its_name():
+    """It may be right, and need not be attention as the contracts know it."""
+    for name in ("GatedAttention", "LinearAttention", "AttentionBlock"):
+        assert not ATTENTION.fullmatch(name)
 
 
 class Forgotten(Seeing):

@@ -5,8 +5,9 @@ import torch
 from contracts.right import built
 from torch import nn
 
-from companion.contracts import check
+from companion.contracts import check, check_model
 from companion.contracts.multihead.multihead import Heads
+from companion.contracts.transformer.encoder import NORMED_STREAM
 
 LAYERS = "does every layer get it"
 
@@ -128,3 +129,62 @@ def test_of_one_layer_nobody_is_asked_whether_every_layer_gets_the_mask():
     (first, *_) = [f for f in report.faults if "padding" in f.contract]
     assert LAYERS not in first.message
     assert "Does a norm run over the positions?" in first.message
+
+
+class FromTheNorms(Layer):
+    """Both sums start from what a norm has returned."""
+
+    def forward(self, x, mask=None):
+        x = self.one(x)
+        x = self.two(x + self.attend(x, mask))
+        return x + self.net(x)
+
+
+def test_a_single_layer_whose_residual_starts_from_a_norm_is_found_in_a_model():
+    """Only the norm behind the last layer is not asked of a single one."""
+    report = check_model(built(lambda: FromTheNorms(Heads())))
+    (fault,) = report.parts[0].judged.report.faults
+    assert fault.message == NORMED_STREAM
+
+
+class AttentionFromTheNorm(Layer):
+    """Only the sum of the attention starts from what a norm has returned."""
+
+    def forward(self, x, mask=None):
+        x = self.one(x)
+        x = x + self.attend(x, mask)
+        return x + self.net(self.two(x))
+
+
+class NormedBefore(Layer):
+    """Norms come first, as they should, and vectors enter through one more."""
+
+    def __init__(self, attend):
+        super().__init__(attend)
+        self.enter = nn.LayerNorm(12)
+
+    def forward(self, x, mask=None):
+        x = self.enter(x)
+        x = x + self.attend(self.one(x), mask)
+        return x + self.net(self.two(x))
+
+
+class SideBySide(NormedBefore):
+    """Attention and network share one norm."""
+
+    def forward(self, x, mask=None):
+        x = self.enter(x)
+        y = self.one(x)
+        return x + self.attend(y, mask) + self.net(y)
+
+
+def test_attention_whose_residual_starts_from_a_norm_is_found():
+    made = built(lambda: AttentionFromTheNorm(Heads()))
+    (fault,) = check("encoder", made).faults
+    assert fault.message == NORMED_STREAM
+
+
+@pytest.mark.parametrize("layer", [NormedBefore, SideBySide])
+def test_a_norm_through_which_vectors_enter_is_no_normed_residual(layer):
+    report = check("encoder", built(lambda: layer(Heads())))
+    assert NORMED_STREAM not in [f.message for f in report.failures]
