@@ -11,6 +11,7 @@ would have to compile. This one is a tensor subclass on the device type that
 PyTorch keeps for private use, set up by its own Python registration.
 """
 
+import gc
 import os
 import sys
 import threading
@@ -351,6 +352,17 @@ APPLY = nn.Module._apply
 def swapping(module, fn, recurse=True):
     """Move a module: a parameter cannot become a wrapper, but change places."""
     swap = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        return APPLY(module, fn, recurse)
+    except RuntimeError:
+        if swap:
+            raise
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(swap)
+    # Nothing else may refer to a parameter then: no call that raised, either,
+    # which its own traceback keeps until its circle is collected.
+    gc.collect()
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
         return APPLY(module, fn, recurse)
