@@ -231,11 +231,18 @@ def update(new: list[str]) -> int:
 
 def _merge(path: Path, found: Catalog) -> None:
     catalogue = read(path)
+    before = _content(catalogue)
     catalogue.update(found)
     catalogue.obsolete.clear()
+    if path.exists() and _content(catalogue) == before:
+        return  # Its head would have another date, and no more.
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
-        write_po(file, catalogue, width=0, omit_header=False)
+        write_po(file, catalogue, width=0)
+
+
+def _content(catalogue: Catalog) -> list[tuple]:
+    return [(m.id, m.context, m.string, m.fuzzy) for m in catalogue if m.id]
 
 
 def faults(english: str, chinese: str) -> Iterator[str]:

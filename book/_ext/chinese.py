@@ -18,6 +18,7 @@ import page_words
 from babel.messages.catalog import Message
 from babel.messages.pofile import read_po
 from docutils import nodes
+from frame import written_before
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import extract_messages
@@ -101,6 +102,16 @@ def write_messages(app: Sphinx, env: BuildEnvironment) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def outdated(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Ask for pages anew that were written before a table of words changed.
+
+    What is on such a page is Chinese already, and is found in no table.
+    """
+    if app.builder.name != "html" or not is_chinese(app):
+        return []
+    return written_before(app, env, (WORDS, FRAME))
+
+
 def frame(
     app: Sphinx,
     pagename: str,
@@ -162,6 +173,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("env-purge-doc", forget)
     app.connect("env-merge-info", merge)
     app.connect("env-updated", write_messages)
+    app.connect("env-updated", outdated)
     # The theme makes the list of buttons at 500.
     app.connect("html-page-context", frame, priority=502)
     # Before the index of the search is made of the pages.

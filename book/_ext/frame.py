@@ -5,12 +5,14 @@ The palette the figures use, and a name on folded solutions.
 
 import re
 import sys
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.errors import ExtensionError
 
 ROOT = Path(__file__).parents[2]
@@ -164,6 +166,25 @@ def changed_assets(app: Sphinx, *_: object) -> list[str]:
             ):
                 return [app.config.root_doc]
     return []
+
+
+def written_before(
+    app: Sphinx, env: BuildEnvironment, files: Iterable[Path]
+) -> list[str]:
+    """List the pages that were written before one of some files changed.
+
+    Sphinx writes a page anew when its own text has changed, and no sooner.
+    """
+    changed = max(file.stat().st_mtime for file in files)
+    pages = {
+        name: Path(app.outdir) / app.builder.get_target_uri(name)
+        for name in env.found_docs
+    }
+    return [
+        name
+        for name, page in pages.items()
+        if page.exists() and page.stat().st_mtime < changed
+    ]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 from docutils import nodes
+from frame import written_before
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
@@ -95,16 +96,7 @@ def pages_older_than_their_foot(
     """
     if app.builder.format != "html":
         return []
-    told = max(path.stat().st_mtime for path in (PROVED, CITATION))
-    pages = {
-        name: Path(app.outdir) / app.builder.get_target_uri(name)
-        for name in env.found_docs
-    }
-    return [
-        name
-        for name, page in pages.items()
-        if page.exists() and page.stat().st_mtime < told
-    ]
+    return written_before(app, env, (PROVED, CITATION))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

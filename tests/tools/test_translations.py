@@ -1,7 +1,9 @@
 """The catalogues of the Chinese edition, and the words of stored outputs."""
 
 import json
+import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 from babel.messages.catalog import Catalog
@@ -166,6 +168,35 @@ def test_a_changed_message_keeps_its_old_translation_as_a_draft(tmp_path):
     (entry,) = [each for each in translations.read(path) if each.id]
     assert entry.string == "先降得快。"
     assert entry.fuzzy
+
+
+def test_a_catalogue_that_is_in_step_is_left_alone(tmp_path):
+    path, found = tmp_path / "page.po", Catalog()
+    found.add("One head.")
+    translations._merge(path, found)
+    path.write_text(path.read_text("utf-8") + "# mine\n", encoding="utf-8")
+    translations._merge(path, found)
+    assert path.read_text("utf-8").endswith("# mine\n")
+    found.add("Two heads.")
+    translations._merge(path, found)
+    assert "Two heads." in path.read_text("utf-8")
+
+
+def test_a_page_is_written_anew_when_a_table_of_words_has_changed(tmp_path):
+    older, newer = tmp_path / "old.html", tmp_path / "new.html"
+    for path in (older, newer):
+        path.touch()
+    changed = max(p.stat().st_mtime for p in (edition.WORDS, edition.FRAME))
+    os.utime(older, (changed - 1, changed - 1))
+    app = SimpleNamespace(
+        builder=SimpleNamespace(name="html", get_target_uri="{}.html".format),
+        config=SimpleNamespace(language="zh_CN"),
+        outdir=tmp_path,
+    )
+    env = SimpleNamespace(found_docs={"old", "new", "not-yet"})
+    assert edition.outdated(app, env) == ["old"]
+    app.config.language = "en"
+    assert edition.outdated(app, env) == []
 
 
 def test_every_page_that_is_translated_has_a_catalogue_without_gaps():

@@ -37,8 +37,10 @@ VECTORS = (
     r"(?i)x|q|k|v|query|queries|keys?|values?|hidden_states|src|inputs?"
     r"|.*mask.*"
 )
-IDS = r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids|" \
-      r"tokens|.*mask.*"  # fmt: skip
+IDS = (
+    r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids"
+    r"|tokens|.*mask.*"
+)
 """What vectors are called, and what ids; either way with masks."""
 
 EITHER = r"x|y|inputs?|outputs?|targets?|src_?seq|tgt_?seq|trg_?seq|seq"
