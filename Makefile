@@ -31,18 +31,21 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help book chinese serve install notebook test lint style lessons notebooks bench mutants bundle release colab journey offline pins clean
+.PHONY: help book serve install notebook test lint style lessons notebooks bench mutants bundle release colab journey offline pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | \
 	  awk -F':.*## ' '{ printf "make %-10s %s\n", $$1, $$2 }'
 
-book: $(VENV)/book ## build the book from the stored outputs
-	@$(BIN)/jupyter-book build . -W -n --keep-going --quiet || { \
+book: $(VENV)/book ## build the book from the stored outputs, in both languages
+	@$(BIN)/python tools/translations.py build & chinese=$$!; \
+	  $(BIN)/jupyter-book build . -W -n --keep-going --quiet; english=$$?; \
+	  wait $$chinese && [ $$english = 0 ] || { \
 	  echo "The book has warnings, and a warning is an error here: mend"; \
 	  echo "the lines that name a file above, then run make book again."; \
 	  exit 1; }
 	@echo "Open file://$(CURDIR)/$(PAGE)"
+	@echo "中文版: file://$(CURDIR)/_build/html/zh/index.html"
 
 serve: book ## build the book and serve it on a free port (or PORT=8000)
 	@$(BIN)/python -m http.server --bind 127.0.0.1 \
@@ -81,10 +84,6 @@ style: install ## check style, layers and types, and the numbers in prose
 lessons: install book ## measure the lessons, and hold the Chinese beside them
 	@$(BIN)/python tools/lint_lessons.py
 	@$(BIN)/python tools/translations.py lint
-
-chinese: book ## build the Chinese edition, in _build/html/zh
-	@$(BIN)/python tools/translations.py build
-	@echo "Open file://$(CURDIR)/_build/html/zh/book/index.html"
 
 notebooks: install ## run the notebooks and store their outputs (DEVICE=cuda: not)
 	@$(BIN)/python tools/$(if $(DEVICE),device_notebooks.py $(DEVICE),notebooks.py) $(ONLY)

@@ -24,7 +24,13 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "book" / "_ext"))
 
 import page_words  # noqa: E402
-from chinese import CATALOGUES, FRAME, MESSAGES, WORDS  # noqa: E402
+from chinese import (  # noqa: E402
+    CATALOGUES,
+    FRAME,
+    MESSAGES,
+    WORDS,
+    in_english_alone,
+)
 
 BUILD = ROOT / "_build"
 TITLE = "每句话都能运行的 Transformer 课程"
@@ -130,7 +136,9 @@ def _order() -> dict:
     order = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
     for part in order["parts"]:
         part["chapters"] = [
-            each for each in part["chapters"] if each["file"] != "book/api"
+            each
+            for each in part["chapters"]
+            if not in_english_alone(each["file"])
         ]
     return order
 

@@ -20,6 +20,7 @@ from babel.messages.pofile import read_po
 from docutils import nodes
 from frame import written_before
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import extract_messages
 
@@ -30,8 +31,13 @@ WORDS, FRAME = CATALOGUES / "words.po", CATALOGUES / "frame.po"
 # Where the English edition leaves what there is to translate.
 MESSAGES = "messages.json"
 UNTRANSLATED = "这一页还没有译成中文，下面是英文原文。"
-# Formulas are signs, and code stays.
-BODY = re.compile(r"(<mjx-container.*?</mjx-container>)", re.S)
+# Formulas are signs, tables of the prose have their catalogue (a table of terms
+# has English ones), and the way to the English page is English.
+AS_IT_IS = re.compile(
+    r'(<mjx-container.*?</mjx-container>|<table class="table">.*?</table>'
+    r'|<a [^>]*hreflang="en".*?</a>)',
+    re.S,
+)
 
 
 def is_chinese(app: Sphinx) -> bool:
@@ -57,7 +63,21 @@ def words(page: str) -> dict[str, str]:
                 own[entry.id] = entry.string
             elif not entry.context:
                 found[entry.id] = entry.string
-    return found | own
+    return sections() | found | own
+
+
+@cache
+def sections() -> dict[str, str]:
+    """Read what the sections of the pages are called, and all else they say.
+
+    A question says in which section its answer is taught.
+    """
+    return dict(
+        page_words.alike(entry.id, entry.string)
+        for path in sorted(CATALOGUES.rglob("*.po"), reverse=True)
+        if path not in (WORDS, FRAME)
+        for entry in _entries(path)
+    )
 
 
 @cache
@@ -112,37 +132,63 @@ def outdated(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return written_before(app, env, (WORDS, FRAME))
 
 
-def frame(
+def add_template(app: Sphinx, config: Config) -> None:
+    """Let the theme find the switch between the languages."""
+    config.templates_path.append(str(Path(__file__).parent / "theme"))
+
+
+def switch(
     app: Sphinx,
     pagename: str,
     templatename: str,
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """Lead from a Chinese page to the English one, and say if it is English."""
-    if doctree is None or not is_chinese(app):
+    """Lead to the same page in the other language; say if it is English."""
+    if doctree is None and pagename != "search":
         return
-    english = "../" * (pagename.count("/") + 1) + f"{pagename}.html"
-    context["metatags"] = context.get("metatags", "") + (
-        f'<link rel="alternate" hreflang="en" href="{english}">\n'
-    )
-    context["header_buttons"].append(
-        {
-            "type": "link",
-            "text": "In English",
-            "tooltip": "This page in English",
-            "url": english,
-            "label": "language",
+    up = "../" * pagename.count("/")
+    if is_chinese(app):
+        context["other_language"] = {
+            "name": "English",
+            "code": "en",
+            "title": "This page in English",
+            "url": f"{up}../{pagename}.html",
         }
+        if doctree is not None and not translated(pagename):
+            note = f'<p class="untranslated">{UNTRANSLATED}</p>'
+            context["body"] = note + context["body"]
+        codes = {"en": f"{up}../", "zh-CN": up}
+    elif in_english_alone(pagename):
+        context["other_language"] = {
+            "name": "中文",
+            "code": "zh-CN",
+            "title": "这一页只有英文；去中文版的首页",
+            "url": f"{up}zh/{app.config.root_doc}.html",
+        }
+        return
+    else:
+        context["other_language"] = {
+            "name": "中文",
+            "code": "zh-CN",
+            "title": "这一页的中文版",
+            "url": f"{up}zh/{pagename}.html",
+        }
+        codes = {"en": up, "zh-CN": f"{up}zh/"}
+    context["metatags"] = context.get("metatags", "") + "".join(
+        f'<link rel="alternate" hreflang="{code}" href="{to}{pagename}.html">\n'
+        for code, to in codes.items()
     )
-    if not translated(pagename):
-        note = f'<p class="untranslated">{UNTRANSLATED}</p>'
-        context["body"] = note + context["body"]
+
+
+def in_english_alone(page: str) -> bool:
+    """Tell if the Chinese edition leaves a page out: the API's reference."""
+    return page == "book/api" or page.startswith("api/")
 
 
 def in_page(page: str, table: dict[str, str]) -> str:
     """Say in Chinese what a page says beside its prose."""
-    pieces = BODY.split(page)
+    pieces = AS_IT_IS.split(page)
     pieces[::2] = (
         page_words.in_html(piece, lambda word: table.get(word, word))
         for piece in pieces[::2]
@@ -174,8 +220,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("env-merge-info", merge)
     app.connect("env-updated", write_messages)
     app.connect("env-updated", outdated)
-    # The theme makes the list of buttons at 500.
-    app.connect("html-page-context", frame, priority=502)
+    app.connect("config-inited", add_template)
+    app.connect("html-page-context", switch)
     # Before the index of the search is made of the pages.
     app.connect("build-finished", translate_pages, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -26,7 +26,7 @@ FIGURES = ROOT / "companion" / "figures" / "kit" / "base.css"
 # The folder's own address leads to the landing page. It names the icon, or a
 # browser asks the server for one that is not there.
 ROOT_PAGE = """<!DOCTYPE html>
-<html lang="en">
+<html lang="{language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
@@ -84,6 +84,7 @@ def add_assets(app: Sphinx) -> None:
         f"const quiz = (() => {{{code}}})();", "utf-8"
     )
     root = ROOT_PAGE.format(
+        language=app.config.language.replace("_", "-"),
         title=escape(app.config.html_title),
         icon=Path(app.config.html_favicon).name,
         home=app.config.root_doc,

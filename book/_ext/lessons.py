@@ -27,9 +27,12 @@ MOVED = Path(__file__).parents[1] / "moved.toml"
 QUESTION = re.compile(r'<li class="question" id="([\w-]+)"')
 LISTING = re.compile(r'<div class="highlight">.*?</div>', re.DOTALL)
 CHAPTER = re.compile(r"book/(labs/)?\d\d_\w+")
-MINUTES = re.compile(r"(\d+) minutes")
+MINUTES = re.compile(r"(\d+) (?:minutes|分钟)")
 # A reader of technical prose, an unhurried one. Seconds for what is no word.
 WORDS_A_MINUTE = 180
+# So many characters the Chinese pages have for a word of the English ones.
+CHARACTERS_A_WORD = 1.9
+HAN = re.compile("[\u3400-\u9fff]")
 # Lines that prepare an assertion; more are an experiment.
 SET_UP = 6
 SECONDS = {"line of code": 4, "formula": 12, "figure": 60}
@@ -182,6 +185,17 @@ def _fold(match: re.Match) -> str:
     )
 
 
+def length(text: str) -> float:
+    """Count the words of a text; a word of Chinese is 1.9 characters.
+
+    Example:
+        >>> round(length("A query 查询向量 asks"), 1)
+        5.1
+    """
+    rest, characters = HAN.subn(" ", text)
+    return len(rest.split()) + characters / CHARACTERS_A_WORD
+
+
 def minutes(tree: nodes.document) -> tuple[int, int]:
     """Estimate how long a page takes: to read, and its exercises.
 
@@ -191,7 +205,7 @@ def minutes(tree: nodes.document) -> tuple[int, int]:
     words = formulas = lines = figures = exercises = 0
     for node in tree.findall():
         if isinstance(node, nodes.paragraph | nodes.title):
-            words += len(node.astext().split())
+            words += length(node.astext())
         if isinstance(node, nodes.title):
             found = MINUTES.search(node.astext())
             exercises += int(found[1]) if found else 0

@@ -63,6 +63,25 @@ def message(text: str) -> tuple[str, list[str]]:
     ), numbers
 
 
+def alike(text: str, translation: str) -> tuple[str, str]:
+    """Part both sides of a translation from their numbers.
+
+    Example:
+        >>> alike("Case 2: NaN in 16 bits", "案例 2：16 位里的 NaN")
+        ('Case {0}: NaN in {1} bits', '案例 {0}：{1} 位里的 NaN')
+    """
+    words, numbers = message(text)
+
+    def place(found: re.Match) -> str:
+        if found[0] not in numbers:
+            return found[0]
+        number = numbers.index(found[0])
+        numbers[number] = ""
+        return f"{{{number}}}"
+
+    return words, NUMBER.sub(place, translation)
+
+
 def said(text: str, translate: Translate) -> str:
     """Say a text in the other language, with its numbers and its margins."""
     core = text.strip()

@@ -24,19 +24,6 @@ import colab  # noqa: E402
 GITHUB = "https://github.com/"
 # The form for it; the fields of the same names are filled in.
 FORM = "mistake.yml"
-# Which section was on the screen when the link was used.
-SECTION = """addEventListener("click", (event) => {
-  const link = event.target.closest?.('a[href*="/issues/new?"]');
-  const read = [...document.querySelectorAll(
-    ".bd-article section[id] > :is(h1, h2, h3, h4)")].filter((each) =>
-    each.getBoundingClientRect().top < innerHeight / 2).pop();
-  if (!link || !read) return;
-  const url = new URL(link.href), text = read.cloneNode(true);
-  for (const each of text.querySelectorAll(".headerlink")) each.remove();
-  url.searchParams.set("section",
-    `${text.textContent.trim()} (#${read.parentElement.id})`);
-  link.href = url;
-}, true);"""
 
 
 def find_home(app: Sphinx, config: Config) -> None:
@@ -48,8 +35,6 @@ def find_home(app: Sphinx, config: Config) -> None:
     url = config.html_theme_options.get("repository_url", "")
     repo = os.environ.get("REPO") or url.removeprefix(GITHUB).rstrip("/")
     config.public_home = colab.named(repo) if repo else ""
-    if config.public_home:
-        app.add_js_file(None, body=SECTION)
 
 
 def source(page: str, path: Path) -> Path:

@@ -12,14 +12,16 @@ book/assets/search.js. So a longer book makes no query heavier.
 """
 
 import json
+import pickle
 import re
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bs4 import BeautifulSoup, Tag
 from docutils import nodes
@@ -139,6 +141,57 @@ def sentences(text: BeautifulSoup) -> Iterator[tuple[str, str]]:
                 yield where, sentence
 
 
+class Contents(NamedTuple):
+    """What the search knows of a page.
+
+    Attributes:
+        words: How often sentences say a word; 0 where it is in none.
+        parts: The sentences of each section.
+        spelled: How often a word is written, for slips of the pen.
+    """
+
+    words: Counter[str]
+    parts: dict[str, list[str]]
+    spelled: Counter[str]
+
+
+def contents(language: EnglishAndChinese, page: str) -> Contents:
+    """Read a page's HTML for the search."""
+    text = article(page)
+    # What is no sentence is found, and counts nothing.
+    words = Counter(dict.fromkeys(language.words(text.get_text(" ")), 0))
+    parts: dict[str, list[str]] = {}
+    spelled: Counter[str] = Counter()
+    for where, sentence in sentences(text):
+        parts.setdefault(where, []).append(sentence)
+        words.update(language.words(sentence))
+        spelled.update(SPELLED.findall(sentence.lower()))
+    return Contents(words, parts, spelled)
+
+
+def read_pages(out: Path, names: list[str], before: Path) -> list[Contents]:
+    """Read the pages of a build, of those that stayed what was read before.
+
+    Args:
+        out: Where the pages are.
+        names: The pages, without their ending.
+        before: A file with what was read. A page is known there by the sum of
+            its name, its text and this file.
+    """
+    code = Path(__file__).read_bytes()
+    known = pickle.loads(before.read_bytes()) if before.exists() else {}
+    language = EnglishAndChinese({})
+    read: dict[str, Contents] = {}
+    for name in names:
+        page = (out / f"{name}.html").read_bytes()
+        key = sha256(code + name.encode() + page).hexdigest()
+        read[key] = known.get(key) or contents(language, page.decode())
+    new = before.with_suffix(".new")
+    new.write_bytes(pickle.dumps(read))
+    new.replace(before)
+    return list(read.values())
+
+
 def weigh(pages: list[Counter[str]]) -> dict[str, dict[int, int]]:
     """Say for each word which pages have it, and how much it counts there.
 
@@ -172,28 +225,19 @@ def write_index(app: Sphinx, exception: Exception | None) -> None:
         file.write_text(f'Search.parts["{name}"] = {code};\n', encoding="utf-8")
 
     index = js_index.loads((out / "searchindex.js").read_text(encoding="utf-8"))
-    language = EnglishAndChinese({})
-    pages: list[Counter[str]] = []
-    spelled: Counter[str] = Counter()
-    for name in index["docnames"]:
-        text = article((out / f"{name}.html").read_text(encoding="utf-8"))
-        # What is no sentence is found, and counts nothing.
-        page = Counter(dict.fromkeys(language.words(text.get_text(" ")), 0))
-        parts: dict[str, list[str]] = {}
-        for where, sentence in sentences(text):
-            parts.setdefault(where, []).append(sentence)
-            page.update(language.words(sentence))
-            spelled.update(SPELLED.findall(sentence.lower()))
-        pages.append(page)
+    names = index["docnames"]
+    pages = read_pages(out, names, Path(app.doctreedir) / "search.pickle")
+    for name, page in zip(names, pages, strict=True):
         write(
             f"page-{name.replace('/', '-')}",
-            [[where, *said] for where, said in parts.items()],
+            [[where, *said] for where, said in page.parts.items()],
         )
     files: list[dict[str, dict[int, int]]] = [{} for _ in range(FILES)]
-    for word, found in sorted(weigh(pages).items()):
+    for word, found in sorted(weigh([page.words for page in pages]).items()):
         files[ord(word[0]) % FILES][word] = found
     for number, words in enumerate(files):
         write(f"words-{number}", words)
+    spelled = sum((page.spelled for page in pages), Counter())
     write("spelled", [word for word, _ in spelled.most_common()])
 
 

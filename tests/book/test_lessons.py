@@ -68,6 +68,11 @@ def test_the_time_is_that_of_words_formulas_code_and_figures():
     assert lessons.minutes(tree) == (5, 10)
     tree += nodes.paragraph("", "word " * 180)
     assert lessons.minutes(tree) == (10, 10)
+    tree += nodes.title("", "2. 再写一遍（中等，15 分钟）")
+    tree += nodes.paragraph("", "词" * 1026)  # 3 minutes
+    assert lessons.minutes(tree) == (10, 25)
+    tree += nodes.paragraph("", "词" * 684)  # 2 minutes
+    assert lessons.minutes(tree) == (15, 25)
 
 
 @pytest.mark.browser
