@@ -1,12 +1,12 @@
-// What is read: the section whose heading is the last above the middle of the
-// screen. The same section is led to in the other language, and named where a
-// mistake is reported.
+// What is read: the section whose heading is the last in the upper quarter of the
+// screen, or above it. The same section is led to in the other language, and
+// named where a mistake is reported.
 
 const HEADINGS = ".bd-article section[id] > :is(h1, h2, h3, h4)";
 
 function headingRead() {
   return [...document.querySelectorAll(HEADINGS)].filter((each) =>
-    each.getBoundingClientRect().top < innerHeight / 2).pop();
+    each.getBoundingClientRect().top < innerHeight / 4).pop();
 }
 
 function withSection(event) {

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import nbformat
 import pytest
-from book.wrong_tests import WRONG as WRONG_TESTS
+from book.exercises.wrong_tests import WRONG as WRONG_TESTS
 from support.contents import CHAPTERS, ROOT
 
 from companion.contracts import COMPONENTS

@@ -1,0 +1,141 @@
+"""The Chinese edition: the way to it and back, and how its pages look."""
+
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+from bs4 import BeautifulSoup
+from support.contents import CHAPTERS, PAGES, ROOT
+from support.harness import DESKTOP, PHONE
+
+sys.path.append(str(ROOT / "book" / "_ext"))
+import chinese as edition
+
+BOTH = [page for page in PAGES if not edition.in_english_alone(page)]
+LESSON = CHAPTERS[4]
+READ_BY_AXE = [BOTH[-1], LESSON, "book/interview", "search"]
+SCREENS = ROOT / "_build" / "screens"
+browser = pytest.mark.browser
+SWITCH = ".btn-language"
+
+
+def language(html):
+    """The languages a page names, and where it says that they are."""
+    links = BeautifulSoup(html, "html.parser").select("link[hreflang]")
+    return {link["hreflang"]: link["href"] for link in links}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("page", [*BOTH, "search"])
+def test_each_page_names_itself_and_its_other_edition(built_book, page):
+    english, chinese = (
+        built_book / f"{folder}{page}.html" for folder in ("", "zh/")
+    )
+    for path in (english, chinese):
+        found = language(path.read_text(encoding="utf-8"))
+        there = {
+            code: (path.parent / address).resolve()
+            for code, address in found.items()
+        }
+        assert there == {"en": english, "zh-CN": chinese}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("page", BOTH)
+def test_sections_have_one_name_in_both_editions(built_book, page):
+    names = [
+        re.findall(
+            r'<section[^>]*\sid="([^"]+)"',
+            (built_book / f"{folder}{page}.html").read_text(encoding="utf-8"),
+        )
+        for folder in ("", "zh/")
+    ]
+    assert names[0] == names[1]
+
+
+@browser
+@pytest.mark.parametrize("page", [BOTH[0], "book/check"])
+def test_the_switch_leads_to_the_section_that_is_read_and_back(read, page):
+    visit = read(page, where="disk", alone=True).page
+    section = visit.locator(".bd-article section section[id]").nth(2)
+    name = section.get_attribute("id")
+    section.locator("> :is(h2, h3)").evaluate(
+        "one => one.scrollIntoView({ behavior: 'instant' })"
+    )
+    for chinese in (True, False):
+        # A locator's click scrolls the page: the switch sticks to its head.
+        box = visit.locator(SWITCH).bounding_box()
+        with visit.expect_navigation():
+            visit.mouse.click(box["x"] + 5, box["y"] + 5)
+        assert visit.url.endswith(f"/{page}.html#{name}")
+        assert ("/zh/" in visit.url) == chinese
+        visit.wait_for_function(
+            "name => headingRead().parentElement.id === name", arg=name
+        )
+
+
+@browser
+def test_the_switch_at_the_head_of_a_page_leads_to_its_head(read):
+    visit = read(LESSON, alone=True).page
+    visit.locator(SWITCH).click()
+    visit.wait_for_url(f"**/zh/{LESSON}.html")
+
+
+@browser
+def test_without_scripts_the_switch_leads_to_the_page(read):
+    visit = read(LESSON, scripts=False, alone=True).page
+    visit.locator(SWITCH).click()
+    visit.wait_for_url(f"**/zh/{LESSON}.html")
+
+
+@browser
+def test_a_page_of_the_reference_leads_to_the_chinese_first_page(read):
+    visit = read("book/api", alone=True).page
+    visit.locator(SWITCH).click()
+    visit.wait_for_url("**/zh/book/index.html")
+
+
+@browser
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [(PHONE, "dark"), (DESKTOP, "light")],
+    ids=["phone", "desktop"],
+)
+@pytest.mark.parametrize("page", [f"zh/{page}" for page in [*BOTH, "search"]])
+def test_a_chinese_page_fits_the_screen(read, page, size, theme):
+    visit = read(page, size=size, theme=theme)
+    assert visit.faults() == []
+    width = visit.page.evaluate("document.documentElement.scrollWidth")
+    assert width <= size["width"]
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    name = page.replace("/book", "").replace("/", "-")
+    visit.page.screenshot(
+        path=SCREENS / f"{name}-{theme}-{width}.jpeg",
+        full_page=True,
+        quality=80,
+    )
+
+
+@browser
+def test_the_search_of_the_edition_finds_its_own_pages(read):
+    visit = read("zh/search", alone=True).page
+    visit.goto(f"{visit.url.partition('?')[0]}?q=束搜索")
+    first = visit.locator("ul.search li > a").first
+    first.wait_for()
+    assert "11_decoding.html" in first.get_attribute("href")
+    assert "解码" in first.inner_text()
+    first.click()
+    visit.wait_for_url("**/zh/book/**")
+
+
+def test_a_page_that_is_not_translated_says_so(monkeypatch):
+    monkeypatch.setattr(edition, "translated", lambda page: page == "book/old")
+    app = SimpleNamespace(
+        config=SimpleNamespace(language="zh_CN", root_doc="book/index")
+    )
+    for page, says in (("book/old", False), ("book/new", True)):
+        context = {"body": "<p>Text.</p>"}
+        edition.switch(app, page, "page.html", context, doctree=object())
+        assert (edition.UNTRANSLATED in context["body"]) == says
+        assert context["body"].endswith("<p>Text.</p>")
