@@ -21,10 +21,13 @@ from pathlib import Path
 
 import nbformat
 import plain_markdown
+import translations
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "_build" / "colab"
 BRANCH = "colab"
+CHINESE = "zh/"
+"""The folder of the Chinese edition, beside the English one."""
 NAME = r"[A-Za-z0-9][\w-]*/[\w.-]+?"
 REMOTE = re.compile(
     rf"(?:https://(?:[^/@]+@)?|ssh://git@|git@)github\.com[/:]({NAME})"
@@ -127,15 +130,28 @@ def published(page: str) -> bool:
     return posixpath.basename(page)[:1].isdigit()
 
 
-def led(home: str, link: plain_markdown.Link) -> str:
-    """Return where a link leads: a notebook in Colab, or a published page."""
+def led(home: str, folder: str, link: plain_markdown.Link) -> str:
+    """Return where a link leads: a notebook in Colab, or a published page.
+
+    Args:
+        home: The public home, owner/name.
+        folder: That of the edition: ``zh/``, or none.
+        link: Its file lies in that edition, too.
+    """
     page, kind = posixpath.splitext(link.file)
     if kind == ".ipynb" and published(page):
         place = f"#scrollTo={link.cell}" if link.cell else ""
-        return address(home, page) + place
+        return address(home, folder + page) + place
     owner, name = home.split("/")
     place = f"#{link.section}" if link.section else ""
-    return f"https://{owner}.github.io/{name}/book/{page}.html{place}"
+    return f"https://{owner}.github.io/{name}/{folder}book/{page}.html{place}"
+
+
+def in_chinese(name: str, source: str) -> str:
+    """Say a cell of a notebook (``labs/01_rnn.ipynb``) in Chinese."""
+    return translations.in_chinese(
+        f"book/{name.removesuffix('.ipynb')}", source
+    )
 
 
 def edition(
@@ -177,14 +193,19 @@ def publish(root: Path, folder: Path, home: str, commit: str) -> list[Path]:
     install = INSTALL.format(
         home=home, commit=commit, version=course_version(root)
     )
-    translated = [*plain_markdown.course(root / "book", partial(led, home))]
+    book = root / "book"
+    english = plain_markdown.course(book, partial(led, home, ""))
+    chinese = plain_markdown.course(
+        book, partial(led, home, CHINESE), in_chinese
+    )
+    translated = [*english, *((CHINESE + name, each) for name, each in chinese)]
     draft = folder.with_suffix(".draft")
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     for name, notebook in translated:
         text = nbformat.writes(edition(notebook, install)) + "\n"
         copy = draft / name
-        copy.parent.mkdir(exist_ok=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)

@@ -132,6 +132,7 @@ def plain(
         >
         > It is *so*.
     """
+    source = anchored(source, linked)
     lines, kept, at = source.split("\n"), [], 0
     for token in PARSER.parse(source):
         for each in (token, *(token.children or ())):
@@ -145,12 +146,26 @@ def plain(
             start, end = token.map
             kept += lines[at:start] + _box(token, known, lead)
             at = end
-        elif token.type == "heading_open" and token.attrs["id"] in linked:
+    return _inline("\n".join(kept + lines[at:]), known, lead)
+
+
+def anchored(source: str, linked: Collection[str]) -> str:
+    """Put an anchor before each heading that a link leads to.
+
+    Example:
+        >>> print(anchored("## To *see*", {"to-see"}))
+        <a id="to-see" name="to-see"></a>
+        <BLANKLINE>
+        ## To *see*
+    """
+    lines, kept, at = source.split("\n"), [], 0
+    for token in PARSER.parse(source):
+        if token.type == "heading_open" and token.attrs["id"] in linked:
             start, _ = token.map
             anchor = '<a id="{0}" name="{0}"></a>'.format(token.attrs["id"])
             kept += [*lines[at:start], anchor, ""]
             at = start
-    return _inline("\n".join(kept + lines[at:]), known, lead)
+    return "\n".join(kept + lines[at:])
 
 
 def _is_directive(token: Token) -> bool:
@@ -254,8 +269,16 @@ def edition(
     known: dict[str, Work],
     lead: Lead,
     linked: Collection[str] = (),
+    say: Callable[[str], str] = str,
 ) -> nbformat.NotebookNode:
     """Copy a notebook, with its prose translated as ``plain`` does.
+
+    Args:
+        notebook: A chapter.
+        known: The works that may be cited.
+        lead: What becomes of an address within the book.
+        linked: Sections that get an anchor, by their names in the source.
+        say: Says a cell in another language.
 
     Raises:
         ValueError: A cell, which is named, cannot be translated.
@@ -264,20 +287,24 @@ def edition(
     for cell in translated.cells:
         if cell.cell_type == "markdown":
             try:
-                cell.source = plain(cell.source, known, lead, linked)
+                source = say(anchored(cell.source, linked))
+                cell.source = plain(source, known, lead)
             except ValueError as error:
                 raise ValueError(f"cell {cell.id}: {error}") from None
     return translated
 
 
 def course(
-    book: Path, lead: Callable[[Link], str | None]
+    book: Path,
+    lead: Callable[[Link], str | None],
+    say: Callable[[str, str], str] = lambda _, source: source,
 ) -> Iterator[tuple[str, nbformat.NotebookNode]]:
     """Translate the notebooks of a book, in order.
 
     Args:
         book: Its folder, with the works in ``references.bib``.
         lead: Where a link to another file leads; None: it becomes its text.
+        say: Says a cell of a file in another language.
 
     Yields:
         The file of a notebook (``labs/01_rnn.ipynb``), and its edition.
@@ -311,7 +338,9 @@ def course(
     for name, notebook in notebooks.items():
         to = partial(leads, name)
         try:
-            translated = edition(notebook, known, to, linked[name])
+            translated = edition(
+                notebook, known, to, linked[name], partial(say, name)
+            )
         except ValueError as error:
             raise ValueError(f"{name}, {error}") from None
         yield name, translated

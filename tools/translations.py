@@ -23,6 +23,7 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "book" / "_ext"))
 
+import chinese  # noqa: E402
 import page_words  # noqa: E402
 from chinese import (  # noqa: E402
     CATALOGUES,
@@ -50,6 +51,10 @@ KEPT = {
     "placeholder": r"\{\d+\}",
     "number": r"\d+(?:[.,]\d+)*",
 }
+# Where a message may stand in a source: a whole block, or a cell of a table.
+BEGINS = r"(?m)((?:^[ \t]*(?:(?:#+|[-*+>]|\d+\.|:::+\{\w+\}|: ) +)*)|\|[ \t]*)"
+FOLDED = re.compile("(?<=<summary>).+?(?=</summary>)")
+ENDS = r"(?=[ \t]*(?:\||$))"
 # Chinese counts in ten thousands: 4.5 million are 450 万.
 SIZES = {
     "thousand": 10**3,
@@ -223,6 +228,35 @@ def words() -> Catalog:
         if entry.context and entry.id in stored(entry.context):
             found.add(entry.id, context=entry.context)
     return found
+
+
+def in_chinese(page: str, source: str) -> str:
+    """Say a cell of a page in Chinese, as its catalogue does.
+
+    Args:
+        page: Its name, ``book/03_attention``.
+        source: Markdown. What has no translation stays.
+    """
+    found: list[str] = []
+
+    def put(begin: str, said: str) -> str:
+        found.append(said)
+        return f"{begin}\0{len(found) - 1}\0"
+
+    catalogue = read(CATALOGUES / f"{page}.po")
+    for entry in sorted(catalogue, key=lambda entry: -len(entry.id)):
+        if entry.id and entry.string:
+            words = r"\s+(?:> )*".join(map(re.escape, entry.id.split()))
+            source = re.sub(
+                f"{BEGINS}{words}{ENDS}",
+                lambda text, entry=entry: put(text[1], entry.string),
+                source,
+            )
+    table = chinese.words(page)
+    source = FOLDED.sub(
+        lambda line: page_words.said(line[0], lambda w: table.get(w, w)), source
+    )
+    return re.sub("\0(\\d+)\0", lambda at: found[int(at[1])], source)
 
 
 def update(new: list[str]) -> int:

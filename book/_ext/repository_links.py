@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from chinese import is_chinese
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -46,8 +47,14 @@ def source(page: str, path: Path) -> Path:
     return package if package.exists() else module.with_suffix(".py")
 
 
+def notebook(app: Sphinx, page: str) -> str:
+    """Name the notebook of a page that runs anywhere, in its language."""
+    folder = colab.CHINESE if is_chinese(app) else ""
+    return folder + page.removeprefix("book/")
+
+
 def links(
-    home: str, branch: str, page: str, title: str, path: Path
+    home: str, branch: str, page: str, title: str, path: Path, run: str
 ) -> list[dict[str, str]]:
     """Make the links of a page, as the theme's buttons.
 
@@ -57,6 +64,7 @@ def links(
         page: The page's name.
         title: What stands above it.
         path: Its source, as seen from the root of the course.
+        run: Its notebook that runs anywhere; empty if it has none.
     """
     report = {
         "template": FORM,
@@ -75,13 +83,12 @@ def links(
             f"{GITHUB}{home}/issues/new?{urlencode(report, quote_via=quote)}",
         ),
     ]
-    if path.suffix == ".ipynb" and colab.published(page):
-        notebook = page.removeprefix("book/")
+    if run:
         found.append(
             (
                 "Download the notebook",
                 "The edition that runs anywhere: it installs the course",
-                colab.download(home, notebook),
+                colab.download(home, run),
             )
         )
     return [
@@ -105,15 +112,17 @@ def add_links(
     file = source(pagename, Path(app.env.doc2path(pagename)))
     path = file.relative_to(app.srcdir)
     branch = app.config.html_theme_options.get("repository_branch") or "main"
-    found = links(home, branch, pagename, title, path)
+    runs = path.suffix == ".ipynb" and colab.published(pagename)
+    run = notebook(app, pagename) if runs else ""
+    found = links(home, branch, pagename, title, path, run)
     buttons = context["header_buttons"]
-    if path.suffix == ".ipynb" and colab.published(pagename):
+    if run:
         buttons.append(
             {
                 "type": "link",
                 "text": "Colab",
                 "tooltip": "Run this chapter in Colab",
-                "url": colab.address(home, pagename.removeprefix("book/")),
+                "url": colab.address(home, run),
             }
         )
     buttons.append(

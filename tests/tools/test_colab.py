@@ -55,6 +55,7 @@ def test_every_notebook_is_published_and_the_last_time_s_are_gone(
     (folder / "99_renamed.ipynb").write_text("{}")
     editions = colab.publish(ROOT, folder, HOME, COMMIT)
     names = [path.relative_to(ROOT / "book") for path in PATHS]
+    names += ["zh" / name for name in names]
     assert [path.relative_to(folder) for path in editions] == names
     assert sorted(p for p in folder.rglob("*") if p.is_file()) == editions
     assert list(tmp_path.iterdir()) == [folder]
@@ -73,6 +74,27 @@ def test_every_notebook_is_published_and_the_last_time_s_are_gone(
     assert editions[0].read_bytes() == before
 
 
+def test_a_chinese_notebook_has_chinese_prose_and_leads_to_its_edition(
+    tmp_path,
+):
+    colab.publish(ROOT, tmp_path / "colab", HOME, COMMIT)
+    english, chinese = (
+        nbformat.read(tmp_path / "colab" / folder / name, as_version=4).cells
+        for folder in ("", "zh")
+        for name in ["labs/05_positions.ipynb"]
+    )
+    assert [c.id for c in english] == [c.id for c in chinese]
+    for one, other in zip(english, chinese, strict=True):
+        assert one.source == other.source or one.cell_type == "markdown"
+    prose = "\n".join(c.source for c in chinese if c.cell_type == "markdown")
+    assert "# 05 · 位置编码：实验课" in prose
+    assert "| offset | 间隔 | 键的位置减去查询的位置 |" in prose
+    assert "<summary>提示 1</summary>" in prose
+    home = "https://colab.research.google.com/github/owner/name/blob/colab/"
+    assert f"]({home}zh/05_positions.ipynb#scrollTo=" in prose
+    assert f"]({home}05" not in prose
+
+
 def test_the_command_publishes_the_working_commit(
     checkout, tmp_path, monkeypatch, capsys
 ):
@@ -80,7 +102,7 @@ def test_the_command_publishes_the_working_commit(
     folder = tmp_path / "colab"
     assert colab.main(checkout, folder) == 0
     commit = colab.working_commit(checkout)
-    for path in folder.iterdir():
+    for path in folder.rglob("*.ipynb"):
         first = nbformat.read(path, as_version=4).cells[0]
         assert (first.outputs, first.execution_count) == ([], None)
         command, *_, check = first.source.splitlines()[1:]
@@ -89,7 +111,7 @@ def test_the_command_publishes_the_working_commit(
             f'git+https://github.com/owner/name@{commit}"'
         )
         assert check.startswith('assert companion.__version__ == "7.1"')
-    assert "2 notebooks that install owner/name@" in capsys.readouterr().out
+    assert "4 notebooks that install owner/name@" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -167,7 +189,11 @@ def test_an_origin_on_github_is_the_public_home_and_none_elsewhere(checkout):
     ],
 )
 def test_a_link_leads_to_a_published_notebook_or_page(link, to):
-    assert colab.led(HOME, link) == to
+    assert colab.led(HOME, "", link) == to
+    there = to.replace("/name/book/", "/name/zh/book/")
+    there = there.replace("/blob/colab/", "/blob/colab/zh/")
+    assert there != to
+    assert colab.led(HOME, "zh/", link) == there
 
 
 def test_what_cannot_be_translated_is_named_and_nothing_is_written(

@@ -204,3 +204,33 @@ def test_every_page_that_is_translated_has_a_catalogue_without_gaps():
         catalogue = translations.read(edition.CATALOGUES / f"{page}.po")
         gaps = [m.id for m in catalogue if m.id and (not m.string or m.fuzzy)]
         assert gaps == [], page
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_each_message_of_a_notebook_is_found_in_its_source(path):
+    page = path.relative_to(ROOT).with_suffix("").as_posix()
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    said = "\n".join(
+        translations.in_chinese(page, "".join(cell["source"]))
+        for cell in cells
+        if cell["cell_type"] == "markdown"
+    )
+    entries = translations.read(translations.CATALOGUES / f"{page}.po")
+    assert [e.id for e in entries if e.id and e.string not in said] == []
+
+
+def test_a_cell_is_said_in_chinese_block_by_block(tmp_path, monkeypatch):
+    catalogue = Catalog(locale="zh_CN")
+    catalogue.add("score", "分数")
+    catalogue.add("a score of *one* word", "*一个*词的分数")
+    with (tmp_path / "page.po").open("wb") as file:
+        write_po(file, catalogue)
+    monkeypatch.setattr(translations, "CATALOGUES", tmp_path)
+    source = (
+        "## score\n\n> a score\n> of *one* word\n\n- a score of\n  *one* word\n"
+        "\n| `x` | score |\n\nNo score here."
+    )
+    assert translations.in_chinese("page", source) == (
+        "## 分数\n\n> *一个*词的分数\n\n- *一个*词的分数\n"
+        "\n| `x` | 分数 |\n\nNo score here."
+    )
