@@ -15,6 +15,7 @@ from autoapi._parser import Parser
 from docutils import nodes
 from jinja2 import Environment
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.domains.python import ObjectEntry
 from sphinx.environment import BuildEnvironment
 
@@ -50,6 +51,14 @@ MODULE = re.compile(
 )
 # A line of a module's docstring that says what a word means.
 LEGEND = re.compile(r"^ *(?P<word>\S+(?:[ ,]+\S+)*?) {2,}(?P<meaning>\S.*)$")
+
+
+def ignore(app: Sphinx, config: Config) -> None:
+    """Leave out the contracts' files of a chapter: none has a page."""
+    config.autoapi_ignore = [
+        *config.autoapi_ignore,
+        *(f"*/contracts/{word}/*" for word in CHAPTERS),
+    ]
 
 
 def skip(app: Sphinx, kind: str, name: str, thing, skipped: bool, options):
@@ -166,6 +175,7 @@ def setup(app: Sphinx) -> dict:
     app.setup_extension("autoapi.extension")
     Parser.parse_if = lazy_imports
     app.config.autoapi_prepare_jinja_env = add_filters
+    app.connect("config-inited", ignore)
     app.connect("autoapi-skip-member", skip)
     app.connect("env-check-consistency", collect)
     app.connect("missing-reference", resolve)

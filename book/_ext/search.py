@@ -39,6 +39,12 @@ ARTICLE = re.compile(r"<article.*</article>", re.S)
 FORMULA = re.compile(r"<mjx-container.*?</mjx-container>", re.S)
 # What is drawn, run or pressed is no text.
 SILENT = re.compile(r"<(svg|script|style|button)\b.*?</\1>", re.S)
+# What has many tags and no sentence: a figure, beside its caption, and code.
+FIGURE = re.compile(r'<figure class="companion.*?</figure>', re.S)
+CAPTION = re.compile(r"<figcaption.*?</figcaption>", re.S)
+PROOF = re.compile(r'<p class="proof".*?</p>', re.S)
+CODE = re.compile(r"<pre\b.*?</pre>", re.S)
+TAG = re.compile(r"<[^>]*>")
 # Nor is what every page has, or only its authors need.
 FRAME = ["reading-time", "provenance", "proof"]
 BLOCKS = ["p", "li", "dt", "dd", "tr", "figcaption"]
@@ -107,10 +113,20 @@ def article(page: str) -> BeautifulSoup:
     """
     found = ARTICLE.search(page)
     html = SILENT.sub("", FORMULA.sub("…", found[0])) if found else ""
+    # A parser takes seconds for these, and nobody asks for their parts.
+    html = CODE.sub(lambda code: f"<pre>{TAG.sub(' ', code[0])}</pre>", html)
+    html = FIGURE.sub(lambda figure: _flat(figure[0]), html)
     text = BeautifulSoup(html, "html.parser")
     for frame in text.find_all(class_=FRAME):
         frame.extract()
     return text
+
+
+def _flat(figure: str) -> str:
+    """Leave of a figure its captions and its words."""
+    captions = "".join(CAPTION.findall(figure))
+    words = TAG.sub(" ", PROOF.sub("", CAPTION.sub("", figure)))
+    return f'<figure class="companion">{captions}{words}</figure>'
 
 
 def sentences(text: BeautifulSoup) -> Iterator[tuple[str, str]]:
