@@ -91,7 +91,7 @@ notebooks: install ## run the notebooks and store their outputs (DEVICE=cuda: no
 bench: install ## race the package against its peers, and note the results
 	@$(BIN)/python -m benchmarks $(ONLY)
 
-bundle: install book ## pack the book: a zip of its pages, and two PDFs
+bundle: install book ## pack the book: a zip of its pages, and three PDFs
 	@$(BIN)/python tools/bundle.py
 	@REQUIRE_BUNDLE=1 $(BIN)/python -m pytest --quiet tests/tools/test_bundle.py
 

@@ -1,10 +1,10 @@
-"""Pack the built book: a zip of its pages, and two PDFs.
+"""Pack the built book: a zip of its pages, and three PDFs.
 
     make bundle
 
-The pages in the zip work from disk. The PDFs are the course and its question
-bank, as Chromium prints them without their scripts. All lie in
-``_build/bundle``.
+The pages in the zip work from disk. The PDFs are the course in English and in
+Chinese, and its question bank, which is in both, as Chromium prints them
+without their scripts. All lie in ``_build/bundle``.
 """
 
 import io
@@ -55,7 +55,13 @@ MOVES = re.compile(
 TOGETHER = 500
 # The files of a bundle, and what the PDFs are made of.
 ZIP = ".zip"
-PDFS = {".pdf": paper.course, "-questions.pdf": paper.bank}
+PDFS = {
+    ".pdf": paper.course,
+    "-zh.pdf": lambda pages, documents, version: paper.course(
+        pages / "zh", documents, version, "zh"
+    ),
+    "-questions.pdf": paper.bank,
+}
 # Where the text of a page begins and ends, in points from its lower edge.
 BOTTOM, TOP = 19 / 25.4 * 72, 842 - 17 / 25.4 * 72
 

@@ -8,6 +8,7 @@ move to an appendix, so that nobody reads them by accident.
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import yaml
@@ -16,21 +17,6 @@ from bs4 import BeautifulSoup, Tag
 # For the screen: commands, the bank, the study notes, a section for each file.
 ON_SCREEN = ("book/interview", "book/check", "book/notes", "book/api")
 PROOF = ".tag_hide-cell:has(.collapsed:-soup-contains('✓'))"
-SPOILER = (
-    f".tag_hide-cell:not({PROOF})",
-    *(
-        f"details:has(> summary:-soup-contains('{word}'))"
-        for word in ("Hint", "Answer", "When you have tried")
-    ),
-)
-FOLDED = (
-    "details:is(.checks, .listing)",
-    f"{PROOF} > details",
-    ".tag_hide-input > details",
-    ".companion-check details",
-    "figure:not(.companion-quiz)"
-    " details:has(> summary:-soup-contains('number'))",
-)
 QUIZ = "figure.companion-quiz:has(.work)"
 HEADING = ["h1", "h2", "h3", "h4", "h5", "h6"]
 # Attributes that name an id of the same page.
@@ -70,23 +56,55 @@ STYLE = """
 .bd-article details > summary { list-style: none !important; }
 .bd-article details:not(#_) > summary::before { content: none !important; }
 """
-EDITION = (
-    "Version {version}, as a PDF. Figures stand still here; in the pages they "
-    "move. What only proves or lists is folded into one line. Hints and "
-    "solutions are in the appendix."
-)
+
+
+class Words(NamedTuple):
+    """What is said on paper, and how the pages call what is folded there."""
+
+    edition: str
+    asked: str
+    appendix: str
+    tried: str
+    source: str
+    show: str
+    spoilers: tuple[str, ...]
+    numbers: str
+
+
+WORDS = {
+    "en": Words(
+        edition="Version {version}, as a PDF. Figures stand still here; in the "
+        "pages they move. What only proves or lists is folded into one line. "
+        "Hints and solutions are in the appendix.",
+        asked="The questions of this chapter are in the question bank, a PDF "
+        "of its own, and in the pages.",
+        appendix="Appendix: hints and solutions",
+        tried="After you have tried: the appendix",
+        source="The source: in the pages",
+        show="Show ",
+        spoilers=("Hint", "Answer", "When you have tried"),
+        numbers="number",
+    ),
+    "zh": Words(
+        edition="版本 {version}，PDF。图在这里是静止的，在网页里可以操作。"
+        "只用来证明或列举的内容折成一行。提示和参考答案在附录里。",
+        asked="本章的面试题在面试题库里：题库另有一份 PDF，网页里也有。",
+        appendix="附录：提示和参考答案",
+        tried="自己试过之后，再看附录",
+        source="源代码：见网页",
+        show="显示",
+        spoilers=("提示", "答案", "试过之后再看"),
+        numbers="数值",
+    ),
+}
+"""By language: the pages have the same words in book/locale."""
 BANK = "Interview questions 面试题库"
 COUNT = (
     "Version {version}: {count} questions, and below each its answer. Where it "
     "names a cell or a test, this one proves it; the pages have both."
 )
-ASKED = (
-    "The questions of this chapter are in the question bank, a PDF of its own, "
-    "and in the pages."
-)
-APPENDIX = "Appendix: hints and solutions"
 EMPTY = (
-    '<!DOCTYPE html><html lang="en" data-theme="light"><head>'
+    '<!DOCTYPE html><html lang="{language}" data-theme="light"><head>'
     '<meta charset="utf-8"><title></title></head><body>'
     '<main class="bd-main"><div class="bd-content">'
     '<div class="bd-article-container"><article class="bd-article">'
@@ -110,11 +128,21 @@ def order(toc: Path) -> list[str]:
     ]
 
 
-def course(pages: Path, documents: list[str], version: str) -> str:
-    """Make one page of all ``documents`` below ``pages``, and an appendix."""
-    sheet = _soup(EMPTY)
+def course(
+    pages: Path, documents: list[str], version: str, language: str = "en"
+) -> str:
+    """Make one page of all ``documents`` below ``pages``, and an appendix.
+
+    Args:
+        pages: A built edition, in ``language``.
+        documents: What is printed, the first page first.
+        version: The course's.
+        language: ``en`` or ``zh``.
+    """
+    sheet = _soup(EMPTY.format(language=language))
+    words = WORDS[language]
     appendix = sheet.new_tag("section")
-    appendix.append(_tag(sheet, "h1", APPENDIX))
+    appendix.append(_tag(sheet, "h1", words.appendix))
     for name in documents:
         page = _read(pages, name)
         _add_head(sheet, page, pages / name)
@@ -124,12 +152,12 @@ def course(pages: Path, documents: list[str], version: str) -> str:
             section = quiz.find_parent("section")
             for tag in section.select(":scope > :not(h1, h2)"):
                 tag.extract()
-            section.append(_tag(sheet, "p", ASKED))
-        moved = list(_spoilers(sheet, chapter))
+            section.append(_tag(sheet, "p", words.asked))
+        moved = list(_spoilers(sheet, chapter, words))
         if moved:
             appendix.extend([_tag(sheet, "h2", _title(chapter)), *moved])
     sheet.article.append(appendix)
-    _finish(sheet, EDITION.format(version=version))
+    _finish(sheet, words.edition.format(version=version), words)
     return str(sheet)
 
 
@@ -138,7 +166,7 @@ def bank(pages: Path, documents: list[str], version: str) -> str:
 
     A chapter's last page has all of its questions.
     """
-    sheet = _soup(EMPTY)
+    sheet = _soup(EMPTY.format(language="en"))
     front = sheet.new_tag("div")
     front.append(_tag(sheet, "h1", BANK))
     sheet.article.append(front)
@@ -157,25 +185,26 @@ def bank(pages: Path, documents: list[str], version: str) -> str:
         chapter.extend([_tag(sheet, "h1", title), quiz])
         sheet.article.append(chapter)
     count = len(sheet.select(".question"))
-    _finish(sheet, COUNT.format(version=version, count=count))
+    note = COUNT.format(version=version, count=count)
+    _finish(sheet, note, WORDS["en"])
     return str(sheet)
 
 
-def _finish(sheet: BeautifulSoup, note: str) -> None:
+def _finish(sheet: BeautifulSoup, note: str, words: Words) -> None:
     """Say what this is; leave of what is folded the line, and open the rest."""
     sheet.head.append(_tag(sheet, "style", STYLE))
     sheet.title.string = _title(sheet)
     sheet.h1.insert_after(_tag(sheet, "p", note))
     for tag in sheet.select(".tag_hide-input > details .collapsed"):
-        tag.string = "The source: in the pages"
-    for tag in sheet.select(", ".join(FOLDED)):
+        tag.string = words.source
+    for tag in sheet.select(", ".join(_folded(words))):
         for inside in tag.select(":scope > :not(summary)"):
             inside.decompose()
     for tag in sheet.select("details"):
         tag["open"] = ""
     for title in sheet.select("summary .collapsed"):
-        words = title.get_text().removeprefix("Show ").capitalize()
-        title.parent.string = words
+        line = title.get_text().removeprefix(words.show).capitalize()
+        title.parent.string = line
     known = set()
     for style in sheet.select("style"):
         if style.string in known:
@@ -257,12 +286,33 @@ def _target(link: str, page: str, documents: list[str]) -> str:
     return f"#{name}--{parts.fragment}" if parts.fragment else f"#{name}"
 
 
-def _spoilers(sheet: BeautifulSoup, chapter: Tag) -> Iterator[Tag]:
+def _folded(words: Words) -> tuple[str, ...]:
+    """Select what is printed as one line: what proves, and what lists."""
+    return (
+        "details:is(.checks, .listing)",
+        f"{PROOF} > details",
+        ".tag_hide-input > details",
+        ".companion-check details",
+        "figure:not(.companion-quiz)"
+        f" details:has(> summary:-soup-contains('{words.numbers}'))",
+    )
+
+
+def _spoilers(
+    sheet: BeautifulSoup, chapter: Tag, words: Words
+) -> Iterator[Tag]:
     """Take hints and solutions out; leave a link where the first stood."""
+    spoiler = (
+        f".tag_hide-cell:not({PROOF})",
+        *(
+            f"details:has(> summary:-soup-contains('{word}'))"
+            for word in words.spoilers
+        ),
+    )
     for section in chapter.select("section"):
         spoilers = [
             tag
-            for tag in section.select(", ".join(SPOILER))
+            for tag in section.select(", ".join(spoiler))
             if tag.find_parent("section") is section
         ]
         if not spoilers:
@@ -273,7 +323,7 @@ def _spoilers(sheet: BeautifulSoup, chapter: Tag) -> Iterator[Tag]:
         title = sheet.new_tag("h3")
         title.append(back)
         link = sheet.new_tag("a", href=f"#{place}")
-        link.string = "After you have tried: the appendix"
+        link.string = words.tried
         spoilers[0].insert_before(sheet.new_tag("p"))
         spoilers[0].previous_sibling.append(link)
         yield title

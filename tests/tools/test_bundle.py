@@ -5,6 +5,7 @@ What `make bundle` left is opened at the end; `make test` does not make it.
 
 import os
 import re
+import sys
 import zipfile
 from pathlib import Path
 
@@ -13,9 +14,13 @@ import paper
 import pytest
 from bs4 import BeautifulSoup
 from pypdf import PdfReader
+from support.contents import ROOT
 
 import companion
 from companion.interview.model.bank import course
+
+sys.path.append(str(ROOT / "book" / "_ext"))
+import chinese  # noqa: E402
 
 DOCUMENTS = [
     *("book/index", "book/03_attention"),
@@ -171,12 +176,40 @@ def test_hints_and_solutions_stand_in_the_appendix_only(sheet):
     sheet.article.append(appendix)
 
 
+def test_the_words_on_chinese_paper_are_those_of_the_chinese_pages(tmp_path):
+    """What the pages fold is called so in the tables of the edition."""
+    words = paper.WORDS["zh"]
+    page = CHAPTER.replace("Show a solution", f"{words.show}参考答案")
+    page = page.replace("Hint", words.spoilers[0]).replace(
+        "The numbers", words.numbers
+    )
+    (tmp_path / "03.html").write_text(page + END, encoding="utf-8")
+    sheet = parsed(paper.course(tmp_path, ["03"], "7.11.13", "zh"))
+    assert sheet.html["lang"] == "zh"
+    appendix = sheet.select_one("article > section").extract()
+    assert appendix.h1.get_text() == words.appendix
+    assert "参考答案" in appendix.get_text()
+    for spoiler in ("think", "return 7"):
+        assert spoiler in appendix.get_text()
+        assert spoiler not in sheet.get_text()
+    assert words.source in sheet.get_text()
+    assert "0.25" not in sheet.get_text()
+    known = chinese.words("book/03_attention")
+    assert known["Hint"] == words.spoilers[0]
+    assert known["Answer"] == words.spoilers[1]
+    assert known["When you have tried: what one sees"].startswith(
+        words.spoilers[2]
+    )
+    assert words.numbers in known["The numbers as a table"]
+    assert known["Show a solution"].startswith(words.show)
+
+
 def test_questions_are_in_a_book_of_their_own(sheet, bank):
     for asked in ("root", "Answer aloud", "because", "proof"):
         assert asked not in sheet.get_text()
     # The place that links lead to says where they are.
     (lesson,) = sheet.select("[id='03_attention--interview']")
-    assert lesson.get_text() == f"Interview{paper.ASKED}"
+    assert lesson.get_text() == f"Interview{paper.WORDS['en'].asked}"
     # All of the lab, which has those of the lesson, too.
     assert [tag.get_text() for tag in bank.select("h1")] == [
         paper.BANK,
@@ -241,7 +274,7 @@ def test_a_printed_chapter_begins_a_page_and_is_in_the_outline(
         "03 · Attention 注意力": 1,
         "03 · The lab": 2,
         "05 · Positions 位置编码": 3,
-        paper.APPENDIX: 4,
+        paper.WORDS["en"].appendix: 4,
     }
 
 
@@ -413,19 +446,29 @@ def read(pages):
 
 
 @pytest.mark.browser
-def test_the_course_on_paper_has_every_figure_and_every_solution():
-    pdf = printed(".pdf")
+@pytest.mark.parametrize(
+    ("suffix", "language", "title"),
+    [
+        (".pdf", "en", "03 · Attention 注意力"),
+        ("-zh.pdf", "zh", "03 · 注意力（Attention）"),
+    ],
+)
+def test_the_course_on_paper_has_every_figure_and_every_solution(
+    suffix, language, title
+):
+    pdf = printed(suffix)
     assert 100 < len(pdf.pages) < 600
     starts = chapters(pdf)
     *_, (last, appendix) = starts.items()
-    assert last == paper.APPENDIX
-    first = pdf.pages[starts["03 · Attention 注意力"]].extract_text()
+    assert last == paper.WORDS[language].appendix
+    first = pdf.pages[starts[title]].extract_text()
     assert "注意力" in first
     assert "$" not in first
     body, end = read(pdf.pages[:appendix]), read(pdf.pages[appendix:])
     captions, solutions = [], []
     for document in paper.order(bundle.ROOT / "_toc.yml"):
-        page = (bundle.PAGES / f"{document}.html").read_text(encoding="utf-8")
+        folder = bundle.PAGES / language.removeprefix("en")
+        page = (folder / f"{document}.html").read_text(encoding="utf-8")
         soup = BeautifulSoup(page, "html.parser")
         captions += soup.select("figure > figcaption")
         solutions += soup.select(".tag_solution .highlight")
