@@ -20,7 +20,7 @@ import companion
 from companion.interview.model.bank import course
 
 sys.path.append(str(ROOT / "book" / "_ext"))
-import chinese  # noqa: E402
+import chinese
 
 DOCUMENTS = [
     *("book/index", "book/03_attention"),
