@@ -21,6 +21,9 @@ NOTEBOOKS = sorted((ROOT / "book").rglob("*.ipynb"))
 SAID = {
     "After {0} words 小 counts {1}.": "读完 {0} 个词后，小的系数是 {1}。",
     "next": "下一步",
+    "After {0} words, {1}.": "{1}：读完 {0} 个词。",
+    "One word": "一个词",
+    "tbody next": "下一步",
 }
 
 
@@ -83,6 +86,30 @@ def test_the_states_of_a_figure_are_translated_and_its_selectors_are_not():
     assert new["controls"] == [
         {"kind": "next", "name": "下一步", "rows": "next"}
     ]
+
+
+SCRIPT = """
+function mount(root, { count }) {
+  const rows = root.querySelector("tbody next"), key = "next";
+  const short = `next`, way = text.replace(/"[^"]*`/, "") || "One word";
+  return `After ${count} words, ` + `${say({ way, at: `next` })}.`;
+}
+const data = {};
+(function find(tries) {})"""
+
+
+def test_the_sentences_of_a_script_are_translated_and_its_code_is_not():
+    found = page_words.in_html(f"<script>{SCRIPT}</script>", say)
+    assert found == f"<script>{SCRIPT}</script>".replace(
+        "`After ${count} words, ` + `${say({ way, at: `next` })}.`",
+        '`${say({ way, at: "下一步" })}：读完 ${count} 个词。`',
+    ).replace("`next`", '"下一步"').replace("One word", "一个词")
+
+
+def test_a_script_that_speaks_both_languages_stays_as_it_is():
+    code = SCRIPT.replace("key", 'words("One word", "一个词")')
+    html = f"<script>{code}</script>"
+    assert page_words.in_html(html, say) == html
 
 
 @pytest.mark.parametrize(
