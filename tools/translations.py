@@ -55,6 +55,9 @@ SIZES = {
     "亿": 10**8,
 }
 SIZED = re.compile(rf"(\d[\d,]*(?:\.\d+)?) ?({'|'.join(SIZES)})")
+# Words in a formula are said in Chinese; all the rest of it stays. A formula on
+# lines of its own begins with one.
+SPELT = re.compile(r"\\text\{[^{}]*\}")
 # The sign behind a formula may stand in it, so that no line breaks before it.
 ENDED = re.compile(r"(?<!\$)[,.;]\$(?!\$)")
 PUNCTUATION = re.compile(
@@ -254,8 +257,10 @@ def faults(english: str, chinese: str) -> Iterator[str]:
     """
     left, right = (
         SIZED.sub(_in_figures, ENDED.sub("$", html.unescape(text)))
-        for text in (english, chinese)
+        for text in (SPELT.sub(r"\\text{}", t) for t in (english, chinese))
     )
+    if english.startswith("\n") and left != right:
+        yield "formula: has other signs"
     for name, pattern in KEPT.items():
         one, other = (Counter(re.findall(pattern, t)) for t in (left, right))
         if one != other:

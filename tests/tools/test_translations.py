@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import write_po
+from docutils import nodes
+from docutils.utils import new_document
 from support.contents import ROOT
 
 sys.path.append(str(ROOT / "book" / "_ext"))
@@ -115,6 +117,11 @@ def test_a_script_that_speaks_both_languages_stays_as_it_is():
 @pytest.mark.parametrize(
     ("english", "translated", "fault"),
     [
+        (
+            "\n\\text{loss} = a\n",
+            "\n\\text{损失} = b\n",
+            "formula: has other signs",
+        ),
         ("Take 3 heads.", "取 4 个头。", "number: lacks '3', and has '4'"),
         (
             "So $x = 1$.",
@@ -143,6 +150,31 @@ def test_a_good_translation_has_no_fault():
     )
     translated = "`fit` 之后，损失是 0.5（第 07 章），见[这里](a.md#b)：$x$。"
     assert list(translations.faults(english, translated)) == []
+
+
+def test_words_in_a_formula_are_translated():
+    english, translated = "So $\\text{loss} = 1$.", "所以 $\\text{损失} = 1$。"
+    assert list(translations.faults(english, translated)) == []
+
+
+def test_a_displayed_formula_has_chinese_words(tmp_path, monkeypatch):
+    known = Catalog(locale="zh_CN", fuzzy=False)
+    known.add("\n\\text{loss} = 1\n", "\n\\text{损失} = 1\n")
+    with (tmp_path / "page.po").open("wb") as file:
+        write_po(file, known)
+    monkeypatch.setattr(edition, "CATALOGUES", tmp_path)
+    app = SimpleNamespace(config=SimpleNamespace(language="zh_CN"))
+    page = new_document("page")
+    page.settings.env = SimpleNamespace(docname="page", app=app)
+    page += [
+        nodes.math_block(tex, tex)
+        for tex in ("\n\\text{loss} = 1\n", "\nx = y\n")
+    ]
+    edition.Formulas(page).apply()
+    assert [each.astext() for each in page] == [
+        "\n\\text{损失} = 1\n",
+        "\nx = y\n",
+    ]
 
 
 def test_chinese_counts_in_ten_thousands():
