@@ -25,7 +25,7 @@ TAG = re.compile(rf"</?(?:{INLINE})\b[^>]*>")
 # Around a whole message it belongs to the drawing, not to the words.
 AROUND = re.compile(rf"^<({INLINE})\b[^>]*>((?:(?!<\1\b).)*)</\1>$", re.S)
 SPOKEN = re.compile(
-    r'(\s(?:alt|aria-label|aria-valuetext|title|placeholder)=")([^"]*)(")'
+    r'(\s(?:alt|aria-label|aria-valuetext|(?:data-bs-)?title|placeholder)=")([^"]*)(")'
 )
 # In a script's data (companion/figures/kit/play.js): what is shown, and what is
 # an attribute or a selector.

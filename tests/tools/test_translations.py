@@ -63,9 +63,9 @@ def test_code_styles_and_class_names_are_no_words():
 
 
 def test_what_is_read_aloud_is_translated():
-    html = '<svg aria-label="next" data-next="next"></svg>'
+    html = '<b aria-label="next" data-next="next" data-bs-title="next"></b>'
     assert page_words.in_html(html, say) == (
-        '<svg aria-label="下一步" data-next="next"></svg>'
+        '<b aria-label="下一步" data-next="next" data-bs-title="下一步"></b>'
     )
 
 
