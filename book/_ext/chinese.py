@@ -22,6 +22,8 @@ from frame import written_before
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.i18n import Locale
 from sphinx.util.nodes import extract_messages
 
 BOOK = Path(__file__).parents[1]
@@ -98,6 +100,27 @@ def collect(app: Sphinx, tree: nodes.document) -> None:
     if not hasattr(app.env, "messages"):
         app.env.messages = {}
     app.env.messages[app.env.docname] = list(found)
+
+
+class Formulas(SphinxTransform):
+    """Says the words of displayed formulas in Chinese.
+
+    Before Sphinx does, which makes of such a formula a paragraph of two colons.
+    """
+
+    default_priority = Locale.default_priority - 1
+
+    def apply(self, **kwargs: Any) -> None:
+        """Put what the catalogue has for a formula in its place."""
+        page = self.env.docname
+        if not is_chinese(self.app) or not translated(page):
+            return
+        entries = _entries(CATALOGUES / f"{page}.po")
+        said = {entry.id: entry.string for entry in entries}
+        for node in self.document.findall(nodes.math_block):
+            if spelt := said.get(node.astext()):
+                node.rawsource = spelt
+                node.children = [nodes.Text(spelt)]
 
 
 def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
@@ -215,6 +238,7 @@ def _written(app: Sphinx) -> Iterable[Path]:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register this extension with Sphinx."""
+    app.add_transform(Formulas)
     app.connect("doctree-read", collect)
     app.connect("env-purge-doc", forget)
     app.connect("env-merge-info", merge)

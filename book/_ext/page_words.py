@@ -1,15 +1,18 @@
 """The words of a stored output: found, and said in another language.
 
 An output is HTML that a notebook has stored: figures, tables, quizzes, and the
-data of scripts. Its words are cut where a block, a label or an attribute begins
-and ends, so that a sentence with a word in it that is bold or code stays whole.
-Numbers are left out of a message, ``{0}``, ``{1}`` …: a sentence that a figure
-says in two hundred states is translated once, and the numbers are carried over.
+scripts of these with their data (script_words.py). Its words are cut where a
+block, a label or an attribute begins and ends, so that a sentence with a word
+in it that is bold or code stays whole. Numbers are left out of a message,
+``{0}``, ``{1}`` …: a sentence that a figure says in two hundred states is
+translated once, and the numbers are carried over.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterator
+
+from script_words import in_script
 
 Translate = Callable[[str], str]
 
@@ -22,13 +25,13 @@ TAG = re.compile(rf"</?(?:{INLINE})\b[^>]*>")
 # Around a whole message it belongs to the drawing, not to the words.
 AROUND = re.compile(rf"^<({INLINE})\b[^>]*>((?:(?!<\1\b).)*)</\1>$", re.S)
 SPOKEN = re.compile(
-    r'(\s(?:alt|aria-label|aria-valuetext|title|placeholder)=")([^"]*)(")'
+    r'(\s(?:alt|aria-label|aria-valuetext|(?:data-bs-)?title|placeholder)=")([^"]*)(")'
 )
 # In a script's data (companion/figures/kit/play.js): what is shown, and what is
 # an attribute or a selector.
-SAID = {"name", "texts", "ask", "of"}
+SAID = {"name", "names", "places", "texts", "ask", "of"}
 UNSAID = re.compile(r"@(?!alt|aria-|title)|^(kind|front|rows)$")
-DATA = re.compile(r"(const data = )(.*?)(;\n\(function find)", re.S)
+DATA = re.compile(r"^(.*?)(const data = )(.*?)(;\n\(function find)", re.S)
 # So is a token that stands between quotation marks.
 NUMBER = re.compile(
     r"(?<![\w.{])[−-]?\d+(?:,\d{3})*(?:\.\d+)*(?:×10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?(?![\w}])"
@@ -121,7 +124,7 @@ def in_html(html: str, translate: Translate) -> str:
         flush()
         if text.startswith("<script"):
             text = DATA.sub(
-                lambda data: data[1] + _data(data[2], translate) + data[3], text
+                lambda found: _script(*found.groups(), translate), text
             )
         done.append(_attributes(text, translate))
     flush()
@@ -134,6 +137,14 @@ def _attributes(tag: str, translate: Translate) -> str:
     return SPOKEN.sub(
         lambda found: found[1] + said(found[2], translate) + found[3], tag
     )
+
+
+def _script(
+    code: str, const: str, data: str, mount: str, translate: Translate
+) -> str:
+    """Translate a figure's script, and the data that it gets."""
+    code, data = in_script(code, translate), _data(data, translate)
+    return f"{code}{const}{data}{mount}"
 
 
 def _data(code: str, translate: Translate) -> str:

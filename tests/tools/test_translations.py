@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import write_po
+from docutils import nodes
+from docutils.utils import new_document
 from support.contents import ROOT
 
 sys.path.append(str(ROOT / "book" / "_ext"))
@@ -21,6 +23,9 @@ NOTEBOOKS = sorted((ROOT / "book").rglob("*.ipynb"))
 SAID = {
     "After {0} words 小 counts {1}.": "读完 {0} 个词后，小的系数是 {1}。",
     "next": "下一步",
+    "After {0} words, {1}.": "{1}：读完 {0} 个词。",
+    "One word": "一个词",
+    "tbody next": "下一步",
 }
 
 
@@ -58,9 +63,9 @@ def test_code_styles_and_class_names_are_no_words():
 
 
 def test_what_is_read_aloud_is_translated():
-    html = '<svg aria-label="next" data-next="next"></svg>'
+    html = '<b aria-label="next" data-next="next" data-bs-title="next"></b>'
     assert page_words.in_html(html, say) == (
-        '<svg aria-label="下一步" data-next="next"></svg>'
+        '<b aria-label="下一步" data-next="next" data-bs-title="下一步"></b>'
     )
 
 
@@ -85,9 +90,38 @@ def test_the_states_of_a_figure_are_translated_and_its_selectors_are_not():
     ]
 
 
+SCRIPT = """
+function mount(root, { count }) {
+  const rows = root.querySelector("tbody next"), key = "next";
+  const short = `next`, way = text.replace(/"[^"]*`/, "") || "One word";
+  return `After ${count} words, ` + `${say({ way, at: `next` })}.`;
+}
+const data = {};
+(function find(tries) {})"""
+
+
+def test_the_sentences_of_a_script_are_translated_and_its_code_is_not():
+    found = page_words.in_html(f"<script>{SCRIPT}</script>", say)
+    assert found == f"<script>{SCRIPT}</script>".replace(
+        "`After ${count} words, ` + `${say({ way, at: `next` })}.`",
+        '`${say({ way, at: "下一步" })}：读完 ${count} 个词。`',
+    ).replace("`next`", '"下一步"').replace("One word", "一个词")
+
+
+def test_a_script_that_speaks_both_languages_stays_as_it_is():
+    code = SCRIPT.replace("key", 'words("One word", "一个词")')
+    html = f"<script>{code}</script>"
+    assert page_words.in_html(html, say) == html
+
+
 @pytest.mark.parametrize(
     ("english", "translated", "fault"),
     [
+        (
+            "\n\\text{loss} = a\n",
+            "\n\\text{损失} = b\n",
+            "formula: has other signs",
+        ),
         ("Take 3 heads.", "取 4 个头。", "number: lacks '3', and has '4'"),
         (
             "So $x = 1$.",
@@ -116,6 +150,31 @@ def test_a_good_translation_has_no_fault():
     )
     translated = "`fit` 之后，损失是 0.5（第 07 章），见[这里](a.md#b)：$x$。"
     assert list(translations.faults(english, translated)) == []
+
+
+def test_words_in_a_formula_are_translated():
+    english, translated = "So $\\text{loss} = 1$.", "所以 $\\text{损失} = 1$。"
+    assert list(translations.faults(english, translated)) == []
+
+
+def test_a_displayed_formula_has_chinese_words(tmp_path, monkeypatch):
+    known = Catalog(locale="zh_CN", fuzzy=False)
+    known.add("\n\\text{loss} = 1\n", "\n\\text{损失} = 1\n")
+    with (tmp_path / "page.po").open("wb") as file:
+        write_po(file, known)
+    monkeypatch.setattr(edition, "CATALOGUES", tmp_path)
+    app = SimpleNamespace(config=SimpleNamespace(language="zh_CN"))
+    page = new_document("page")
+    page.settings.env = SimpleNamespace(docname="page", app=app)
+    page += [
+        nodes.math_block(tex, tex)
+        for tex in ("\n\\text{loss} = 1\n", "\nx = y\n")
+    ]
+    edition.Formulas(page).apply()
+    assert [each.astext() for each in page] == [
+        "\n\\text{损失} = 1\n",
+        "\nx = y\n",
+    ]
 
 
 def test_chinese_counts_in_ten_thousands():

@@ -31,7 +31,7 @@ function presses(home, texts, start, changed) {
   return (i = at) => { set(i); return at; };
 }
 
-// Back and Next; `count` tells how many steps there are now.
+// Start, if there are three names, Back and Next; `count` tells how many steps there are now.
 function steps(home, names, count, changed) {
   const row = rowOfButtons(home);
   let at = 0;
@@ -42,9 +42,9 @@ function steps(home, names, count, changed) {
       at === (j < buttons.length - 1 ? 0 : last)));
     place.textContent = `${at + 1} of ${last + 1}`;
   };
-  const ways = { Start: () => 0, Back: () => at - 1, Next: () => at + 1 };
-  const buttons = names.map((name) =>
-    pressable(row, name, () => { set(ways[name]()); changed(); }));
+  const ways = [() => 0, () => at - 1, () => at + 1].slice(-names.length);
+  const buttons = names.map((name, i) =>
+    pressable(row, name, () => { set(ways[i]()); changed(); }));
   const place = row.appendChild(make("output"));
   return (i = at) => { set(i); return at; };
 }

@@ -72,36 +72,32 @@ def head_maps(
 
 
 class _Words(NamedTuple):
-    """What is said of a cell, in pieces that the page puts together."""
+    """What is said of a cell; the page makes the sentence of the parts."""
 
     tokens: list[str]
     widths: dict[int, int]
 
-    def parts(self) -> dict[str, list[str]]:
-        """Beginning by model, who asks, who is looked at, and how far off."""
+    def parts(self) -> dict[str, list]:
+        """Each model's heads and their width, the words, and how far off."""
         n = len(self.tokens)
-        places = list(enumerate(self.tokens, 1))
         return {
             "models": [
-                f"{h} {'head' if h == 1 else 'heads'} of width {width}. Head "
+                [f"{h} {'head' if h == 1 else 'heads'}", width]
                 for h, width in self.widths.items()
             ],
-            "rows": [f": “{word}” at place {i} gives " for i, word in places],
-            "columns": [
-                f" of its weight to “{word}” at place {i}: "
-                for i, word in places
-            ],
-            "towards": [towards(back) for back in range(1 - n, n)],
+            "tokens": self.tokens,
+            "texts": [towards(back) for back in range(1 - n, n)],
         }
 
     def of_strongest(self, h: int, rows: list[list[Number]]) -> str:
         """What is said of the largest weight of the last row of head 1."""
-        i, parts = len(rows) - 1, self.parts()
+        i = len(rows) - 1
         j = rows[i].index(max(rows[i]))
-        model = parts["models"][list(self.widths).index(h)]
+        name, width = self.parts()["models"][list(self.widths).index(h)]
         return (
-            f"{model}1{parts['rows'][i]}{fixed(rows[i][j])}"
-            f"{parts['columns'][j]}{towards(i - j)}."
+            f"{name} of width {width}. Head 1: “{self.tokens[i]}” at place "
+            f"{i + 1} gives {fixed(rows[i][j])} of its weight to "
+            f"“{self.tokens[j]}” at place {j + 1}: {towards(i - j)}."
         )
 
 

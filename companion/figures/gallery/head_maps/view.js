@@ -6,7 +6,7 @@ const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1],
 function mount(root, { start, heads, maps, captions, notes, words }) {
   const squares = root.querySelector(".squares");
   const empty = squares.firstChild.cloneNode(true);
-  const last = words.rows.length - 1;
+  const last = words.tokens.length - 1;
   const inside = (place) => Math.min(Math.max(place, 0), last);
   let place = [0, last, 0];
 
@@ -40,8 +40,11 @@ function mount(root, { start, heads, maps, captions, notes, words }) {
     maps[model()].forEach((_, other) => {
       cell([other, row, column]).tabIndex = 0;
     });
-    const says = words.models[model()] + (head + 1) + words.rows[row] + weight
-      + words.columns[column] + words.towards[row - column + last] + ".";
+    const [name, width] = words.models[model()];
+    const [asks, seen] = [row, column].map((at) => words.tokens[at]);
+    const says = `${name} of width ${width}. Head ${head + 1}: “${asks}” at `
+      + `place ${row + 1} gives ${weight} of its weight to “${seen}” at place `
+      + `${column + 1}: ${words.texts[row - column + last]}.`;
     cell(place).setAttribute("data-chosen", "");
     cell(place).setAttribute("aria-label", says);
     root.querySelector(".says").textContent = says;
@@ -67,7 +70,7 @@ function mount(root, { start, heads, maps, captions, notes, words }) {
   const model = names([...root.querySelectorAll(".chooser thead th")].slice(1),
     start, () => pick(), ["ArrowLeft", "ArrowRight"]);
   root.querySelectorAll(".chooser button").forEach((button, i) =>
-    button.setAttribute("aria-label", words.models[i].split(" of ")[0]));
+    button.setAttribute("aria-label", words.models[i][0]));
 
   // A mouse that rests is said to be over a cell again after a tap, and when
   // the page scrolls; only one that moves says what its reader looks at.

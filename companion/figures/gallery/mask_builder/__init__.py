@@ -94,7 +94,8 @@ def mask_builder() -> Figure:
         caption=CAPTION,
         data={
             "places": PLACES,
-            "sentences": list(SENTENCES),
+            "sentences": {name: name for name in SENTENCES},
+            "names": list(CONVENTIONS),
             "conventions": CONVENTIONS,
             "start": START,
             "pages": pages,

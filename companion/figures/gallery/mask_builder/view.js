@@ -1,8 +1,11 @@
 // Python has built every mask; here the choices are read and the page is shown.
 
+// Lengths are compared with; the other libraries' masks are values.
+const compares = (seen) => seen === "<";
+
 // What one library writes for key j of a mask with so many keys seen.
-function write(name, [seen, hidden], sees, j, length) {
-  if (name !== "Lengths") return sees ? seen : hidden;
+function write([seen, hidden], sees, j, length) {
+  if (!compares(seen)) return sees ? seen : hidden;
   return length === null ? "–" : `${j} ${sees ? seen : hidden} ${length}`;
 }
 
@@ -24,17 +27,17 @@ function lay(table, { queries, keys }) {
   return [...table.tBodies[0].rows].map((row) => [...row.cells].slice(1));
 }
 
-const SIGNS = { "!": "leak", "?": "missing" };
+const SIGNS = { "!": ["leak", `leak`], "?": ["missing", `missing`] };
 
-function drawMask(table, page, name, convention) {
+function drawMask(table, page, convention) {
   lay(table, page).forEach((cells, i) => cells.forEach((cell, j) => {
     const sees = page.mask[i][j] === "1", sign = page.marks[i][j];
     cell.className = sees ? "seen" : "masked";
-    cell.textContent = write(name, convention, sees, j, page.length);
+    cell.textContent = write(convention, sees, j, page.length);
     if (!SIGNS[sign]) return;
-    cell.classList.add(SIGNS[sign]);
-    cell.append(make("b", {}, sign,
-      make("span", { class: "unseen" }, SIGNS[sign])));
+    const [kind, name] = SIGNS[sign];
+    cell.classList.add(kind);
+    cell.append(make("b", {}, sign, make("span", { class: "unseen" }, name)));
   }));
 }
 
@@ -54,19 +57,20 @@ function drawShares(table, page) {
 function mount(root, data) {
   const controls = root.querySelector(".controls");
   const places = Object.keys(data.places);
+  const sentences = Object.keys(data.sentences);
   const libraries = Object.keys(data.conventions);
   const [place, sentence, ...on] = data.start;
 
   function draw() {
-    const key = `${places[chosenPlace()]} ${data.sentences[chosenSentence()]} `
+    const key = `${places[chosenPlace()]} ${sentences[chosenSentence()]} `
       + on_().map(Number).join("");
     const page = data.pages[key], name = libraries[chosenConvention()];
     const convention = data.conventions[name];
-    drawMask(root.querySelector("table.mask"), page, name, convention);
+    drawMask(root.querySelector("table.mask"), page, convention);
     const shares = drawShares(root.querySelector("table.weights"), page);
     root.querySelector(".says").textContent = page.says;
     root.querySelector("pre").textContent = page.code;
-    note.textContent = name !== "Lengths" ? convention[2]
+    note.textContent = !compares(convention[0]) ? convention[2]
       : page.length === null
         ? "No lengths can say this mask: its rows differ."
         : `lengths = [${page.length}]. ${convention[2]}`;
@@ -76,10 +80,10 @@ function mount(root, data) {
   const chosenPlace = choices(controls, "Place", Object.values(data.places),
     places.indexOf(place), draw);
   const chosenSentence = choices(controls, "Sentence",
-    data.sentences.map(word), data.sentences.indexOf(sentence), draw);
+    Object.values(data.sentences).map(word), sentences.indexOf(sentence), draw);
   const on_ = switches(controls, "Masks that are on",
-    ["causal", "padding"], on, draw);
-  const chosenConvention = choices(controls, "Written as", libraries, 0, draw);
+    [`causal`, `padding`], on, draw);
+  const chosenConvention = choices(controls, "Written as", data.names, 0, draw);
   const note = make("p", { class: "aside" });
   root.querySelector("pre").after(note);
   draw();

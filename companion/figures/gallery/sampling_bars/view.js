@@ -44,8 +44,8 @@ function sentence(shown, count) {
   const { temperature, k, p, kept, mass } = shown;
   const [before, after] = shown.bits.map((number) => fixed(number));
   const tokens = kept === 1 ? "1 token is" : `${kept} tokens are`;
-  return `Temperature ${fixed(temperature, 1)}, top-k ${k ?? "off"}, top-p `
-    + `${p === null ? "off" : fixed(p)}: ${tokens} left of ${count}. After the `
+  return `Temperature ${fixed(temperature, 1)}, top-k ${k ?? `off`}, top-p `
+    + `${p === null ? `off` : fixed(p)}: ${tokens} left of ${count}. After the `
     + `temperature they had ${percent(mass)} of the probability; now they `
     + `share all of it. The entropy goes from ${before} bits to ${after}.`;
 }
@@ -67,7 +67,7 @@ function mount(root, data) {
       track.querySelector("b").style.width =
         `${fixed(100 * (drawn || warm), 1)}%`;
       before.textContent = percent(model);
-      after.textContent = drawn ? percent(drawn) : "dropped";
+      after.textContent = drawn ? percent(drawn) : `dropped`;
     });
     root.querySelector(".says").textContent =
       sentence(shown, data.scores.length);
@@ -80,8 +80,8 @@ function mount(root, data) {
   const temperature = slider(controls, "Temperature",
     place("temperatures", warmth, (value) => fixed(value, 1)), draw);
   const k = slider(controls, "Top-k",
-    place("ks", best, (value) => String(value ?? "off")), draw);
+    place("ks", best, (value) => String(value ?? `off`)), draw);
   const p = slider(controls, "Top-p", place("shares", share,
-    (value) => value === null ? "off" : fixed(value)), draw);
+    (value) => value === null ? `off` : fixed(value)), draw);
   draw();
 }
