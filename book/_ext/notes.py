@@ -73,7 +73,7 @@ class Signs(NamedTuple):
     comma: str
 
 
-SIGNS = {"en": Signs(".?", " ", ", "), "zh": Signs("。？…", "", "、")}
+SIGNS = {"en": Signs(".?", " ", ", "), "zh": Signs("。？…", "", "；")}
 
 
 @cache
