@@ -377,10 +377,13 @@ def _where(page: str, message: str) -> str:
                 line = source.count("\n", 0, begins.start()) + 1
                 return f"{page}#{cell['id']}:{line}"
         return page
-    source = (ROOT / f"{page}.md").read_text("utf-8")
-    begins = re.search(start, source)
-    line = source.count("\n", 0, begins.start()) + 1 if begins else 1
-    return f"{page}:{line}"
+    # What a directive lists stands in a file beside its page.
+    for source in (ROOT / f"{page}.md", ROOT / f"{page}.toml"):
+        text = source.read_text("utf-8") if source.exists() else ""
+        if begins := re.search(start, text):
+            name = page if source.suffix == ".md" else f"{page}.toml"
+            return f"{name}:{text.count(chr(10), 0, begins.start()) + 1}"
+    return f"{page}:1"
 
 
 def main() -> int:

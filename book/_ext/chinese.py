@@ -32,12 +32,16 @@ CATALOGUES = BOOK / "locale" / "zh_CN" / "LC_MESSAGES"
 WORDS, FRAME = CATALOGUES / "words.po", CATALOGUES / "frame.po"
 # Where the English edition leaves what there is to translate.
 MESSAGES = "messages.json"
+# What the directives of a page say, while it is read.
+SAID = "messages"
 UNTRANSLATED = "这一页还没有译成中文，下面是英文原文。"
 # Formulas are signs, tables of the prose have their catalogue (a table of terms
-# has English ones), and the way to the English page is English.
+# has English ones), and the way to the English page is English. So is what the
+# bank says in English beside the Chinese.
 AS_IT_IS = re.compile(
     r'(<mjx-container.*?</mjx-container>|<table class="table">.*?</table>'
-    r'|<a [^>]*hreflang="en".*?</a>)',
+    r'|<a [^>]*hreflang="en".*?</a>'
+    r'|<(?:div|span) lang="en".*?(?=<(?:div|span) lang="zh-CN"))',
     re.S,
 )
 
@@ -97,6 +101,7 @@ def collect(app: Sphinx, tree: nodes.document) -> None:
     if slugs := getattr(tree, "myst_slugs", None):
         app.env.metadata[app.env.docname]["myst_slugs"] = slugs
     found = dict.fromkeys(text for _, text in extract_messages(tree) if text)
+    found |= app.env.temp_data.get(SAID, {})
     if not hasattr(app.env, "messages"):
         app.env.messages = {}
     app.env.messages[app.env.docname] = list(found)
@@ -115,12 +120,39 @@ class Formulas(SphinxTransform):
         page = self.env.docname
         if not is_chinese(self.app) or not translated(page):
             return
-        entries = _entries(CATALOGUES / f"{page}.po")
-        said = {entry.id: entry.string for entry in entries}
+        said = messages(CATALOGUES / f"{page}.po")
         for node in self.document.findall(nodes.math_block):
             if spelt := said.get(node.astext()):
                 node.rawsource = spelt
                 node.children = [nodes.Text(spelt)]
+
+
+def say(env: BuildEnvironment, text: str) -> str:
+    """Say what a directive makes in the language of the edition.
+
+    The text is noted as a message of the page that is read.
+    """
+    env.temp_data.setdefault(SAID, {})[text] = None
+    if not is_chinese(env.app):
+        return text
+    return messages(CATALOGUES / f"{env.docname}.po").get(text, text)
+
+
+def messages(path: Path) -> dict[str, str]:
+    """Read what a catalogue translates; a draft is no translation."""
+    if not path.exists():
+        return {}
+    return {
+        entry.id: entry.string
+        for entry in _entries(path)
+        if entry.string and not entry.fuzzy
+    }
+
+
+def section(title: str) -> str:
+    """Say the title of a section, of any page."""
+    table = sections()
+    return page_words.said(title, lambda words: table.get(words, words))
 
 
 def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:

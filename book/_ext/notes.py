@@ -1,18 +1,21 @@
 """What became of the study notes: ``{notes} attention`` in a page.
 
 The page is made from ``book/notes.toml`` and, for the questions, from the bank.
-An entry stands with the chapter that its first link leads to.
+An entry stands with the chapter that its first link leads to. In the Chinese
+edition the questions come from the bank as well, and all else goes through the
+page's catalogue.
 """
 
 import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+import chinese
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -25,6 +28,7 @@ sys.path.append(str(ROOT))
 from companion import CHAPTERS  # noqa: E402
 from companion.interview.model import bank, notes  # noqa: E402
 from companion.interview.model.markup import to_line  # noqa: E402
+from companion.interview.model.words import VERDICTS  # noqa: E402
 
 DATA = BOOK / "notes.toml"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -38,6 +42,8 @@ SUMMARY = (
     "Every other entry has a link to the section or the question that shows "
     "what is said of it."
 )
+
+Say = Callable[[str], str]
 
 
 class Entry(NamedTuple):
@@ -59,9 +65,23 @@ class Place(NamedTuple):
     name: str
 
 
+class Signs(NamedTuple):
+    """How a language ends a sentence, parts what follows it, and lists."""
+
+    ends: str
+    gap: str
+    comma: str
+
+
+SIGNS = {"en": Signs(".?", " ", ", "), "zh": Signs("。？…", "", "；")}
+
+
 @cache
-def entries() -> tuple[Entry, ...]:
+def entries(language: str = "en") -> tuple[Entry, ...]:
     """Read all entries, in the notes' order.
+
+    Args:
+        language: That of the questions, en or zh; all else is English here.
 
     Raises:
         ValueError: A kind is none of ``KINDS``.
@@ -71,7 +91,7 @@ def entries() -> tuple[Entry, ...]:
         found.append(_entry(name, "topics", one["name"], "", one))
     more = data["questions"]
     for note in notes.read():
-        found.append(_question(note, **more.pop(note.id, {})))
+        found.append(_question(note, language, **more.pop(note.id, {})))
     if more:
         raise ValueError(f"expected questions of the notes, got {[*more]}")
     for name, one in data["statements"].items():
@@ -84,15 +104,15 @@ def entries() -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def _question(note: notes.Note, see: Sequence = ()) -> Entry:
+def _question(note: notes.Note, language: str, see: Sequence = ()) -> Entry:
     return Entry(
         id=note.id,
         list="questions",
-        said=note.asked.en,
+        said=getattr(note.asked, language),
         label=note.verdict,
-        verdict=note.missing.en if note.missing else note.number.en,
+        verdict=getattr(note.missing or note.number, language),
         see=(note.master, *see),
-        answer=note.said.en,
+        answer=getattr(note.said, language),
     )
 
 
@@ -179,27 +199,50 @@ def summary() -> str:
     )
 
 
-def item(entry: Entry) -> nodes.list_item:
-    """Make an entry of a list: what was said, the verdict, where to look."""
-    made = nodes.list_item(ids=[entry.id])
+def item(entry: Entry, say: Say = str, language: str = "en") -> nodes.list_item:
+    """Make an entry of a list: what was said, the verdict, where to look.
+
+    Args:
+        entry: What stands in the list, a question in the language.
+        say: Translates all else.
+        language: en or zh.
+    """
+    made, signs = nodes.list_item(ids=[entry.id]), SIGNS[language]
+    asked = entry.list == "questions"
+    said, verdict = entry.said, entry.verdict
+    if not asked:
+        said, verdict = say(said), say(verdict)
+    end = "" if said[-1] in signs.ends else signs.ends[0]
+    html = f"{_html(said + end, 'strong')}{signs.gap}"
     line = nodes.paragraph()
-    end = "" if entry.said[-1] in ".?" else "."
-    line += nodes.raw(
-        "", f"{_html(entry.said + end, 'strong')} ", format="html"
-    )
+    line += nodes.raw("", html, format="html")
     if entry.answer:
-        line += nodes.raw("", f"{_html(entry.answer, 'em')} ", format="html")
+        html = f"{_html(entry.answer, 'em')}{signs.gap}"
+        line += nodes.raw("", html, format="html")
     if entry.label:
+        name = (
+            getattr(VERDICTS[entry.label], language)
+            if asked
+            else say(entry.label)
+        )
         classes = ["kind", entry.label.replace(" ", "-")]
-        line += nodes.inline("", entry.label, classes=classes)
+        line += nodes.inline("", name, classes=classes)
         line += nodes.Text(" ")
-    line += nodes.raw("", f"{_html(entry.verdict)} ", format="html")
+    line += nodes.raw("", f"{_html(verdict)} ", format="html")
     for number, target in enumerate(entry.see):
         address, name = place(target)
-        line += nodes.Text(", " if number else "→ ")
+        name = called(target, name, say, language)
+        line += nodes.Text(signs.comma if number else "→ ")
         line += nodes.reference("", name, refuri=address, internal=True)
     made += line
     return made
+
+
+def called(target: str, name: str, say: Say, language: str) -> str:
+    """Say what a link is called: a section has the name that its page has."""
+    if "#" not in target:
+        return say(name)
+    return name if language == "en" else chinese.section(name)
 
 
 def _html(text: str, tag: str = "span") -> str:
@@ -229,12 +272,14 @@ class Notes(SphinxDirective):
 
     def lists(self, word: str) -> list[nodes.Node]:
         """The topics, questions and statements of a chapter."""
-        made = []
+        made, say = [], partial(chinese.say, self.env)
+        language = "zh" if chinese.is_chinese(self.env.app) else "en"
+        known = [e for e in entries(language) if home(e) == word]
         for name in LISTS:
-            here = [e for e in entries() if e.list == name and home(e) == word]
+            here = [entry for entry in known if entry.list == name]
             if here:
                 listed = nodes.bullet_list(classes=["noted"])
-                listed += list(map(item, here))
+                listed += [item(entry, say, language) for entry in here]
                 made += [nodes.rubric("", name.capitalize()), listed]
         if not made:
             raise ValueError(f"expected a chapter with entries, got {word!r}")

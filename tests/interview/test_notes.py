@@ -35,9 +35,13 @@ def shown(proof):
 
 
 def test_all_questions_of_the_five_notes_are_answered_in_their_order():
-    places = [int(note.where.split()[1].rstrip(",")) for note in NOTES]
+    places = [int(note.where.en.split()[1].rstrip(",")) for note in NOTES]
     assert Counter(places) == {1: 10, 2: 7, 3: 8, 4: 22, 5: 8}
     assert places == sorted(places)
+    for note in NOTES:
+        assert re.findall(r"\d+", note.where.en) == re.findall(
+            r"\d+", note.where.zh
+        )
     assert all(note.id.startswith("note-") for note in NOTES)
 
 

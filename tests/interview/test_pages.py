@@ -199,7 +199,8 @@ def test_a_master_has_what_the_notes_answered_below_it():
     for note in notes.read():
         (question,) = (q for q in bank.course() if q.id == note.master)
         told = work(question)
-        assert note.where in told
+        for where in (f"{note.where.en}: ", f"{note.where.zh}："):
+            assert where in told
         for text in (note.said, note.missing, note.number):
             if text:
                 assert to_html(text.en) in told
@@ -219,7 +220,7 @@ def test_the_table_of_the_notes_leads_to_every_master():
 
 NOTE = """[[note]]
 id = "note-x"
-where = "note 0, question 1"
+where = { en = "note 0, question 1", zh = "笔记 0，问题 1" }
 asked = { en = "Why?", zh = "为什么？" }
 master = "rnn-x"
 verdict = "correct"

@@ -203,7 +203,7 @@ def test_a_card_shows_the_notes_answer_and_links_its_section(visit):
     item = page.locator(f"#{note.master}")
     open_all(item)
     noted = item.locator("details.notes").inner_text()
-    assert note.where in noted
+    assert note.where.en in noted
     assert note.proof in noted
     question = WHOLE["attention"][0]
     item = page.locator(f"#{question.id}")

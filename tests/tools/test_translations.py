@@ -62,6 +62,18 @@ def test_code_styles_and_class_names_are_no_words():
     )
 
 
+def test_english_beside_chinese_stays_english():
+    beside = (
+        '<p><span lang="en">next: <b>next</b></span><span lang="en">next</span>'
+        '<span lang="zh-CN">下一步</span></p><div lang="en"><p>next</p></div>'
+        '<div lang="zh-CN"><p>下一步</p></div>'
+    )
+    page = f"<p>next</p>{beside}<p>next</p>"
+    assert edition.in_page(page, SAID) == (
+        f"<p>下一步</p>{beside}<p>下一步</p>"
+    )
+
+
 def test_what_is_read_aloud_is_translated():
     html = '<b aria-label="next" data-next="next" data-bs-title="next"></b>'
     assert page_words.in_html(html, say) == (

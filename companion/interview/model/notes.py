@@ -32,7 +32,7 @@ class Note:
     """
 
     id: Annotated[str, toml.like(r"note-[a-z0-9-]+")]
-    where: toml.Line
+    where: Text
     asked: Text
     master: toml.Line
     verdict: Annotated[str, one_of(*VERDICTS)]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from html import escape
 
 from companion.interview.model import notes
+from companion.interview.model.markup import to_line
 from companion.interview.model.notes import Note
 from companion.interview.model.question import (
     Choice,
@@ -191,10 +192,15 @@ def _notes(question: Question) -> str:
 
 def _noted(note: Note) -> str:
     missing = _titled("missing", note.missing) if note.missing else ""
-    kind = note.verdict.replace(" ", "-")
+    kind, verdict = note.verdict.replace(" ", "-"), VERDICTS[note.verdict]
+    title = (
+        f'<span lang="en">{to_line(note.where.en)}: </span>'
+        f'<span lang="en" class="{kind}">{verdict.en}</span>'
+        f'<span lang="zh-CN">{to_line(note.where.zh)}：</span>'
+        f'<span lang="zh-CN" class="{kind}">{verdict.zh}</span>'
+    )
     return (
-        f'<div class="note"><p class="title">{escape(note.where)}: '
-        f'<span class="{kind}">{line(VERDICTS[note.verdict])}</span></p>'
+        f'<div class="note"><p class="title">{title}</p>'
         f"<blockquote>{block(note.said)}</blockquote>{missing}"
         f"{_titled('decides', note.number)}{_proof(note.proof)}</div>"
     )

@@ -121,7 +121,7 @@ def _part(chapter: Chapter, questions: Sequence[Question], word: str) -> str:
 def _row(note: Note) -> str:
     verdict = line(VERDICTS[note.verdict])
     return (
-        f"<tr><td>{escape(note.where)}</td>"
+        f"<tr><td>{line(note.where)}</td>"
         f'<td><a href="#{note.master}">{line(note.asked)}</a></td>'
         f'<td class="{note.verdict.replace(" ", "-")}">{verdict}</td></tr>'
     )
