@@ -312,7 +312,7 @@ def _is_mask(x: object) -> bool:
 def causal_from_added(yours: Yours) -> Yours:
     """Mask returned: numbers, 0 where a row may attend and −∞ where not.
 
-    For ``causal_mask``, and for ``padding_mask`` too.
+    For ``causal_mask``, and for ``padding_mask`` and ``combine_masks`` too.
 
     Example:
         >>> from companion.contracts import check
@@ -321,7 +321,13 @@ def causal_from_added(yours: Yours) -> Yours:
         >>> check("causal_mask", causal_from_added(mine)).passed
         True
     """
-    return _as_given(yours, lambda *args: yours(*args) == 0)
+
+    def shown(masks: Any) -> Any:
+        if isinstance(masks, tuple | list):
+            return tuple(map(shown, masks))
+        return masks == 0
+
+    return _as_given(yours, lambda *args: shown(yours(*args)))
 
 
 def padding_from_keys(yours: Yours) -> Yours:
