@@ -128,8 +128,11 @@ def mask_added(yours: Yours) -> Yours:
 
     def call(*args: Any, **named: Any) -> Any:
         first = next(iter((*args, *named.values())))
-        words = {name: added(x, first.dtype) for name, x in named.items()}
-        return yours(*(added(x, first.dtype) for x in args), **words)
+        # Of ids the scores are what PyTorch makes by default.
+        floats = first.is_floating_point()
+        kind = first.dtype if floats else torch.get_default_dtype()
+        words = {name: added(x, kind) for name, x in named.items()}
+        return yours(*(added(x, kind) for x in args), **words)
 
     return _in_its_form(yours, call)
 

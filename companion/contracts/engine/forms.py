@@ -19,7 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from companion.contracts.adapters import rows_by_lengths, valid_lengths
+from companion.contracts.adapters import (
+    mask_added,
+    rows_by_lengths,
+    valid_lengths,
+    with_causal_mask,
+)
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import (
@@ -1251,6 +1256,8 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
     first = "`adapters.sequence_first(…)`"
     if hides:
         yield f"If True hides in your masks, {NONE} {ask}.", turned_round
+    if hides and name not in MASKS:
+        yield from with_mask_added(fn)
     if mask and (given or made) and not (form.whole or form.no_mask):
         word = "shows" if mask == "hidden" else "hides"
         yield (
@@ -1277,6 +1284,44 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
         )
     if name == "language_model" and form.style is None and mask is None:
         yield from with_its_mask(replace(form, wants=wanted(fn.fn)))
+        yield from with_its_mask_added(fn)
+
+
+def with_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:
+    """List the way to call what adds its mask to the scores."""
+    inner = Guarded(fn.component, mask_added(fn.fn))
+    adopt(inner)
+    yield (
+        "If your masks are added to the scores, 0 where a row may attend and "
+        f"−∞ where not, {NONE} `adapters.mask_added(…)`.",
+        behind_adapter(inner),
+    )
+
+
+def with_its_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:
+    """List the ways to give a language model a causal mask that it adds."""
+    if wanted(fn.fn).named("mask") is None:
+        return
+    for axes in (2, 4, 3):
+        both = with_causal_mask(mask_added(fn.fn), axes)
+        inner = Guarded(fn.component, both)
+        adopt(inner)
+        more = f"adapters.mask_added(…){f', {axes}' if axes > 2 else ''}"
+        yield (
+            "If it is to be given a causal mask that is added to the scores, "
+            f"{NONE} `adapters.with_causal_mask({more})`.",
+            behind_adapter(inner),
+        )
+
+
+def behind_adapter(inner: Guarded) -> Form:
+    """Return the form that calls what an adapter stands before."""
+    form = inner.form or Form(tuple(inner.component.parameters))
+    return Form(
+        form.parameters,
+        whole=lambda fn, args: form(inner.fn, args),
+        no_mask=form.no_mask,
+    )
 
 
 def with_its_mask(form: Form) -> Iterator[tuple[str, Form]]:
