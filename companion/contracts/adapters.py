@@ -43,6 +43,7 @@ __all__ = [
     "probabilities_of",
     "rope_with_tables",
     "sequence_first",
+    "shifts_itself",
     "smoothed_by",
     "table_of",
     "valid_lengths",
@@ -729,6 +730,45 @@ def drops_last_token(yours: Yours) -> Yours:
         return yours(*others, F.pad(last, (0, 1), value=1))
 
     return _as_given(yours, call)
+
+
+def shifts_itself(yours: Yours) -> Yours:
+    """Mask: none. For a model that gets whole targets, and shifts them itself.
+
+    With a start token in front, and without the last one: then the logits of a
+    position do not know its own token, which they are to predict. One more
+    token stands behind the target here, and the first row of logits, which
+    knows the start token only, is left out.
+
+    Example:
+        >>> mine = lambda tgt: F.one_hot(F.pad(tgt[:, :-1], (1, 0)), 5)
+        >>> tokens = torch.tensor([[3, 2, 4]])
+        >>> shifts_itself(mine)(tokens).argmax(-1)
+        tensor([[3, 2, 4]])
+    """
+
+    def longer(x: Tensor) -> Tensor:
+        return F.pad(x, (0, 1), value=1)
+
+    def call(*args: Any, **named: Any) -> Any:
+        if named:
+            # The targets come last with the contracts, by name too.
+            last = list(named)[-1]
+            named = {**named, last: longer(named[last])}
+        else:
+            args = (*args[:-1], longer(args[-1]))
+        found = yours(*args, **named)
+        found = found["logits"] if isinstance(found, dict) else found
+        return _without_first_row(getattr(found, "logits", found))
+
+    return _in_its_form(yours, call)
+
+
+def _without_first_row(x: Any) -> Any:
+    """Leave out the first row of logits, also of those in a tuple."""
+    if type(x) in (tuple, list):
+        return tuple(map(_without_first_row, x))
+    return x[:, 1:] if isinstance(x, Tensor) and x.ndim == 3 else x
 
 
 # Parts

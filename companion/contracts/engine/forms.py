@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from companion.contracts.adapters import (
     mask_added,
     rows_by_lengths,
+    shifts_itself,
     valid_lengths,
     with_causal_mask,
 )
@@ -1285,6 +1286,14 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
     if name == "language_model" and form.style is None and mask is None:
         yield from with_its_mask(replace(form, wants=wanted(fn.fn)))
         yield from with_its_mask_added(fn)
+    if name in MODELS and mask is None:
+        inner = Guarded(component, shifts_itself(fn.fn))
+        adopt(inner)
+        yield (
+            "If yours is given whole targets, and shifts them itself, "
+            f"{NONE} `adapters.shifts_itself(…)`.",
+            behind_adapter(inner),
+        )
 
 
 def with_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:

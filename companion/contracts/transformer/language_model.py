@@ -123,7 +123,8 @@ LEAKING = "Does every layer get the causal mask?"
 
 SHIFTED = (
     "The row does not know the token at its own position: is the input "
-    "shifted twice, or the diagonal hidden?"
+    "shifted twice, or the diagonal hidden? What is given whole targets, and "
+    "shifts them itself, wants `adapters.shifts_itself`."
 )
 
 NO_CONTEXT = "Each row knows its own token only: does nothing look back?"
