@@ -9,6 +9,7 @@ or the sequence comes first, no shape can tell: that is never taken, but
 ``other_ways`` lists the ways to ask again.
 """
 
+import dis
 import inspect
 import itertools
 import re
@@ -34,6 +35,7 @@ from companion.contracts.engine.guard import (
     has_mask,
     lengths_among,
     one_tensor,
+    swallows_words,
 )
 from companion.contracts.engine.influence import reach
 from companion.contracts.engine.norms import norm_form
@@ -116,7 +118,11 @@ class Wanted:
 
     def named(self, argument: str) -> str | None:
         """Return what it calls an argument of the contracts, if one fits."""
-        return next((n for n in SAME[argument] if n in self.all), None)
+        found = next((n for n in SAME[argument] if n in self.all), None)
+        if found or argument != "mask":
+            return found
+        masks = [n for n in self.all if "mask" in n]
+        return masks[0] if len(masks) == 1 else None
 
     def binds(self, call: Call) -> bool:
         """Tell whether it takes these arguments, as far as is known."""
@@ -141,12 +147,33 @@ def wanted(fn: object) -> Wanted:
         p for p in bound.parameters.values()
         if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
     ]  # fmt: skip
+    words = {p.name for p in known if p.kind != kinds.POSITIONAL_ONLY}
+    if swallows_words(bound):
+        words |= masks_by_word(fn)
     return Wanted(
         tuple(p.name for p in known if p.kind != kinds.KEYWORD_ONLY),
         frozenset(p.name for p in known if p.default is p.empty),
-        frozenset(p.name for p in known if p.kind != kinds.POSITIONAL_ONLY),
+        frozenset(words),
         bound,
     )
+
+
+def masks_by_word(fn: object) -> set[str]:
+    """List what masks are called in what takes any keyword, ``**kw``.
+
+    Its code names them, as in ``kw["mask"]``; or it hands all keywords on, and
+    then its parts do.
+    """
+    call = fn.forward if isinstance(fn, nn.Module) else fn
+    code = getattr(inspect.unwrap(call), "__code__", None)
+    if code is None:
+        return set()
+    texts = {x for x in code.co_consts if isinstance(x, str)}
+    steps = {step.opname for step in dis.get_instructions(code)}
+    if isinstance(fn, nn.Module) and "CALL_FUNCTION_EX" in steps:
+        for part in (p for p in fn.modules() if p is not fn):
+            texts |= {*inspect.signature(part.forward).parameters}
+    return {x for x in texts if "mask" in x and x.isidentifier()}
 
 
 @dataclass(frozen=True)
@@ -203,7 +230,7 @@ class Form:
             if mask is not None and self.layout:
                 if self.layout is alone:
                     return self.one_by_one(fn, named, mask)
-                if self.layout is of_keys:
+                if self.layout in OF_KEYS:
                     return self.row_by_row(fn, named, mask)
                 mask = self.layout(mask, named)
             named["mask"] = mask
@@ -229,10 +256,14 @@ class Form:
 
     def row_by_row(self, fn: Callable, named: dict, mask: Tensor) -> Any:
         """Ask for each row alone, with the mask (batch, key) that it has."""
-        three = without_heads(mask, named)
+        lead = next(iter(named.values())).shape[:-2]
+        if len(lead) != 1:
+            return self.without_leading_axes(fn, named, mask, lead)
+        three, axes = without_heads(mask, named), OF_KEYS[self.layout]
         results = []
         for i in range(three.shape[1]):
-            call = self.style(self.wants, {**named, "mask": three[:, i]})
+            its = three[:, i].unflatten(0, (-1, *[1] * axes))
+            call = self.style(self.wants, {**named, "mask": its})
             got = fn(*call[0], **call[1])
             whole = type(got) in (tuple, list)
             out = got[0] if whole else got
@@ -242,6 +273,28 @@ class Form:
             row = out[:, i : i + 1]
             results.append((row, *got[1:]) if whole else row)
         return joined(results, 1)
+
+    def without_leading_axes(
+        self, fn: Callable, named: dict, mask: Tensor, lead: torch.Size
+    ) -> Any:
+        """Ask for vectors with one axis for the batch, and give the rest back.
+
+        A mask (batch, key) has no axis for heads, nor one too few.
+        """
+        rows = next(iter(named.values())).shape[-2]
+        keys = named.get("k", next(iter(named.values()))).shape[-2]
+        flat = {
+            name: x.reshape(-1, *x.shape[-2:])
+            for name, x in named.items()
+            if name != "mask"
+        }
+        its = mask.expand(*lead, rows, keys).reshape(-1, 1, rows, keys)
+        got = self.row_by_row(fn, flat, its)
+        whole = type(got) in (tuple, list)
+        out, *more = got if whole else (got,)
+        if isinstance(out, Tensor) and out.ndim == 3:
+            out = out.reshape(*lead, *out.shape[1:])
+        return (out, *more) if whole else out
 
 
 def joined(results: list, axis: int) -> Any:
@@ -318,6 +371,24 @@ def of_keys(mask: Tensor, named: dict) -> Tensor:
     raise NotImplementedError
 
 
+def of_keys_in_three(mask: Tensor, named: dict) -> Tensor:
+    """Stand for ``Form.row_by_row``, which makes masks (batch, 1, key)."""
+    raise NotImplementedError
+
+
+def of_keys_in_four(mask: Tensor, named: dict) -> Tensor:
+    """Stand for ``Form.row_by_row``, which makes masks (batch, 1, 1, key)."""
+    raise NotImplementedError
+
+
+OF_KEYS: dict[Callable | None, int] = {
+    of_keys: 0,
+    of_keys_in_three: 1,
+    of_keys_in_four: 2,
+}
+"""Layouts of a mask for each sentence -> axes of size 1 before the keys."""
+
+
 def as_numbers(layout: Callable | None) -> Callable:
     """Make 1 and 0 of True and False, in the number type of the input."""
 
@@ -366,10 +437,12 @@ def layouts(fn: object) -> Iterator[tuple[str, Callable | None]]:
     yield numbers, as_numbers(None)
     yield f"{numbers}, (batch, 1, seq, seq)", as_numbers(written_out)
     yield f"{numbers}, (batch, seq, seq)", as_numbers(without_heads)
-    yield (
-        "its masks are (batch, key), so that each row was asked alone",
-        of_keys,
-    )
+    for layout, axes in OF_KEYS.items():
+        shape = ", ".join(["batch", *["1"] * axes, "key"])
+        yield (
+            f"its masks are ({shape}), so that each row was asked alone",
+            layout,
+        )
 
 
 def heads_of(fn: object) -> int:
@@ -669,6 +742,7 @@ OF_X = [
     ),
     ("it was called as (x, x, mask)", by_place("x", "x", "mask")),
     ("it was called as (x, x), and its mask by keyword", by_word("x", "x")),
+    (BY_NAMES, by_names("x", "mask")),
 ]
 UNMASKED = [
     ("", by_place("x")),
@@ -917,7 +991,8 @@ def adopt(
         component.name == "rope" and takes_table(wanted(fn.fn))
     )
     with_wants = replace(form, wants=wanted(fn.fn))
-    for counted in by_lengths(fn, with_wants, cases):
+    word = lengths_among(with_wants.wants.names)
+    for counted in by_lengths(fn, with_wants, cases, word):
         # Before the plain call, which might take a mask for numbers.
         fn.form = counted
         torch.set_rng_state(drawn)
@@ -928,16 +1003,30 @@ def adopt(
         found = [
             *itertools.islice(candidates(fn, with_wants, offered, cases), 1)
         ] or [*without_masks(fn, with_wants, cases)]
-        if not found:
-            later = [*sequence_first(fn, with_wants, offered, cases)]
-            found = [form for form in later if right_so(fn, form, right)]
-            if component.name == "translation_model":
-                # Sources and targets differ in length: no mistake fits so.
-                found = later
+        found = found or less_usual(fn, with_wants, offered, cases, right)
         plain = found[0] if found else plain
     fn.form = plain
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
+
+
+def less_usual(
+    fn: Guarded,
+    form: Form,
+    offered: Iterable,
+    cases: list[tuple],
+    right: Callable[[Guarded], bool],
+) -> list[Form]:
+    """List the forms that are taken only if nothing is wrong with them."""
+    word = form.wants.named("mask")
+    counted = by_lengths(fn, form, cases, word)
+    if found := [form for form in counted if right_so(fn, form, right)]:
+        return found
+    later = [*sequence_first(fn, form, offered, cases)]
+    if fn.component.name == "translation_model":
+        # Sources and targets differ in length: no mistake fits so.
+        return later
+    return [form for form in later if right_so(fn, form, right)]
 
 
 def sequence_first(
@@ -971,7 +1060,10 @@ def without_masks(
     known = fn.component.name in SELF and wants.bound is not None
     if known and not (others or masked) and isinstance(fn.fn, nn.Module):
         bare = [args for args in cases if not has_mask(args)]
-        other = replace(form, no_mask=True, hidden=False, said=(NO_MASK,))
+        said = (
+            (NO_MASK, IN_WORDS) if swallows_words(wants.bound) else (NO_MASK,)
+        )
+        other = replace(form, no_mask=True, hidden=False, said=said)
         for found in candidates(fn, other, UNMASKED, bare):
             fn.form = found
             if not past_alone(fn, bare[0][0]):
@@ -989,6 +1081,10 @@ def past_alone(fn: Guarded, x: Tensor) -> bool:
 
 
 NO_MASK = "it takes no mask, so that nothing was tried that needs one"
+IN_WORDS = (
+    "if one goes into `**kw`, an adapter gives it, `lambda x, mask=None: "
+    "yours(x, mask=mask)`"
+)
 NO_MASKS = {
     "context", "encoder_hidden_states", "key_value_states", "kv", "kv_cache",
     "layer_past", "output_attentions", "past_key_value", "return_attn",
@@ -1121,15 +1217,17 @@ def takes_mask(component: Component) -> bool:
 # Lengths instead of a mask
 
 
-def by_lengths(fn: Guarded, form: Form, cases: list[tuple]) -> Iterator[Form]:
+def by_lengths(
+    fn: Guarded, form: Form, cases: list[tuple], word: str | None
+) -> Iterator[Form]:
     """List the forms with lengths in place of a mask that fit all cases.
 
-    Lengths have no True that could hide.
+    Lengths have no True that could hide. ``word`` is what they are called.
     """
-    name, word = fn.component.name, lengths_among(form.wants.names)
+    name = fn.component.name
     if word is None or name not in ("attention", "masked_softmax", "multihead"):
         return
-    if name == "multihead" and form.wants.names.index(word) != 3:
+    if name == "multihead" and form.wants.names[3:4] != (word,):
         return  # Of x alone, no order of positions says every mask.
     for axes, shape in ((1, "(batch,)"), (2, "(batch, query)")):
         for first in (False, True):
@@ -1259,6 +1357,7 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
         yield f"If True hides in your masks, {NONE} {ask}.", turned_round
     if hides and name not in MASKS:
         yield from with_mask_added(fn)
+        yield from with_lengths_for_mask(fn)
     if mask and (given or made) and not (form.whole or form.no_mask):
         word = "shows" if mask == "hidden" else "hides"
         yield (
@@ -1305,6 +1404,22 @@ def with_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:
         f"−∞ where not, {NONE} `adapters.mask_added(…)`.",
         behind_adapter(inner),
     )
+
+
+def with_lengths_for_mask(fn: Guarded) -> Iterator[tuple[str, Form]]:
+    """List the ways to give what is called a mask lengths in its place."""
+    component, wants = fn.component, wanted(fn.fn)
+    if component.name not in ("attention", "multihead"):
+        return
+    word = wants.named("mask")
+    form = Form(tuple(component.parameters), wants=wants)
+    inner = Guarded(component, fn.given)
+    for counted in by_lengths(inner, form, [*component.cases().values()], word):
+        yield (
+            f"If `{word}` is how many of the first keys count, {NONE} "
+            "`adapters.valid_lengths(…)`.",
+            counted,
+        )
 
 
 def with_its_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:

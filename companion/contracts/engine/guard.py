@@ -32,6 +32,7 @@ __all__ = [
     "one_tensor",
     "read_number",
     "require_several",
+    "swallows_words",
 ]
 
 # What a learner returned -> what the likely mistake is.
@@ -371,6 +372,8 @@ class Guarded:
         ]
         if counted := self.lengths_instead():
             parts.append(counted)
+        elif "mask" in self.component.parameters and swallows_words(signature):
+            parts.append("It takes `**kw`: name its mask there, `mask=mask`.")
         elif name in ("attention", "multihead") and not masked:
             parts.append(
                 "If it takes no mask because a causal one is built in, try "
@@ -438,6 +441,14 @@ def lengths_among(names: Iterable[str]) -> str | None:
 
 
 LENGTHS = re.compile(r"(?i)(?!max)(\w*_)?len(s|gths?)?(_\w+)?")
+
+
+def swallows_words(signature: inspect.Signature | None) -> bool:
+    """Tell whether any keyword is taken, ``**kw``."""
+    kinds = inspect.Parameter
+    return signature is not None and any(
+        p.kind == kinds.VAR_KEYWORD for p in signature.parameters.values()
+    )
 
 
 def one_tensor(fn: Guarded, result: object, args: tuple) -> Tensor:
