@@ -41,6 +41,7 @@ __all__ = [
     "padding_from_keys",
     "padding_is",
     "probabilities_of",
+    "rope_of_tables",
     "rope_with_tables",
     "sequence_first",
     "shifts_itself",
@@ -892,6 +893,64 @@ def rope_with_tables(
         return result[0] if isinstance(result, tuple | list) else result
 
     return _as_given(yours, call)
+
+
+def rope_of_tables(make: Callable[[int, int], Any]) -> Yours:
+    """Mask: none. For what makes the tables of a rotation, and turns nothing.
+
+    The tables may be (length, head_dim / 2), or (length, head_dim) with both
+    halves alike or each angle twice in a row; axes of size 1 may stand between.
+    They may also be complex numbers, as ``freqs_cis``, or stacked.
+
+    Args:
+        make: From head_dim and the number of positions, cosines and sines.
+
+    Example:
+        >>> from companion.contracts import check
+        >>> def make(head_dim, length):
+        ...     half = torch.arange(0, head_dim, 2) / head_dim
+        ...     angles = torch.outer(torch.arange(length), 10000.0 ** -half)
+        ...     return angles.cos(), angles.sin()
+        >>> check("rope", rope_of_tables(make)).passed
+        True
+    """
+
+    def call(x: Tensor, positions: Tensor) -> Tensor:
+        width, length = x.shape[-1], int(positions.max()) + 1
+        found = _cosines_and_sines(make(width, length), width)
+        tables = [table.reshape(-1, table.shape[-1]) for table in found]
+        for table in tables:
+            if table.shape[-1] not in (width // 2, width):
+                raise ValueError(
+                    f"make: expected tables (length, {width // 2}) or (length, "
+                    f"{width}), got one {tuple(table.shape)}"
+                )
+        if all(
+            table.shape[-1] == width
+            and torch.equal(table[:, 0::2], table[:, 1::2])
+            for table in tables
+        ):
+            tables = [table[:, 0::2] for table in tables]
+        cos, sin = (table[positions].to(x.dtype) for table in tables)
+        if cos.shape[-1] == sin.shape[-1] == width // 2:
+            one, two = x[..., 0::2], x[..., 1::2]
+            pairs = [one * cos - two * sin, one * sin + two * cos]
+            return torch.stack(pairs, -1).flatten(-2)
+        one, two = x.chunk(2, -1)
+        return x * cos + torch.cat([-two, one], -1) * sin
+
+    return call
+
+
+def _cosines_and_sines(found: Any, width: int) -> tuple[Tensor, Tensor]:
+    """Read tables: two, one of complex numbers, or one of both, stacked."""
+    if not isinstance(found, Tensor):
+        return found[0], found[1]
+    if found.is_complex():
+        return found.real, found.imag
+    last = found.ndim > 2 and found.shape[-2:] == (width // 2, 2)
+    cos, sin = found.unbind(-1) if last else found.unbind(0)
+    return cos, sin
 
 
 def smoothed_by(

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from companion.contracts.adapters import (
     mask_added,
+    rope_of_tables,
     rows_by_lengths,
     shifts_itself,
     valid_lengths,
@@ -706,6 +707,40 @@ def with_complex_table(wants: Wanted, named: dict) -> Call | None:
     return filled(wants, ((*vectors, table), {}), named)
 
 
+WIDTHS = {"head_dim", "d_head", "dim_head", "rotary_dim", *SAME["d_model"]}
+LENGTHS = {"end", "max_seq_len", "max_seq_length", "seq_length", "block_size",
+           "max_position_embeddings", "max_positions", "context_length",
+           "ctx_len", "length", "max_len", "seq_len", "max_length",
+           "n_positions", "num_positions", "maxlen"}  # fmt: skip
+"""What makers of tables call the width of a head, and how many rows."""
+
+
+def tables_made(fn: Guarded, form: Form, cases: list[tuple]) -> Form | None:
+    """Return the form of what makes tables from a width and a length, or None.
+
+    Its arguments say so: a rotation takes vectors.
+    """
+    wants, inner = wanted(fn.fn), fn.fn
+    widths = [n for n in wants.names[:2] if n in WIDTHS]
+    lengths = [n for n in wants.names[:2] if n in LENGTHS]
+    if len(widths) != 1 or len(lengths) != 1:
+        return None
+    if not wants.required <= {*widths, *lengths} or not callable(inner):
+        return None
+    turn = rope_of_tables(
+        lambda width, length: inner(**{widths[0]: width, lengths[0]: length})
+    )
+    made = replace(
+        form,
+        whole=lambda fn, args: turn(*args),
+        said=(
+            f"it makes tables from `{widths[0]}` and `{lengths[0]}`, by which "
+            "vectors were turned",
+        ),
+    )
+    return made if fit_all(fn, made, cases, []) else None
+
+
 def of_queries_and_keys(wants: Wanted, named: dict) -> Call | None:
     """Give the tokens that ask and those that are asked, where two are."""
     sequences = [n for n in wants.names if re.search("seq|token|inputs", n)]
@@ -987,6 +1022,9 @@ def adopt(
         fn.form = None
     plain, drawn = fn.form, torch.get_rng_state()
     cases = list(component.cases().values())
+    if component.name == "rope" and (made := tables_made(fn, form, cases)):
+        fn.form = made
+        return
     other = (mask and component.name in MODELS) or (
         component.name == "rope" and takes_table(wanted(fn.fn))
     )

@@ -59,7 +59,7 @@ READY: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "causal_attention": ((), ("sequence_first",)),
     "add_positions": ((), ("added_from", "sequence_first")),
     "sinusoidal": (("table_of",), ()),
-    "rope": (("rope_with_tables",), ()),
+    "rope": (("rope_with_tables", "rope_of_tables"), ()),
     "language_model": (("with_causal_mask",), MODEL_SHAPES),
     "translation_model": (("with_masks",), MODEL_SHAPES),
     "label_smoothing": (("smoothed_by", "one_row_a_token"), ()),
@@ -246,6 +246,8 @@ class Guarded:
         shape, name = self.component.shape, ""
         if type(result).__name__ == "ndarray":
             name = "from_numpy"
+        elif self.component.name == "rope" and isinstance(result, tuple):
+            name = "rope_of_tables"
         elif isinstance(result, Tensor) and shape:
             ready = READY.get(self.component.name, ((), ()))[1]
             name = adapter(ready, tuple(result.shape), tuple(shape(*args)))

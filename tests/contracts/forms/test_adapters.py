@@ -51,8 +51,8 @@ def test_an_adapter_that_is_written_out_is_called_as_the_contracts_call():
     message = gate_message("rope", lambda x, cos, sin: x * cos + x * sin)
     assert (
         "an adapter between the two lets yours stay as it is, `lambda x, "
-        "positions: yours(…)`, or a ready one, `adapters.rope_with_tables`. "
-        "See check.md#adapters."
+        "positions: yours(…)`, or a ready one, `adapters.rope_with_tables` or "
+        "`adapters.rope_of_tables`. See check.md#adapters."
     ) in message
 
 
