@@ -9,12 +9,14 @@ or the sequence comes first, no shape can tell: that is never taken, but
 ``other_ways`` lists the ways to ask again.
 """
 
+import contextlib
 import dis
 import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import Any
 
 import torch
@@ -162,18 +164,30 @@ def wanted(fn: object) -> Wanted:
 def masks_by_word(fn: object) -> set[str]:
     """List what masks are called in what takes any keyword, ``**kw``.
 
-    Its code names them, as in ``kw["mask"]``; or it hands all keywords on, and
-    then its parts do.
+    Its code reads them there, as in ``kw["mask"]``; or it hands all keywords
+    on, and then its parts have arguments of this name.
     """
     call = fn.forward if isinstance(fn, nn.Module) else fn
     code = getattr(inspect.unwrap(call), "__code__", None)
-    if code is None:
+    if not isinstance(code, CodeType):
         return set()
-    texts = {x for x in code.co_consts if isinstance(x, str)}
-    steps = {step.opname for step in dis.get_instructions(code)}
-    if isinstance(fn, nn.Module) and "CALL_FUNCTION_EX" in steps:
-        for part in (p for p in fn.modules() if p is not fn):
-            texts |= {*inspect.signature(part.forward).parameters}
+    if not code.co_flags & inspect.CO_VARKEYWORDS:
+        return set()  # It has another signature than it tells.
+    # Behind all that has a place or a name comes ``*args``, and then this.
+    place = code.co_argcount + code.co_kwonlyargcount
+    place += bool(code.co_flags & inspect.CO_VARARGS)
+    name, names = code.co_varnames[place], set()
+    steps = [*dis.get_instructions(code)]
+    for i, step in enumerate(steps):
+        if not step.opname.startswith("LOAD") or step.argval != name:
+            continue
+        after = steps[i + 1 : i + 4]
+        names |= {s.argval for s in after if s.opname == "LOAD_CONST"}
+        if isinstance(fn, nn.Module) and after[0].opname == "DICT_MERGE":
+            for part in fn.modules():
+                with contextlib.suppress(TypeError, ValueError):
+                    names |= {*inspect.signature(part.forward).parameters}
+    texts = {x for x in names if isinstance(x, str)}
     return {x for x in texts if "mask" in x and x.isidentifier()}
 
 

@@ -166,7 +166,15 @@ class NothingHandedOn(HandsThemOn):
         return self.inner(x)
 
 
-@pytest.mark.parametrize("kind", [NoMask, NothingHandedOn])
+class ReadsAnotherName(NoMask):
+    """What is called a mask in its code is none of its arguments."""
+
+    def forward(self, x, **kw):
+        self.tables = {"mask": x}
+        return super().forward(self.tables["mask"], **kw)
+
+
+@pytest.mark.parametrize("kind", [NoMask, NothingHandedOn, ReadsAnotherName])
 def test_where_no_mask_is_read_by_name_the_report_says_how_to_give_one(kind):
     report = check("multihead", built(kind).eval())
     assert report.passed
