@@ -41,8 +41,10 @@ __all__ = [
     "padding_from_keys",
     "padding_is",
     "probabilities_of",
+    "rope_of_tables",
     "rope_with_tables",
     "sequence_first",
+    "shifts_itself",
     "smoothed_by",
     "table_of",
     "valid_lengths",
@@ -128,8 +130,11 @@ def mask_added(yours: Yours) -> Yours:
 
     def call(*args: Any, **named: Any) -> Any:
         first = next(iter((*args, *named.values())))
-        words = {name: added(x, first.dtype) for name, x in named.items()}
-        return yours(*(added(x, first.dtype) for x in args), **words)
+        # Of ids the scores are what PyTorch makes by default.
+        floats = first.is_floating_point()
+        kind = first.dtype if floats else torch.get_default_dtype()
+        words = {name: added(x, kind) for name, x in named.items()}
+        return yours(*(added(x, kind) for x in args), **words)
 
     return _in_its_form(yours, call)
 
@@ -312,7 +317,7 @@ def _is_mask(x: object) -> bool:
 def causal_from_added(yours: Yours) -> Yours:
     """Mask returned: numbers, 0 where a row may attend and −∞ where not.
 
-    For ``causal_mask``, and for ``padding_mask`` too.
+    For ``causal_mask``, and for ``padding_mask`` and ``combine_masks`` too.
 
     Example:
         >>> from companion.contracts import check
@@ -321,7 +326,13 @@ def causal_from_added(yours: Yours) -> Yours:
         >>> check("causal_mask", causal_from_added(mine)).passed
         True
     """
-    return _as_given(yours, lambda *args: yours(*args) == 0)
+
+    def shown(masks: Any) -> Any:
+        if isinstance(masks, tuple | list):
+            return tuple(map(shown, masks))
+        return masks == 0
+
+    return _as_given(yours, lambda *args: shown(yours(*args)))
 
 
 def padding_from_keys(yours: Yours) -> Yours:
@@ -722,6 +733,45 @@ def drops_last_token(yours: Yours) -> Yours:
     return _as_given(yours, call)
 
 
+def shifts_itself(yours: Yours) -> Yours:
+    """Mask: none. For a model that gets whole targets, and shifts them itself.
+
+    With a start token in front, and without the last one: then the logits of a
+    position do not know its own token, which they are to predict. One more
+    token stands behind the target here, and the first row of logits, which
+    knows the start token only, is left out.
+
+    Example:
+        >>> mine = lambda tgt: F.one_hot(F.pad(tgt[:, :-1], (1, 0)), 5)
+        >>> tokens = torch.tensor([[3, 2, 4]])
+        >>> shifts_itself(mine)(tokens).argmax(-1)
+        tensor([[3, 2, 4]])
+    """
+
+    def longer(x: Tensor) -> Tensor:
+        return F.pad(x, (0, 1), value=1)
+
+    def call(*args: Any, **named: Any) -> Any:
+        if named:
+            # The targets come last with the contracts, by name too.
+            last = list(named)[-1]
+            named = {**named, last: longer(named[last])}
+        else:
+            args = (*args[:-1], longer(args[-1]))
+        found = yours(*args, **named)
+        found = found["logits"] if isinstance(found, dict) else found
+        return _without_first_row(getattr(found, "logits", found))
+
+    return _in_its_form(yours, call)
+
+
+def _without_first_row(x: Any) -> Any:
+    """Leave out the first row of logits, also of those in a tuple."""
+    if type(x) in (tuple, list):
+        return tuple(map(_without_first_row, x))
+    return x[:, 1:] if isinstance(x, Tensor) and x.ndim == 3 else x
+
+
 # Parts
 
 
@@ -843,6 +893,64 @@ def rope_with_tables(
         return result[0] if isinstance(result, tuple | list) else result
 
     return _as_given(yours, call)
+
+
+def rope_of_tables(make: Callable[[int, int], Any]) -> Yours:
+    """Mask: none. For what makes the tables of a rotation, and turns nothing.
+
+    The tables may be (length, head_dim / 2), or (length, head_dim) with both
+    halves alike or each angle twice in a row; axes of size 1 may stand between.
+    They may also be complex numbers, as ``freqs_cis``, or stacked.
+
+    Args:
+        make: From head_dim and the number of positions, cosines and sines.
+
+    Example:
+        >>> from companion.contracts import check
+        >>> def make(head_dim, length):
+        ...     half = torch.arange(0, head_dim, 2) / head_dim
+        ...     angles = torch.outer(torch.arange(length), 10000.0 ** -half)
+        ...     return angles.cos(), angles.sin()
+        >>> check("rope", rope_of_tables(make)).passed
+        True
+    """
+
+    def call(x: Tensor, positions: Tensor) -> Tensor:
+        width, length = x.shape[-1], int(positions.max()) + 1
+        found = _cosines_and_sines(make(width, length), width)
+        tables = [table.reshape(-1, table.shape[-1]) for table in found]
+        for table in tables:
+            if table.shape[-1] not in (width // 2, width):
+                raise ValueError(
+                    f"make: expected tables (length, {width // 2}) or (length, "
+                    f"{width}), got one {tuple(table.shape)}"
+                )
+        if all(
+            table.shape[-1] == width
+            and torch.equal(table[:, 0::2], table[:, 1::2])
+            for table in tables
+        ):
+            tables = [table[:, 0::2] for table in tables]
+        cos, sin = (table[positions].to(x.dtype) for table in tables)
+        if cos.shape[-1] == sin.shape[-1] == width // 2:
+            one, two = x[..., 0::2], x[..., 1::2]
+            pairs = [one * cos - two * sin, one * sin + two * cos]
+            return torch.stack(pairs, -1).flatten(-2)
+        one, two = x.chunk(2, -1)
+        return x * cos + torch.cat([-two, one], -1) * sin
+
+    return call
+
+
+def _cosines_and_sines(found: Any, width: int) -> tuple[Tensor, Tensor]:
+    """Read tables: two, one of complex numbers, or one of both, stacked."""
+    if not isinstance(found, Tensor):
+        return found[0], found[1]
+    if found.is_complex():
+        return found.real, found.imag
+    last = found.ndim > 2 and found.shape[-2:] == (width // 2, 2)
+    cos, sin = found.unbind(-1) if last else found.unbind(0)
+    return cos, sin
 
 
 def smoothed_by(

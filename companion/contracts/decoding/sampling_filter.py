@@ -9,7 +9,7 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, draw, same
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.guard import Guarded, OtherNumbers
 from companion.contracts.engine.universal import recognised_mistake
 
 __all__ = ["SAMPLING_FILTER"]
@@ -66,7 +66,7 @@ def read(fn: Guarded, result: object, args: tuple) -> Tensor:
         none = (x == -torch.inf).all()
         if none or not (x < torch.inf).all():
             what = "nothing but -∞" if none else "NaN or ∞"
-            raise Broken(
+            raise OtherNumbers(
                 f"Row {row} holds {what}, so that nothing can be drawn: the "
                 "most likely token of each row stays. The arguments were "
                 f"{fn.describe(args)}."

@@ -13,7 +13,11 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded, require_several
+from companion.contracts.engine.guard import (
+    Guarded,
+    OtherNumbers,
+    require_several,
+)
 
 __all__ = ["QUANTIZE"]
 
@@ -46,7 +50,7 @@ def whole(fn: Guarded, name: str, x: object) -> Tensor:
         )
     numbers = x.detach().double()
     if x.is_floating_point() and not torch.equal(numbers, numbers.round()):
-        raise Broken(
+        raise OtherNumbers(
             f"`{name}` are no whole numbers: is `.round()` missing, or is the "
             "zero point given in the units of the weight?"
         )

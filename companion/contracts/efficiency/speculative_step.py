@@ -12,7 +12,7 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, seeded
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import STRAY, Guarded
+from companion.contracts.engine.guard import STRAY, Guarded, OtherNumbers
 from companion.contracts.variants.mask_tokens import ERRORS, Rewound
 
 __all__ = ["SPECULATIVE_STEP"]
@@ -49,7 +49,7 @@ def read(fn: Guarded, result: object, args: tuple) -> int:
             f"{hint}".rstrip()
         ) from None
     if isinstance(result, bool) or not 0 <= token < vocab:
-        raise Broken(
+        raise OtherNumbers(
             f"It returned {result!r}: expected a token from 0 to {vocab - 1}. "
             "Is it told whether the guess was kept, and not which token comes?"
         )

@@ -135,6 +135,10 @@ class LearnersTest(Guarded):
         """Tell how a test is written."""
         return f"Write `def {self.signature}`."
 
+    def others_wanted(self, said: str, likely: str) -> str:
+        """Ask nothing: a test wants one function, and gets it."""
+        return ""
+
     def run(self, fn: Callable, who: str) -> Run:
         """Run the test on ``fn``, which is called ``who``."""
         self.who = who

@@ -9,17 +9,27 @@ or the sequence comes first, no shape can tell: that is never taken, but
 ``other_ways`` lists the ways to ask again.
 """
 
+import contextlib
+import dis
 import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from companion.contracts.adapters import rows_by_lengths, valid_lengths
+from companion.contracts.adapters import (
+    mask_added,
+    rope_of_tables,
+    rows_by_lengths,
+    shifts_itself,
+    valid_lengths,
+    with_causal_mask,
+)
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import (
@@ -28,6 +38,7 @@ from companion.contracts.engine.guard import (
     has_mask,
     lengths_among,
     one_tensor,
+    swallows_words,
 )
 from companion.contracts.engine.influence import reach
 from companion.contracts.engine.norms import norm_form
@@ -110,7 +121,11 @@ class Wanted:
 
     def named(self, argument: str) -> str | None:
         """Return what it calls an argument of the contracts, if one fits."""
-        return next((n for n in SAME[argument] if n in self.all), None)
+        found = next((n for n in SAME[argument] if n in self.all), None)
+        if found or argument != "mask":
+            return found
+        masks = [n for n in self.all if "mask" in n]
+        return masks[0] if len(masks) == 1 else None
 
     def binds(self, call: Call) -> bool:
         """Tell whether it takes these arguments, as far as is known."""
@@ -135,12 +150,45 @@ def wanted(fn: object) -> Wanted:
         p for p in bound.parameters.values()
         if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
     ]  # fmt: skip
+    words = {p.name for p in known if p.kind != kinds.POSITIONAL_ONLY}
+    if swallows_words(bound):
+        words |= masks_by_word(fn)
     return Wanted(
         tuple(p.name for p in known if p.kind != kinds.KEYWORD_ONLY),
         frozenset(p.name for p in known if p.default is p.empty),
-        frozenset(p.name for p in known if p.kind != kinds.POSITIONAL_ONLY),
+        frozenset(words),
         bound,
     )
+
+
+def masks_by_word(fn: object) -> set[str]:
+    """List what masks are called in what takes any keyword, ``**kw``.
+
+    Its code reads them there, as in ``kw["mask"]``; or it hands all keywords
+    on, and then its parts have arguments of this name.
+    """
+    call = fn.forward if isinstance(fn, nn.Module) else fn
+    code = getattr(inspect.unwrap(call), "__code__", None)
+    if not isinstance(code, CodeType):
+        return set()
+    if not code.co_flags & inspect.CO_VARKEYWORDS:
+        return set()  # It has another signature than it tells.
+    # Behind all that has a place or a name comes ``*args``, and then this.
+    place = code.co_argcount + code.co_kwonlyargcount
+    place += bool(code.co_flags & inspect.CO_VARARGS)
+    name, names = code.co_varnames[place], set()
+    steps = [*dis.get_instructions(code)]
+    for i, step in enumerate(steps):
+        if not step.opname.startswith("LOAD") or step.argval != name:
+            continue
+        after = steps[i + 1 : i + 4]
+        names |= {s.argval for s in after if s.opname == "LOAD_CONST"}
+        if isinstance(fn, nn.Module) and after[0].opname == "DICT_MERGE":
+            for part in fn.modules():
+                with contextlib.suppress(TypeError, ValueError):
+                    names |= {*inspect.signature(part.forward).parameters}
+    texts = {x for x in names if isinstance(x, str)}
+    return {x for x in texts if "mask" in x and x.isidentifier()}
 
 
 @dataclass(frozen=True)
@@ -197,7 +245,7 @@ class Form:
             if mask is not None and self.layout:
                 if self.layout is alone:
                     return self.one_by_one(fn, named, mask)
-                if self.layout is of_keys:
+                if self.layout in OF_KEYS:
                     return self.row_by_row(fn, named, mask)
                 mask = self.layout(mask, named)
             named["mask"] = mask
@@ -223,10 +271,14 @@ class Form:
 
     def row_by_row(self, fn: Callable, named: dict, mask: Tensor) -> Any:
         """Ask for each row alone, with the mask (batch, key) that it has."""
-        three = without_heads(mask, named)
+        lead = next(iter(named.values())).shape[:-2]
+        if len(lead) != 1:
+            return self.without_leading_axes(fn, named, mask, lead)
+        three, axes = without_heads(mask, named), OF_KEYS[self.layout]
         results = []
         for i in range(three.shape[1]):
-            call = self.style(self.wants, {**named, "mask": three[:, i]})
+            its = three[:, i].unflatten(0, (-1, *[1] * axes))
+            call = self.style(self.wants, {**named, "mask": its})
             got = fn(*call[0], **call[1])
             whole = type(got) in (tuple, list)
             out = got[0] if whole else got
@@ -236,6 +288,28 @@ class Form:
             row = out[:, i : i + 1]
             results.append((row, *got[1:]) if whole else row)
         return joined(results, 1)
+
+    def without_leading_axes(
+        self, fn: Callable, named: dict, mask: Tensor, lead: torch.Size
+    ) -> Any:
+        """Ask for vectors with one axis for the batch, and give the rest back.
+
+        A mask (batch, key) has no axis for heads, nor one too few.
+        """
+        rows = next(iter(named.values())).shape[-2]
+        keys = named.get("k", next(iter(named.values()))).shape[-2]
+        flat = {
+            name: x.reshape(-1, *x.shape[-2:])
+            for name, x in named.items()
+            if name != "mask"
+        }
+        its = mask.expand(*lead, rows, keys).reshape(-1, 1, rows, keys)
+        got = self.row_by_row(fn, flat, its)
+        whole = type(got) in (tuple, list)
+        out, *more = got if whole else (got,)
+        if isinstance(out, Tensor) and out.ndim == 3:
+            out = out.reshape(*lead, *out.shape[1:])
+        return (out, *more) if whole else out
 
 
 def joined(results: list, axis: int) -> Any:
@@ -312,6 +386,24 @@ def of_keys(mask: Tensor, named: dict) -> Tensor:
     raise NotImplementedError
 
 
+def of_keys_in_three(mask: Tensor, named: dict) -> Tensor:
+    """Stand for ``Form.row_by_row``, which makes masks (batch, 1, key)."""
+    raise NotImplementedError
+
+
+def of_keys_in_four(mask: Tensor, named: dict) -> Tensor:
+    """Stand for ``Form.row_by_row``, which makes masks (batch, 1, 1, key)."""
+    raise NotImplementedError
+
+
+OF_KEYS: dict[Callable | None, int] = {
+    of_keys: 0,
+    of_keys_in_three: 1,
+    of_keys_in_four: 2,
+}
+"""Layouts of a mask for each sentence -> axes of size 1 before the keys."""
+
+
 def as_numbers(layout: Callable | None) -> Callable:
     """Make 1 and 0 of True and False, in the number type of the input."""
 
@@ -360,10 +452,12 @@ def layouts(fn: object) -> Iterator[tuple[str, Callable | None]]:
     yield numbers, as_numbers(None)
     yield f"{numbers}, (batch, 1, seq, seq)", as_numbers(written_out)
     yield f"{numbers}, (batch, seq, seq)", as_numbers(without_heads)
-    yield (
-        "its masks are (batch, key), so that each row was asked alone",
-        of_keys,
-    )
+    for layout, axes in OF_KEYS.items():
+        shape = ", ".join(["batch", *["1"] * axes, "key"])
+        yield (
+            f"its masks are ({shape}), so that each row was asked alone",
+            layout,
+        )
 
 
 def heads_of(fn: object) -> int:
@@ -627,6 +721,40 @@ def with_complex_table(wants: Wanted, named: dict) -> Call | None:
     return filled(wants, ((*vectors, table), {}), named)
 
 
+WIDTHS = {"head_dim", "d_head", "dim_head", "rotary_dim", *SAME["d_model"]}
+LENGTHS = {"end", "max_seq_len", "max_seq_length", "seq_length", "block_size",
+           "max_position_embeddings", "max_positions", "context_length",
+           "ctx_len", "length", "max_len", "seq_len", "max_length",
+           "n_positions", "num_positions", "maxlen"}  # fmt: skip
+"""What makers of tables call the width of a head, and how many rows."""
+
+
+def tables_made(fn: Guarded, form: Form, cases: list[tuple]) -> Form | None:
+    """Return the form of what makes tables from a width and a length, or None.
+
+    Its arguments say so: a rotation takes vectors.
+    """
+    wants, inner = wanted(fn.fn), fn.fn
+    widths = [n for n in wants.names[:2] if n in WIDTHS]
+    lengths = [n for n in wants.names[:2] if n in LENGTHS]
+    if len(widths) != 1 or len(lengths) != 1:
+        return None
+    if not wants.required <= {*widths, *lengths} or not callable(inner):
+        return None
+    turn = rope_of_tables(
+        lambda width, length: inner(**{widths[0]: width, lengths[0]: length})
+    )
+    made = replace(
+        form,
+        whole=lambda fn, args: turn(*args),
+        said=(
+            f"it makes tables from `{widths[0]}` and `{lengths[0]}`, by which "
+            "vectors were turned",
+        ),
+    )
+    return made if fit_all(fn, made, cases, []) else None
+
+
 def of_queries_and_keys(wants: Wanted, named: dict) -> Call | None:
     """Give the tokens that ask and those that are asked, where two are."""
     sequences = [n for n in wants.names if re.search("seq|token|inputs", n)]
@@ -663,6 +791,7 @@ OF_X = [
     ),
     ("it was called as (x, x, mask)", by_place("x", "x", "mask")),
     ("it was called as (x, x), and its mask by keyword", by_word("x", "x")),
+    (BY_NAMES, by_names("x", "mask")),
 ]
 UNMASKED = [
     ("", by_place("x")),
@@ -907,11 +1036,15 @@ def adopt(
         fn.form = None
     plain, drawn = fn.form, torch.get_rng_state()
     cases = list(component.cases().values())
+    if component.name == "rope" and (made := tables_made(fn, form, cases)):
+        fn.form = made
+        return
     other = (mask and component.name in MODELS) or (
         component.name == "rope" and takes_table(wanted(fn.fn))
     )
     with_wants = replace(form, wants=wanted(fn.fn))
-    for counted in by_lengths(fn, with_wants, cases):
+    word = lengths_among(with_wants.wants.names)
+    for counted in by_lengths(fn, with_wants, cases, word):
         # Before the plain call, which might take a mask for numbers.
         fn.form = counted
         torch.set_rng_state(drawn)
@@ -922,16 +1055,30 @@ def adopt(
         found = [
             *itertools.islice(candidates(fn, with_wants, offered, cases), 1)
         ] or [*without_masks(fn, with_wants, cases)]
-        if not found:
-            later = [*sequence_first(fn, with_wants, offered, cases)]
-            found = [form for form in later if right_so(fn, form, right)]
-            if component.name == "translation_model":
-                # Sources and targets differ in length: no mistake fits so.
-                found = later
+        found = found or less_usual(fn, with_wants, offered, cases, right)
         plain = found[0] if found else plain
     fn.form = plain
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
+
+
+def less_usual(
+    fn: Guarded,
+    form: Form,
+    offered: Iterable,
+    cases: list[tuple],
+    right: Callable[[Guarded], bool],
+) -> list[Form]:
+    """List the forms that are taken only if nothing is wrong with them."""
+    word = form.wants.named("mask")
+    counted = by_lengths(fn, form, cases, word)
+    if found := [form for form in counted if right_so(fn, form, right)]:
+        return found
+    later = [*sequence_first(fn, form, offered, cases)]
+    if fn.component.name == "translation_model":
+        # Sources and targets differ in length: no mistake fits so.
+        return later
+    return [form for form in later if right_so(fn, form, right)]
 
 
 def sequence_first(
@@ -965,7 +1112,10 @@ def without_masks(
     known = fn.component.name in SELF and wants.bound is not None
     if known and not (others or masked) and isinstance(fn.fn, nn.Module):
         bare = [args for args in cases if not has_mask(args)]
-        other = replace(form, no_mask=True, hidden=False, said=(NO_MASK,))
+        said = (
+            (NO_MASK, IN_WORDS) if swallows_words(wants.bound) else (NO_MASK,)
+        )
+        other = replace(form, no_mask=True, hidden=False, said=said)
         for found in candidates(fn, other, UNMASKED, bare):
             fn.form = found
             if not past_alone(fn, bare[0][0]):
@@ -983,6 +1133,10 @@ def past_alone(fn: Guarded, x: Tensor) -> bool:
 
 
 NO_MASK = "it takes no mask, so that nothing was tried that needs one"
+IN_WORDS = (
+    "if one goes into `**kw`, an adapter gives it, `lambda x, mask=None: "
+    "yours(x, mask=mask)`"
+)
 NO_MASKS = {
     "context", "encoder_hidden_states", "key_value_states", "kv", "kv_cache",
     "layer_past", "output_attentions", "past_key_value", "return_attn",
@@ -1115,15 +1269,17 @@ def takes_mask(component: Component) -> bool:
 # Lengths instead of a mask
 
 
-def by_lengths(fn: Guarded, form: Form, cases: list[tuple]) -> Iterator[Form]:
+def by_lengths(
+    fn: Guarded, form: Form, cases: list[tuple], word: str | None
+) -> Iterator[Form]:
     """List the forms with lengths in place of a mask that fit all cases.
 
-    Lengths have no True that could hide.
+    Lengths have no True that could hide. ``word`` is what they are called.
     """
-    name, word = fn.component.name, lengths_among(form.wants.names)
+    name = fn.component.name
     if word is None or name not in ("attention", "masked_softmax", "multihead"):
         return
-    if name == "multihead" and form.wants.names.index(word) != 3:
+    if name == "multihead" and form.wants.names[3:4] != (word,):
         return  # Of x alone, no order of positions says every mask.
     for axes, shape in ((1, "(batch,)"), (2, "(batch, query)")):
         for first in (False, True):
@@ -1251,6 +1407,9 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
     first = "`adapters.sequence_first(…)`"
     if hides:
         yield f"If True hides in your masks, {NONE} {ask}.", turned_round
+    if hides and name not in MASKS:
+        yield from with_mask_added(fn)
+        yield from with_lengths_for_mask(fn)
     if mask and (given or made) and not (form.whole or form.no_mask):
         word = "shows" if mask == "hidden" else "hides"
         yield (
@@ -1277,6 +1436,68 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
         )
     if name == "language_model" and form.style is None and mask is None:
         yield from with_its_mask(replace(form, wants=wanted(fn.fn)))
+        yield from with_its_mask_added(fn)
+    if name in MODELS and mask is None:
+        inner = Guarded(component, shifts_itself(fn.fn))
+        adopt(inner)
+        yield (
+            "If yours is given whole targets, and shifts them itself, "
+            f"{NONE} `adapters.shifts_itself(…)`.",
+            behind_adapter(inner),
+        )
+
+
+def with_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:
+    """List the way to call what adds its mask to the scores."""
+    inner = Guarded(fn.component, mask_added(fn.fn))
+    adopt(inner)
+    yield (
+        "If your masks are added to the scores, 0 where a row may attend and "
+        f"−∞ where not, {NONE} `adapters.mask_added(…)`.",
+        behind_adapter(inner),
+    )
+
+
+def with_lengths_for_mask(fn: Guarded) -> Iterator[tuple[str, Form]]:
+    """List the ways to give what is called a mask lengths in its place."""
+    component, wants = fn.component, wanted(fn.fn)
+    if component.name not in ("attention", "multihead"):
+        return
+    word = wants.named("mask")
+    form = Form(tuple(component.parameters), wants=wants)
+    inner = Guarded(component, fn.given)
+    for counted in by_lengths(inner, form, [*component.cases().values()], word):
+        yield (
+            f"If `{word}` is how many of the first keys count, {NONE} "
+            "`adapters.valid_lengths(…)`.",
+            counted,
+        )
+
+
+def with_its_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:
+    """List the ways to give a language model a causal mask that it adds."""
+    if wanted(fn.fn).named("mask") is None:
+        return
+    for axes in (2, 4, 3):
+        both = with_causal_mask(mask_added(fn.fn), axes)
+        inner = Guarded(fn.component, both)
+        adopt(inner)
+        more = f"adapters.mask_added(…){f', {axes}' if axes > 2 else ''}"
+        yield (
+            "If it is to be given a causal mask that is added to the scores, "
+            f"{NONE} `adapters.with_causal_mask({more})`.",
+            behind_adapter(inner),
+        )
+
+
+def behind_adapter(inner: Guarded) -> Form:
+    """Return the form that calls what an adapter stands before."""
+    form = inner.form or Form(tuple(inner.component.parameters))
+    return Form(
+        form.parameters,
+        whole=lambda fn, args: form(inner.fn, args),
+        no_mask=form.no_mask,
+    )
 
 
 def with_its_mask(form: Form) -> Iterator[tuple[str, Form]]:

@@ -22,6 +22,7 @@ from companion.contracts.engine.component import Component
 __all__ = [
     "STRAY",
     "Guarded",
+    "OtherNumbers",
     "Raised",
     "Stop",
     "copied",
@@ -31,6 +32,7 @@ __all__ = [
     "one_tensor",
     "read_number",
     "require_several",
+    "swallows_words",
 ]
 
 # What a learner returned -> what the likely mistake is.
@@ -47,6 +49,34 @@ STRAY = {
 ADAPTERS = "See check.md#adapters."
 """Where a learner reads of all adapters."""
 
+MODEL_SHAPES = ("sequence_first", "from_flat_logits", "drops_last_token")
+READY: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "masked_softmax": (("mask_added",), ()),
+    "attention": (("mask_added", "four_axes_only"), ()),
+    "grouped_query_attention": (("mask_added",), ()),
+    "multihead": (("key_padding", "mask_each_head"), ("sequence_first",)),
+    "encoder": (("key_padding", "each_sentence_alone"), ("sequence_first",)),
+    "causal_attention": ((), ("sequence_first",)),
+    "add_positions": ((), ("added_from", "sequence_first")),
+    "sinusoidal": (("table_of",), ()),
+    "rope": (("rope_with_tables", "rope_of_tables"), ()),
+    "language_model": (("with_causal_mask",), MODEL_SHAPES),
+    "translation_model": (("with_masks",), MODEL_SHAPES),
+    "label_smoothing": (("smoothed_by", "one_row_a_token"), ()),
+    "greedy_decode": (("StepModel", "KeepsItsCache"), ()),
+    "greedy_decode_batch": (("StepModel",), ()),
+    "beam_search": (("StepModel", "KeepsItsCache"), ()),
+}
+"""Component -> the adapters for another call, and for another shape of what it
+returns. What is not here has none that is ready: a line of one's own will do.
+"""
+
+OTHERS = re.compile(
+    "values to unpack|is invalid for input of size|positional argument|"
+    "keyword argument"
+)
+"""What Python and PyTorch say of a call with other arguments than wanted."""
+
 
 class Stop(SystemExit):
     """Raised inside a function that took too long.
@@ -57,6 +87,13 @@ class Stop(SystemExit):
 
 class Raised(Broken):
     """The learner's function raised something."""
+
+
+class OtherNumbers(Broken):
+    """What came back has the right shape, and is wrong all the same.
+
+    No adapter makes anything else of it.
+    """
 
 
 class Guarded:
@@ -122,8 +159,12 @@ class Guarded:
         """Return the result, which may hold NaN."""
         result = self.call(*map(copied, args))
         read = self.component.read or one_tensor
-        # A function may return the same memory again, overwritten.
-        return copied(read(self, result, args))
+        try:
+            # A function may return the same memory again, overwritten.
+            return copied(read(self, result, args))
+        except Broken as broken:
+            self.add_way_out(broken, result, args)
+            raise
 
     def call(self, *args) -> object:
         """Return whatever comes back for these very arguments."""
@@ -162,9 +203,58 @@ class Guarded:
             likely,
             f"The arguments were {self.describe(args)}.",
             self.lengths_instead(),
-            f"Does it want others? {ADAPTERS}" if likely == SIZES else "",
+            self.others_wanted(said, likely),
         )
         return " ".join(filter(None, parts))
+
+    def others_wanted(self, said: str, likely: str) -> str:
+        """Ask for other arguments, where what was raised may be about them."""
+        if likely != SIZES and not OTHERS.search(said):
+            return ""
+        return (
+            f"Does it want others? An adapter gives them, {self.between}. "
+            f"{ADAPTERS}"
+        )
+
+    @property
+    def between(self) -> str:
+        """What stands between another call and the contracts' own."""
+        inside = self.component.signature.partition("(")[2].rstrip(")")
+        ready = READY.get(self.component.name, ((), ()))[0]
+        names = " or ".join(f"`adapters.{name}`" for name in ready)
+        more = f", or a ready one, {names}" if names else ""
+        return f"`lambda {inside}: yours(…)`{more}"
+
+    def add_way_out(self, broken: Broken, result: object, args: tuple) -> None:
+        """Tell of what does not fit where an adapter is that makes it fit.
+
+        Of nothing, and of other numbers, an adapter makes nothing else.
+        """
+        lost = type(result).__name__ in ("NoneType", "generator")
+        named = "`adapters." in broken.message
+        numbers = isinstance(broken, OtherNumbers | Raised) and not named
+        if lost or numbers or ADAPTERS in broken.message:
+            return
+        words = "" if named else f"Meant so? {self.of_result(result, args)} "
+        alone = broken.cause == broken.message
+        broken.message = f"{broken.message} {words}{ADAPTERS}"
+        if alone:
+            broken.cause = broken.message
+
+    def of_result(self, result: object, args: tuple) -> str:
+        """Name the adapter that makes the right thing of a result."""
+        shape, name = self.component.shape, ""
+        if type(result).__name__ == "ndarray":
+            name = "from_numpy"
+        elif self.component.name == "rope" and isinstance(result, tuple):
+            name = "rope_of_tables"
+        elif isinstance(result, Tensor) and shape:
+            ready = READY.get(self.component.name, ((), ()))[1]
+            name = adapter(ready, tuple(result.shape), tuple(shape(*args)))
+        if name:
+            return f"`adapters.{name}` may be wanted."
+        inside = self.component.signature.partition("(")[2].rstrip(")")
+        return f"Write an adapter, `lambda {inside}: yours(…)`."
 
     def describe(self, args: tuple) -> str:
         """Write the arguments by name, with their shapes."""
@@ -212,12 +302,12 @@ class Guarded:
         """Raise Broken unless it has the component's number type."""
         expected = self.component.dtype
         if expected and result.dtype != expected:
-            raise Broken(
+            raise OtherNumbers(
                 f"It returned {kind(result)}: expected "
                 f"{str(expected).removeprefix('torch.')}."
             )
         if not expected and result.dtype != args[0].dtype:
-            raise Broken(
+            raise OtherNumbers(
                 f"It returned {kind(result)} for {kind(args[0])}: expected "
                 f"the number type of `{self.component.parameters[0]}`."
             )
@@ -232,7 +322,6 @@ class Guarded:
                 f"{self.component.returns}.",
                 self.shape_hint(got, args) or misshapen(got, shape),
                 f"The arguments were {self.describe(args)}.",
-                f"Meant so? {adapter(got, shape)}{ADAPTERS}",
             )
             raise Broken(" ".join(filter(None, parts)))
 
@@ -281,10 +370,12 @@ class Guarded:
         masked = any("mask" in name for name in signature.parameters)
         parts = [
             f"The contracts call `{self.signature}`; an adapter between the "
-            f"two lets yours stay as it is. {ADAPTERS}"
+            f"two lets yours stay as it is, {self.between}. {ADAPTERS}"
         ]
         if counted := self.lengths_instead():
             parts.append(counted)
+        elif "mask" in self.component.parameters and swallows_words(signature):
+            parts.append("It takes `**kw`: name its mask there, `mask=mask`.")
         elif name in ("attention", "multihead") and not masked:
             parts.append(
                 "If it takes no mask because a causal one is built in, try "
@@ -354,6 +445,14 @@ def lengths_among(names: Iterable[str]) -> str | None:
 LENGTHS = re.compile(r"(?i)(?!max)(\w*_)?len(s|gths?)?(_\w+)?")
 
 
+def swallows_words(signature: inspect.Signature | None) -> bool:
+    """Tell whether any keyword is taken, ``**kw``."""
+    kinds = inspect.Parameter
+    return signature is not None and any(
+        p.kind == kinds.VAR_KEYWORD for p in signature.parameters.values()
+    )
+
+
 def one_tensor(fn: Guarded, result: object, args: tuple) -> Tensor:
     """Require one tensor of the right type and shape, as most return."""
     fn.require_tensor(result, args)
@@ -387,24 +486,20 @@ def kind(x: Tensor) -> str:
     return str(x.dtype).removeprefix("torch.")
 
 
-def adapter(got: tuple[int, ...], shape: tuple[int | None, ...]) -> str:
+def adapter(
+    ready: tuple[str, ...],
+    got: tuple[int, ...],
+    shape: tuple[int | None, ...],
+) -> str:
     """Name what makes the right shape of this one, or nothing."""
+    batch, seq = (shape[0] or 0, shape[1] or 0) if len(shape) > 1 else (0, 0)
     found = {
         "sequence_first": fits(got, (*shape[1::-1], *shape[2:])),
-        "from_flat_logits": len(shape) == 3
-        and None in shape
-        and fits(got, ((shape[0] or 0) * (shape[1] or 0), shape[2])),
-        "drops_last_token": len(shape) == 3
-        and None in shape
-        and fits(got, (shape[0], (shape[1] or 0) - 1, shape[2])),
-        "added_from": len(shape) == 3
-        and None not in shape
-        and got in (shape[1:], (1, *shape[1:])),
+        "from_flat_logits": fits(got, (batch * seq, *shape[2:])),
+        "drops_last_token": fits(got, (batch, seq - 1, *shape[2:])),
+        "added_from": got in (shape[1:], (1, *shape[1:])),
     }
-    words = (
-        f"`adapters.{name}` may be wanted. " for name in found if found[name]
-    )
-    return next(words, "")
+    return next((name for name in ready if found[name]), "")
 
 
 def misshapen(got: tuple[int, ...], shape: tuple[int | None, ...]) -> str:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, same
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded, kind
+from companion.contracts.engine.guard import Guarded, OtherNumbers, kind
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.universal import recognised_mistake
 
@@ -24,7 +24,7 @@ def boolean(fn: Guarded, result: object, args: tuple) -> Tensor:
     if isinstance(result, Tensor) and result.dtype != torch.bool:
         # Masks of ±∞ may hold NaN too: 0 · ∞ is a way to make one.
         large = not ((result == 0) | (result == 1)).all()
-        raise Broken(
+        raise OtherNumbers(
             f"It returned {kind(result)}: expected bool. "
             f"{ADDED if large else ONES}"
         )

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import Broken, same, seeded
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.guard import Guarded, OtherNumbers
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.scale import divided_by_the_root_of_a_head
 from companion.masks import causal_mask
@@ -77,7 +77,7 @@ def read_logits(fn: Guarded, result: object, args: tuple) -> Tensor:
     fn.require_tensor(result, args)
     fn.require_shape(result, args)
     if result.shape[-1] < WORDS:
-        raise Broken(
+        raise OtherNumbers(
             f"It returned {result.shape[-1]} logits for each position: the "
             f"ids go up to {WORDS - 1}, so that there are {WORDS} at least."
         )
@@ -123,7 +123,8 @@ LEAKING = "Does every layer get the causal mask?"
 
 SHIFTED = (
     "The row does not know the token at its own position: is the input "
-    "shifted twice, or the diagonal hidden?"
+    "shifted twice, or the diagonal hidden? What is given whole targets, and "
+    "shifts them itself, wants `adapters.shifts_itself`."
 )
 
 NO_CONTEXT = "Each row knows its own token only: does nothing look back?"

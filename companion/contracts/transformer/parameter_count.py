@@ -14,7 +14,7 @@ from operator import index
 
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import STRAY, Guarded
+from companion.contracts.engine.guard import STRAY, Guarded, OtherNumbers
 
 __all__ = ["PARAMETER_COUNT"]
 
@@ -92,7 +92,8 @@ def read(fn: Guarded, result: object, args: tuple) -> int:
         "list": "Return their sum.",
     }
     says = f"It returned {what}: expected a whole number."
-    raise Broken(f"{says} {hint.get(name, '')}".rstrip())
+    broken = OtherNumbers if name == "float" else Broken
+    raise broken(f"{says} {hint.get(name, '')}".rstrip())
 
 
 PARAMETER_COUNT = Component(

@@ -18,7 +18,11 @@ from companion.contracts.engine.compare import (
     seeded,
 )
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.guard import Guarded, require_several
+from companion.contracts.engine.guard import (
+    Guarded,
+    OtherNumbers,
+    require_several,
+)
 from companion.variants import FIRST_WORD, MASK, PAD, mask_tokens
 
 __all__ = ["MASK_TOKENS"]
@@ -63,11 +67,11 @@ class Rewound(torch.Generator):
         if all(map(torch.equal, before, result)):
             return
         if not torch.equal(self.torchs, torch.get_rng_state()):
-            raise Broken(
+            raise OtherNumbers(
                 "It draws from torch's own random numbers, so that nobody can "
                 "repeat it: give `generator=generator` to every draw."
             )
-        raise Broken(
+        raise OtherNumbers(
             "The second call differs: with a generator in the same state the "
             "choice is the same. Does it draw from Python's or NumPy's random "
             "numbers, or keep something?"

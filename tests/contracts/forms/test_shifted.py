@@ -1,0 +1,100 @@
+"""Models that are given whole targets, and shift them themselves."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from contracts.right import built
+from contracts.right.standins import Stack, Translator
+
+from companion.contracts import adapters, check
+
+BOS = 1
+
+
+def shifted(tokens):
+    return F.pad(tokens[:, :-1], (1, 0), value=BOS)
+
+
+class ShiftsItsTargets(Translator):
+    def forward(self, src, labels):
+        tgt = shifted(labels)
+        return self.run(src, tgt, src == 0, self.past(tgt))
+
+
+class WithItsLoss(ShiftsItsTargets):
+    """And hands its loss over too."""
+
+    def forward(self, src, labels):
+        logits = super().forward(src, labels)
+        return logits, F.cross_entropy(logits.transpose(1, 2), labels)
+
+
+class SeesTheFuture(ShiftsItsTargets):
+    def past(self, tgt):
+        return super().past(tgt).new_zeros(tgt.shape[1], tgt.shape[1])
+
+
+class ShiftsItsTokens(Stack):
+    def forward(self, tokens):
+        return self.head(self.states(shifted(tokens)))
+
+
+class ShiftsAndTells(ShiftsItsTokens):
+    """Returns logits and what they are compared with."""
+
+    def forward(self, tokens):
+        return super().forward(tokens), tokens
+
+
+RIGHT = [
+    ("translation_model", ShiftsItsTargets),
+    ("translation_model", WithItsLoss),
+    ("language_model", ShiftsItsTokens),
+    ("language_model", ShiftsAndTells),
+]
+
+
+@pytest.mark.parametrize(("component", "kind"), RIGHT)
+def test_a_model_that_shifts_its_targets_itself_is_told_its_adapter(
+    component, kind
+):
+    yours = built(kind).eval()
+    report = check(component, yours)
+    (fault,) = report.faults
+    assert "The row does not know the token at its own" in fault.message
+    assert "`adapters.shifts_itself`" in fault.message
+    assert report.assumed[-1] == (
+        "If yours is given whole targets, and shifts them itself, no contract "
+        "finds a fault. Say so: `adapters.shifts_itself(…)`."
+    )
+    report = check(component, adapters.shifts_itself(yours))
+    assert report.passed, str(report)
+
+
+def test_what_sees_the_future_does_so_behind_the_adapter_too():
+    yours = built(SeesTheFuture).eval()
+    report = check("translation_model", adapters.shifts_itself(yours))
+    assert "No logit knows a target token of its future" in str(report)
+    assert not report.passed
+
+
+def test_what_reads_its_targets_as_they_are_fails_behind_the_adapter():
+    """It would be told that a token is missing."""
+
+    class Plain(Translator):
+        def forward(self, src, tgt):
+            return self.run(src, tgt, src == 0, self.past(tgt))
+
+    yours = built(Plain).eval()
+    assert check("translation_model", yours).passed
+    assert not check("translation_model", adapters.shifts_itself(yours)).passed
+
+
+def test_what_is_returned_under_a_name_loses_its_first_row_too():
+    class Result:
+        logits = torch.arange(12.0).view(1, 4, 3)
+
+    found = adapters.shifts_itself(lambda tokens: Result())(torch.ones(1, 3))
+    assert found.shape == (1, 3, 3)
+    found = adapters.shifts_itself(lambda tokens: {"logits": Result.logits})
+    assert found(torch.ones(1, 3))[0, 0, 0] == 3
