@@ -10,12 +10,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from companion.blocks import PARTS, EncoderLayer
-from companion.contracts.engine.compare import Broken, same
+from companion.contracts.engine.compare import Broken, furthest, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE
-from companion.contracts.engine.masking import causal
-from companion.contracts.engine.scale import divided_by_the_root_of_a_head
+from companion.contracts.engine.masking import EACH_OTHERS, causal
+from companion.contracts.engine.scale import (
+    divided_by_the_root_of_a_head,
+    each_others_masks,
+    hidden_from,
+    hides_all,
+)
 from companion.contracts.transformer.language_model import (
     BATCH,
     SHARE,
@@ -49,6 +54,12 @@ ONE_TOKEN = "Only one token of the source arrives: attend to all of the memory."
 PADDED = (
     "Do the encoder and the attention to the memory both get the mask of the "
     "source's padding?"
+)
+
+PADDING_HIDDEN = (
+    "Each softmax hides the padding, so that the masks are in order: inside "
+    "attention, does a `view` mix positions and heads for want of a transpose? "
+    "Or does a norm or a mean run over the positions?"
 )
 
 SOURCE_ORDER = (
@@ -179,12 +190,25 @@ def source_padding(fn: Guarded) -> None:
     moved = gaps(fn(longer, tgt), fn(src, tgt))
     # Of another length the same sums round otherwise.
     if moved.max() > 100 * SHARE * whole_gap(fn, (src, tgt), 0):
-        row = int(moved.argmax())
+        row, why = int(moved.argmax()), why_read(fn, longer, tgt)
         raise Broken(
             f"Two tokens of padding (id {PAD}) behind the source move the "
-            f"logits of position {row}, by up to {moved[row]:.2g}. {PADDED}",
-            cause=PADDED,
+            f"logits of position {row}, by up to {moved[row]:.2g}. {why}",
+            cause=why,
         )
+
+
+def why_read(fn: Guarded, src: Tensor, tgt: Tensor) -> str:
+    """Name the mistake after which padding of the source counts."""
+    src, tgt = src[:2], tgt[:2]  # To listen to many sentences takes long.
+    found = []
+    for rows in (src.shape[1], tgt.shape[1]):
+        may = (src != PAD)[:, None].expand(-1, rows, -1)
+        hidden = hidden_from(fn, (src, tgt), may)
+        if each_others_masks(hidden, may):
+            return EACH_OTHERS
+        found.append(hides_all(hidden, may))
+    return PADDING_HIDDEN if all(found) else PADDED
 
 
 @TRANSLATION_MODEL.contract
@@ -193,14 +217,11 @@ def unequal_sources(fn: Guarded) -> None:
     src, tgt = pairs(19)
     short = src.clone()
     short[0, 2:] = PAD
-    alone = fn(src[:1, :2], tgt[:1])
-    same(
-        fn,
-        fn(short, tgt)[:1],
-        alone,
-        f"Its padding, or the other sentence, counts. {PADDED}",
-        cause=PADDED,
-    )
+    got, alone = fn(short, tgt)[:1], fn(src[:1, :2], tgt[:1])
+    if furthest(got, alone) is not None:
+        why = why_read(fn, short, tgt)
+        says = f"Its padding, or the other sentence, counts. {why}"
+        same(fn, got, alone, says, cause=why)
 
 
 @TRANSLATION_MODEL.contract
