@@ -28,6 +28,8 @@ from companion.contracts.engine.levels import (
     risk,
 )
 from companion.contracts.engine.universal import contracts_of
+from companion.contracts.multihead.multihead import Heads
+from companion.contracts.transformer.language_model import Language
 
 
 def firsts(failures):
@@ -286,3 +288,96 @@ def test_a_model_behind_a_function_is_moved_too():
 
     assert check("language_model", going_on).passed
     assert not model.places.any()
+
+
+# Code that only answers
+
+
+def attended(q, k, v, mask):
+    """Right attention."""
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is None:
+        return scores.softmax(-1) @ v
+    lowest = torch.finfo(scores.dtype).min
+    weights = scores.masked_fill(~mask, lowest).softmax(-1)
+    return weights.masked_fill(~mask, 0) @ v
+
+
+@torch.inference_mode()
+def decorated(q, k, v, mask=None):
+    return attended(q, k, v, mask)
+
+
+def in_a_block(q, k, v, mask=None):
+    with torch.no_grad():
+        return attended(q, k, v, mask)
+
+
+class OnlyAnswers(Heads):
+    @torch.no_grad()
+    def forward(self, x, mask=None):
+        return super().forward(x, mask)
+
+
+class OnlyContinues(Language):
+    @torch.inference_mode()
+    def forward(self, tokens):
+        return super().forward(tokens)
+
+
+@pytest.mark.parametrize(
+    ("component", "make", "where"),
+    [
+        ("attention", lambda: decorated, "line 1 of `decorated`, `@torch.inf"),
+        ("attention", lambda: in_a_block, "line 2 of `in_a_block`, `with tor"),
+        ("multihead", OnlyAnswers, "line 1 of `OnlyAnswers.forward`, `@torch"),
+        ("language_model", OnlyContinues, "`@torch.inference_mode()`"),
+    ],
+)
+def test_code_without_gradients_is_a_risk_and_the_line_is_named(
+    component, make, where
+):
+    report = check(component, built(make))
+    assert report.passed, str(report)
+    for failure in report.failures:
+        assert "Gradients are switched off in line" in failure.message
+        assert where in failure.message
+        assert "in code that is trained it is a fault" in failure.excuse
+    assert report.failures
+    assert not check(component, built(make), strict=True).passed
+
+
+def half_without(q, k, v, mask=None):
+    with torch.no_grad():
+        q = 1 * q
+    return attended(q, k, v, mask)
+
+
+def cut_off(q, k, v, mask=None):
+    q, k, v = (x.detach() for x in (q, k, v))
+    with torch.no_grad():
+        return attended(q, k, v, mask)
+
+
+@pytest.mark.parametrize("fn", [half_without, cut_off])
+def test_a_gradient_that_is_lost_otherwise_remains_a_fault(fn):
+    (only,) = check("attention", fn).faults
+    assert (
+        only.contract
+        == "The gradient of every input is the slope of the " + ("function")
+    )
+
+
+@torch.no_grad()
+def loss(logits, target, smoothing, pad):
+    return nn.functional.cross_entropy(
+        logits.flatten(0, -2),
+        target.flatten(),
+        label_smoothing=smoothing,
+        ignore_index=pad,
+    )
+
+
+def test_a_loss_without_gradients_is_a_fault():
+    report = check("label_smoothing", loss)
+    assert any("switched off" in f.message for f in report.faults)

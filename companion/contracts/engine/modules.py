@@ -7,6 +7,7 @@ import contextlib
 import functools
 import inspect
 import itertools
+import sys
 import threading
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
+from companion.contracts.engine.blame import without_grad_at
 from companion.contracts.engine.compare import (
     Broken,
     draw,
@@ -42,6 +44,7 @@ __all__ = [
     "modules_behind",
     "moved",
     "no_way_past",
+    "require_grad_mode",
     "works_at_home",
     "zeros_moved",
 ]
@@ -60,6 +63,11 @@ UNREGISTERED = (
     "it an `{}`."
 )
 LENT = "It is right if it belongs to another module, and is only lent."
+GRAD_OFF = "Gradients are switched off{}: nothing can be trained through it."
+ANSWERS = (
+    "What it computes is right, and code that only answers needs no more; in "
+    "code that is trained it is a fault."
+)
 NORM_OVER_THE_BATCH = (
     "does a norm run over the batch (BatchNorm)? In eval mode it does not "
     "show. LayerNorm runs over the features of one position."
@@ -190,9 +198,56 @@ def takes_part(fn: Guarded) -> None:
     for args in fn.cases:
         named = unused(fn, args, named) if named else {}
     if named:
+        require_grad_mode(fn, fn.component.example)
         name, *others = named
         more = f" So it is with {len(others)} more." if others else ""
         raise Broken(f"`{name}` takes no part: {UNUSED}{more}", cause=UNUSED)
+
+
+class GradOff(TorchFunctionMode):
+    """Notes whether gradients end because the code switches them off.
+
+    Attributes:
+        off: Whether they end so.
+        cut: Whether they end in another way, as by ``detach``.
+        where: The line that switches them off, if it is found.
+    """
+
+    off, cut, where = False, False, ""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        got = func(*args, **kwargs)
+        given = (*args, *kwargs.values())
+        if not any(x.requires_grad for x in given if isinstance(x, Tensor)):
+            return got
+        ends = is_float(got) and not got.requires_grad
+        name = getattr(func, "__name__", "")
+        if torch.is_grad_enabled():
+            # `__get__` is of `x.data`, or of `x.shape`.
+            self.cut |= name in CUTS or (name == "__get__" and ends)
+        elif ends and not self.off:
+            self.off, self.where = True, without_grad_at(sys._getframe(1))
+        return got
+
+
+CUTS = {"detach", "detach_", "item", "numpy", "tolist"}
+
+
+def require_grad_mode(fn: Guarded, args: tuple) -> None:
+    """Raise Broken if no result has a gradient for want of grad mode.
+
+    It computes what is right then: a mere risk. A loss is for training alone.
+    """
+    given = [a.clone().requires_grad_() if is_float(a) else a for a in args]
+    with GradOff() as heard:
+        ends = tensors_in(fn.raw(*given))
+    if heard.cut or not heard.off or any(x.requires_grad for x in ends):
+        return
+    where = f" {heard.where}" if heard.where else ""
+    loss = fn.component.name == "label_smoothing"
+    level, why = ("", "") if loss else (RISK, ANSWERS)
+    raise Broken(GRAD_OFF.format(where), level=level, why=why)
 
 
 def made_anew(fn: Guarded) -> str:
