@@ -18,10 +18,11 @@ from torch import Tensor
 from companion.contracts.engine.blame import now_at, text_of
 from companion.contracts.engine.compare import Broken, NotTried, furthest
 from companion.contracts.engine.component import title
-from companion.contracts.engine.forms import adopt, other_ways
+from companion.contracts.engine.forms import ASK_FIRST, adopt, other_ways
 from companion.contracts.engine.guard import Guarded, Raised, Stop
 from companion.contracts.engine.levels import (
     FAULT,
+    RISK,
     level_of,
     same_cause_same_level,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "SECONDS",
     "WORKER",
     "again",
+    "as_asked",
     "assumed",
     "at_home",
     "called",
@@ -276,6 +278,28 @@ def assumed(fn: Guarded, found: Found, mask: str | None) -> tuple[str, ...]:
 
     in_time(other, task)
     return (*told, *ways)
+
+
+WHICH_FIRST = "which axis comes first"
+EITHER_FIRST = (
+    "It is right if the sequence comes first in yours, as in PyTorch's layers "
+    "without `batch_first=True`, and wrong if the batch does."
+)
+
+
+def as_asked(found: Found, said: tuple[str, ...]) -> None:
+    """Make a question of faults, where no fault is left with it answered.
+
+    Args:
+        found: What the contracts found.
+        said: What is told of how it was called.
+    """
+    if not any(text.startswith(ASK_FIRST) for text in said):
+        return
+    for _, broken in found:
+        if broken and broken.level == FAULT:
+            broken.level, broken.why = RISK, EITHER_FIRST
+            broken.cause = WHICH_FIRST
 
 
 def sentence(parts: tuple[str, ...]) -> str:
