@@ -18,7 +18,8 @@ from contracts.right.public import (
 )
 from torch import nn
 
-from companion.contracts import COMPONENTS, check
+from companion.blocks import FeedForward
+from companion.contracts import COMPONENTS, check, check_model
 from companion.contracts.engine.compare import Broken, other_inputs
 from companion.contracts.engine.levels import (
     LEVELS,
@@ -288,6 +289,65 @@ def test_a_model_behind_a_function_is_moved_too():
 
     assert check("language_model", going_on).passed
     assert not model.places.any()
+
+
+# Gains that start nearly at zero
+
+
+class Scaled(nn.Module):
+    """Two layers of whose branches each has a gain, and a norm at their end."""
+
+    def __init__(self, attend=Heads, gain=1e-5):
+        super().__init__()
+        self.attend = nn.ModuleList(attend() for _ in "12")
+        self.nets = nn.ModuleList(FeedForward(12, 31) for _ in "12")
+        self.norms = nn.ModuleList(nn.LayerNorm(12) for _ in "12345")
+        for name in ("one", "two", "three", "four"):
+            weight = nn.Parameter(torch.full((12,), gain))
+            self.register_parameter(name, weight)
+
+    def forward(self, x, mask=None):
+        one, two, three, four, last = self.norms
+        x = x + self.one * self.attend[0](one(x), mask)
+        x = x + self.two * self.nets[0](two(x))
+        x = x + self.three * self.attend[1](three(x), mask)
+        return last(x + self.four * self.nets[1](four(x)))
+
+
+@pytest.mark.parametrize("gain", [1e-4, 1e-5, 1e-6])
+def test_a_branch_with_a_small_gain_is_judged_with_a_large_one(gain):
+    module = built(lambda: Scaled(gain=gain)).eval()
+    report = check("encoder", module)
+    assert not report.failures, str(report)
+    assert f"`one` and 3 more start at {gain:.3g}" in report.assumed[0]
+    assert (module.one == gain).all()
+    assert (module.four == gain).all()
+
+    (whole, *_) = check_model(module).parts
+    assert whole.judged.component == "encoder"
+    assert any("`one` and 3 more start" in t for t in whole.judged.assumed)
+    assert (module.one == gain).all()
+
+
+class Maskless(Heads):
+    def forward(self, x, mask=None):
+        return super().forward(x)
+
+
+class WithItsNameOnly(Scaled):
+    """The gain is built, and nothing is multiplied by it."""
+
+    def forward(self, x, mask=None):
+        one, two, *_, last = self.norms
+        x = x + self.attend[0](one(x), mask)
+        return last(x + self.nets[0](two(x)))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Scaled(Maskless), lambda: WithItsNameOnly()]
+)
+def test_behind_a_small_gain_what_is_wrong_is_still_found(make):
+    assert check("encoder", built(make).eval()).faults
 
 
 # Code that only answers

@@ -33,6 +33,7 @@ __all__ = [
     "MADE_ANEW",
     "OF_MODULES",
     "apart_in_training",
+    "gains_moved",
     "held_apart",
     "home_of",
     "is_unused",
@@ -161,7 +162,8 @@ def zeros_moved(fn: Guarded) -> Iterator[None]:
     """Draw tables and matrices anew that are all 0, and put the zeros back.
 
     Training moves them with its first step. Until then positions that are
-    learned from 0 say nothing, and no contract could see them.
+    learned from 0 say nothing, and no contract could see them. So it is with
+    gains that are nearly 0.
     """
     modules: list[nn.Module] = []
     # What is given may be anything, and break whoever looks into it.
@@ -176,10 +178,56 @@ def zeros_moved(fn: Guarded) -> Iterator[None]:
     try:
         for seed, x in enumerate(zeros):
             x.data.copy_(0.1 * draw(*x.shape, seed=601 + seed))
-        yield
+        with gains_moved(modules) as fn.gains:
+            yield
     finally:
         for x in zeros:
             x.data.zero_()
+
+
+@contextlib.contextmanager
+def gains_moved(modules: list[nn.Module]) -> Iterator[str]:
+    """Draw vectors anew, near 1, that begin nearly at 0; and put them back.
+
+    Multiplied by such a gain (LayerScale), a branch says next to nothing until
+    training has moved it. Yield a sentence that tells of them, or nothing.
+    """
+    small = {
+        name: x
+        for module in modules
+        for name, x in module.named_parameters()
+        if x.requires_grad and not is_lazy(x) and starts_small(x)
+    }
+    before = {name: x.detach().clone() for name, x in small.items()}
+    told = ""
+    if small:
+        name, *others = small
+        value, more = float(before[name].flatten()[0]), len(others)
+        which = (
+            f"`{name}` and {more} more start" if more else f"`{name}` starts"
+        )
+        told = (
+            f"{which} at {value:.3g}, as the gain of a branch may: judged with "
+            "about 1 instead."
+        )
+    try:
+        for seed, x in enumerate(small.values()):
+            x.data.copy_(1 + 0.1 * draw(*x.shape, seed=701 + seed))
+        yield told
+    finally:
+        for name, x in small.items():
+            x.data.copy_(before[name])
+
+
+def starts_small(x: Tensor) -> bool:
+    """Tell whether all of a vector is one number that is nearly 0."""
+    first = x.detach().flatten()[:1]
+    wide = x.numel() > 1 and x.numel() == max(x.shape)
+    return bool(wide and 0 < first.abs() < SMALL and (x == first).all())
+
+
+SMALL = 2e-3
+"""Gains begin at 1e-6 to 1e-1; with smaller ones the contracts see nothing."""
 
 
 def starts_at_zero(x: Tensor) -> bool:

@@ -239,11 +239,12 @@ def at_home(fn: Guarded, home: torch.device) -> tuple[str, Broken | None]:
 def called(fn: Guarded) -> tuple[str, ...]:
     """Tell how ``fn`` was called, if not as the contracts call.
 
-    And what it left untried.
+    And what was moved in it, and what it left untried.
     """
     said = sentence(fn.form.said) if fn.form else ""
     left = (f"{NOT_TRIED}{name}. {why}." for name, why in fn.not_tried.items())
-    return ((f"Called as yours: {said}",) if said else ()) + tuple(left)
+    yours = f"Called as yours: {said}" if said else ""
+    return tuple(filter(None, (yours, fn.gains, *left)))
 
 
 NOT_TRIED = "Not tried: "
