@@ -31,6 +31,8 @@ from companion.contracts.engine.levels import (
 from companion.contracts.engine.universal import contracts_of
 from companion.contracts.multihead.multihead import Heads
 from companion.contracts.transformer.language_model import Language
+from companion.contracts.transformer.translation_model import Translator
+from companion.multihead import MultiHeadAttention
 
 
 def firsts(failures):
@@ -289,6 +291,50 @@ def test_a_model_behind_a_function_is_moved_too():
 
     assert check("language_model", going_on).passed
     assert not model.places.any()
+
+
+# Rows of padding that may see nobody
+
+
+class HidesByInfinity(MultiHeadAttention):
+    def _attend(self, q, k, v, mask):
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        return scores.masked_fill(~mask, -torch.inf).softmax(-1) @ v
+
+
+class OfRowsToo(Translator):
+    """Masks hide the rows of padding, of the target or of the source."""
+
+    def __init__(self, *sides):
+        super().__init__()
+        self.sides, self.decoder = sides, self.decoder[:1]
+        for part in self.modules():
+            if isinstance(part, MultiHeadAttention):
+                part.__class__ = HidesByInfinity
+
+    def masks(self, src, tgt):
+        masks, rows = super().masks(src, tgt), {"src": src, "tgt": tgt}
+        return masks._replace(
+            **{
+                side: getattr(masks, side) & (rows[side] != 0)[:, None, :, None]
+                for side in self.sides
+            }
+        )
+
+
+def test_rows_of_padding_that_are_nan_are_a_risk_if_nobody_reads_them():
+    report = check("translation_model", built(lambda: OfRowsToo("tgt")).eval())
+    assert report.passed, str(report)
+    (risk,) = report.risks
+    assert "A row of a mask hides every key" in risk.message
+    assert "NaN gradients" in risk.excuse
+
+
+def test_rows_of_padding_that_make_words_nan_are_a_fault_with_that_cause():
+    report = check("translation_model", built(lambda: OfRowsToo("src")).eval())
+    assert report.faults
+    for fault in report.faults:
+        assert "A row of a mask hides every key" in fault.message
 
 
 # Gains that start nearly at zero
