@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.engine.compare import (
@@ -209,10 +209,18 @@ class Heard(TorchFunctionMode):
         factor = kwargs.get("scale") or head**-0.5
         one = Product(queries, keys, head, None, factor)
         self.judge(one, keys.shape[-2])
-        mask, shape = named.get("attn_mask"), (*rows, keys.shape[-2])
+        mask, plain = named.get("attn_mask"), (Tensor, nn.Parameter, type(None))
+        if type(mask) in plain and not queries.is_nested:
+            causal = bool(named.get("is_causal"))
+            self.hear_mask(mask, (*rows, keys.shape[-2]), causal=causal)
+
+    def hear_mask(
+        self, mask: Tensor | None, shape: tuple[int, ...], *, causal: bool
+    ) -> None:
+        """Keep what a mask hides; other kinds of masks cannot be looked at."""
         if mask is None:
             mask = torch.ones(shape[-2:], dtype=torch.bool)
-            mask = mask.tril() if named.get("is_causal") else mask
+            mask = mask.tril() if causal else mask
         hides = mask < HIDDEN if is_float(mask) else ~mask
         shape = torch.broadcast_shapes(shape, hides.shape)
         self.hidden.append(hides.expand(shape))
