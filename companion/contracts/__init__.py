@@ -47,6 +47,7 @@ from companion.contracts.engine.report import Failure, Report, report_on
 from companion.contracts.engine.runner import (
     Found,
     again,
+    as_asked,
     assumed,
     at_home,
     called,
@@ -270,6 +271,8 @@ def reported(
         if home and not any(broken for _, broken in tried):
             tried.append(at_home(guarded, home))
         said = assumed(guarded, tried, mask)
+        if not strict:
+            as_asked(tried, said)
         return report_on(guarded, tried, said, strict=strict)
 
 

@@ -116,6 +116,8 @@ def test_a_mistake_is_caught_and_named_as_recorded(key):
     got = without_digits(report.failures[0].message)
     assert got == without_digits(message)
     assert report.passed == (key in MILD), str(report)
+    for failure in report.failures:
+        assert bool(failure.why) == (failure.level != "fault"), str(report)
     # A cause is named once, however many contracts it breaks.
     text = " ".join(str(report).split())
     for failures in report.grouped():

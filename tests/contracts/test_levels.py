@@ -18,7 +18,8 @@ from contracts.right.public import (
 )
 from torch import nn
 
-from companion.contracts import COMPONENTS, check
+from companion.blocks import FeedForward
+from companion.contracts import COMPONENTS, check, check_model
 from companion.contracts.engine.compare import Broken, other_inputs
 from companion.contracts.engine.levels import (
     LEVELS,
@@ -28,6 +29,10 @@ from companion.contracts.engine.levels import (
     risk,
 )
 from companion.contracts.engine.universal import contracts_of
+from companion.contracts.multihead.multihead import Heads
+from companion.contracts.transformer.language_model import Language
+from companion.contracts.transformer.translation_model import Translator
+from companion.multihead import MultiHeadAttention
 
 
 def firsts(failures):
@@ -286,3 +291,199 @@ def test_a_model_behind_a_function_is_moved_too():
 
     assert check("language_model", going_on).passed
     assert not model.places.any()
+
+
+# Rows of padding that may see nobody
+
+
+class HidesByInfinity(MultiHeadAttention):
+    def _attend(self, q, k, v, mask):
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        return scores.masked_fill(~mask, -torch.inf).softmax(-1) @ v
+
+
+class OfRowsToo(Translator):
+    """Masks hide the rows of padding, of the target or of the source."""
+
+    def __init__(self, *sides):
+        super().__init__()
+        self.sides, self.decoder = sides, self.decoder[:1]
+        for part in self.modules():
+            if isinstance(part, MultiHeadAttention):
+                part.__class__ = HidesByInfinity
+
+    def masks(self, src, tgt):
+        masks, rows = super().masks(src, tgt), {"src": src, "tgt": tgt}
+        return masks._replace(
+            **{
+                side: getattr(masks, side) & (rows[side] != 0)[:, None, :, None]
+                for side in self.sides
+            }
+        )
+
+
+def test_rows_of_padding_that_are_nan_are_a_risk_if_nobody_reads_them():
+    report = check("translation_model", built(lambda: OfRowsToo("tgt")).eval())
+    assert report.passed, str(report)
+    (risk,) = report.risks
+    assert "A row of a mask hides every key" in risk.message
+    assert "NaN gradients" in risk.excuse
+
+
+def test_rows_of_padding_that_make_words_nan_are_a_fault_with_that_cause():
+    report = check("translation_model", built(lambda: OfRowsToo("src")).eval())
+    assert report.faults
+    for fault in report.faults:
+        assert "A row of a mask hides every key" in fault.message
+
+
+# Gains that start nearly at zero
+
+
+class Scaled(nn.Module):
+    """Two layers of whose branches each has a gain, and a norm at their end."""
+
+    def __init__(self, attend=Heads, gain=1e-5):
+        super().__init__()
+        self.attend = nn.ModuleList(attend() for _ in "12")
+        self.nets = nn.ModuleList(FeedForward(12, 31) for _ in "12")
+        self.norms = nn.ModuleList(nn.LayerNorm(12) for _ in "12345")
+        for name in ("one", "two", "three", "four"):
+            weight = nn.Parameter(torch.full((12,), gain))
+            self.register_parameter(name, weight)
+
+    def forward(self, x, mask=None):
+        one, two, three, four, last = self.norms
+        x = x + self.one * self.attend[0](one(x), mask)
+        x = x + self.two * self.nets[0](two(x))
+        x = x + self.three * self.attend[1](three(x), mask)
+        return last(x + self.four * self.nets[1](four(x)))
+
+
+@pytest.mark.parametrize("gain", [1e-4, 1e-5, 1e-6])
+def test_a_branch_with_a_small_gain_is_judged_with_a_large_one(gain):
+    module = built(lambda: Scaled(gain=gain)).eval()
+    report = check("encoder", module)
+    assert not report.failures, str(report)
+    assert f"`one` and 3 more start at {gain:.3g}" in report.assumed[0]
+    assert (module.one == gain).all()
+    assert (module.four == gain).all()
+
+    (whole, *_) = check_model(module).parts
+    assert whole.judged.component == "encoder"
+    assert any("`one` and 3 more start" in t for t in whole.judged.assumed)
+    assert (module.one == gain).all()
+
+
+class Maskless(Heads):
+    def forward(self, x, mask=None):
+        return super().forward(x)
+
+
+class WithItsNameOnly(Scaled):
+    """The gain is built, and nothing is multiplied by it."""
+
+    def forward(self, x, mask=None):
+        one, two, *_, last = self.norms
+        x = x + self.attend[0](one(x), mask)
+        return last(x + self.nets[0](two(x)))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Scaled(Maskless), lambda: WithItsNameOnly()]
+)
+def test_behind_a_small_gain_what_is_wrong_is_still_found(make):
+    assert check("encoder", built(make).eval()).faults
+
+
+# Code that only answers
+
+
+def attended(q, k, v, mask):
+    """Right attention."""
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is None:
+        return scores.softmax(-1) @ v
+    lowest = torch.finfo(scores.dtype).min
+    weights = scores.masked_fill(~mask, lowest).softmax(-1)
+    return weights.masked_fill(~mask, 0) @ v
+
+
+@torch.inference_mode()
+def decorated(q, k, v, mask=None):
+    return attended(q, k, v, mask)
+
+
+def in_a_block(q, k, v, mask=None):
+    with torch.no_grad():
+        return attended(q, k, v, mask)
+
+
+class OnlyAnswers(Heads):
+    @torch.no_grad()
+    def forward(self, x, mask=None):
+        return super().forward(x, mask)
+
+
+class OnlyContinues(Language):
+    @torch.inference_mode()
+    def forward(self, tokens):
+        return super().forward(tokens)
+
+
+@pytest.mark.parametrize(
+    ("component", "make", "where"),
+    [
+        ("attention", lambda: decorated, "line 1 of `decorated`, `@torch.inf"),
+        ("attention", lambda: in_a_block, "line 2 of `in_a_block`, `with tor"),
+        ("multihead", OnlyAnswers, "line 1 of `OnlyAnswers.forward`, `@torch"),
+        ("language_model", OnlyContinues, "`@torch.inference_mode()`"),
+    ],
+)
+def test_code_without_gradients_is_a_risk_and_the_line_is_named(
+    component, make, where
+):
+    report = check(component, built(make))
+    assert report.passed, str(report)
+    for failure in report.failures:
+        assert "Gradients are switched off in line" in failure.message
+        assert where in failure.message
+        assert "in code that is trained it is a fault" in failure.excuse
+    assert report.failures
+    assert not check(component, built(make), strict=True).passed
+
+
+def half_without(q, k, v, mask=None):
+    with torch.no_grad():
+        q = 1 * q
+    return attended(q, k, v, mask)
+
+
+def cut_off(q, k, v, mask=None):
+    q, k, v = (x.detach() for x in (q, k, v))
+    with torch.no_grad():
+        return attended(q, k, v, mask)
+
+
+@pytest.mark.parametrize("fn", [half_without, cut_off])
+def test_a_gradient_that_is_lost_otherwise_remains_a_fault(fn):
+    (only,) = check("attention", fn).faults
+    assert (
+        only.contract
+        == "The gradient of every input is the slope of the " + ("function")
+    )
+
+
+@torch.no_grad()
+def loss(logits, target, smoothing, pad):
+    return nn.functional.cross_entropy(
+        logits.flatten(0, -2),
+        target.flatten(),
+        label_smoothing=smoothing,
+        ignore_index=pad,
+    )
+
+
+def test_a_loss_without_gradients_is_a_fault():
+    report = check("label_smoothing", loss)
+    assert any("switched off" in f.message for f in report.faults)

@@ -24,7 +24,11 @@ from companion.contracts.engine.compare import draw
 from companion.contracts.engine.forms import NO_MASK, NONE
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import RISK
-from companion.contracts.engine.modules import is_lazy, module_kept
+from companion.contracts.engine.modules import (
+    gains_moved,
+    is_lazy,
+    module_kept,
+)
 from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.runner import (
     finishes,
@@ -124,11 +128,30 @@ def judge(
             "its parameters have no shape yet: call it once, with a batch of "
             "yours, and then again"
         )
+    with gains_moved([module]) as told:
+        judged = judged_as_it_is(module, check, near or {}, hints or [], said)
+    if not told:
+        return judged
+    return replace(judged, assumed=(*judged.assumed, told.rstrip(".")))
+
+
+def judged_as_it_is(
+    module: nn.Module,
+    check: Check,
+    near: dict,
+    hints: list[int],
+    said: Callable[[], str],
+) -> Judged:
+    """Do what ``judge`` does, with the numbers that a module has.
+
+    Raises:
+        Unjudged: It is nothing that there are contracts for.
+    """
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
         module.eval()
         try:
             width, args = in_time(
-                lambda: understood(module, hints or [], hidden=hides(check))
+                lambda: understood(module, hints, hidden=hides(check))
             )
         except NoAnswer:
             raise
@@ -137,9 +160,7 @@ def judge(
                 raise
             why = reason
         else:
-            return judged_on_vectors(
-                module, check, near or {}, width, args, said
-            )
+            return judged_on_vectors(module, check, near, width, args, said)
         return judged_on_ids(module, check, why)
 
 

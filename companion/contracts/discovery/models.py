@@ -25,6 +25,7 @@ from companion.contracts.discovery.kinds import (
     judged_as_causal,
     widths,
 )
+from companion.contracts.engine.forms import ASK_FIRST
 from companion.contracts.engine.modules import is_lazy
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
@@ -231,15 +232,15 @@ def judge_part(
     """
     hints = widths(model)
 
+    right = whole is not None and is_right(whole.report)
+
     def by_model() -> str:
-        right = whole is not None and whole.report.passed
         return HANDED if right and gets_a_mask(part, model) else ""
 
     try:
         return judge(part, check, near, hints, by_model)
     except Unjudged as reason:
         said = str(reason)
-        right = whole is not None and whole.report.passed
         if said.startswith(SEQUENCE_FIRST) and right:
             first = sequence_first(part)
             judged = judge(first, check, near, hints, by_model)
@@ -262,6 +263,12 @@ def judge_part(
         if there is None:
             raise
         return judged_in_place(there, whole, check, near, by_model)
+
+
+def is_right(report: Report) -> bool:
+    """Tell whether no fault was found, and no question is open."""
+    asked = any(said.startswith(ASK_FIRST) for said in report.assumed)
+    return report.passed and not asked
 
 
 def judged_in_place(

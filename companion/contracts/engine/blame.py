@@ -9,11 +9,19 @@ import threading
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 
 from torch import Tensor
 
-__all__ = ["SIZES", "hint", "now_at", "raised_at", "raised_in", "text_of"]
+__all__ = [
+    "SIZES",
+    "hint",
+    "now_at",
+    "raised_at",
+    "raised_in",
+    "text_of",
+    "without_grad_at",
+]
 
 GUARD = str(Path(__file__).with_name("guard.py"))
 """The learner's frames are those after the last one in this file."""
@@ -124,6 +132,40 @@ def now_at(thread: threading.Thread) -> str:
     frame = sys._current_frames().get(thread.ident)
     steps = reversed(list(traceback.walk_stack(frame))) if frame else ()
     return learner_line(steps)
+
+
+WITHOUT_GRAD = re.compile(r"\b(?:no_grad|inference_mode|set_grad_enabled)\b")
+DECORATED = "decorate_context"
+"""What PyTorch calls in place of a function with such a decorator."""
+
+
+def without_grad_at(frame: FrameType) -> str:
+    """Name the learner's line that switched gradients off, if it is found.
+
+    Args:
+        frame: That of a call inside which they are off.
+    """
+    steps = [*traceback.walk_stack(frame)]
+    files = [f.f_code.co_filename for f, _ in steps]
+    inside = steps[: files.index(GUARD)] if GUARD in files else steps
+    found: list[tuple[CodeType, int]] = []
+    for f, line in inside:
+        code = f.f_code
+        if code.co_name == DECORATED:
+            decorated = getattr(f.f_locals.get("func"), "__code__", None)
+            code, line = decorated or code, 0
+        if not is_theirs(code):
+            continue
+        first = code.co_firstlineno
+        # A decorator stands in front of `def`, and all else before this line.
+        rows = range(first, first + 5) if not line else range(line, first, -1)
+        found += [
+            (code, row)
+            for row in rows
+            if WITHOUT_GRAD.search(linecache.getline(code.co_filename, row))
+        ][:1]
+    # The outermost: what it calls is without gradients anyway.
+    return line_in(found[-1][0], *found[-1]) if found else ""
 
 
 def learner_line(steps: Iterable) -> str:

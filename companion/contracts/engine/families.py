@@ -54,6 +54,8 @@ __all__ = [
     "future_hidden",
     "half_precision",
     "hidden_score_changes_nothing",
+    "keeps_alike",
+    "keeps_order",
     "known_inside",
     "large_scores_stay_finite",
     "leading_axes",
@@ -396,6 +398,11 @@ def knows_distances(fn: Guarded, x: Tensor) -> bool:
         if furthest(later, fn.raw(x)) is None:
             return True
     return False
+
+
+def keeps_order(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether reordering the positions reorders the rows."""
+    return furthest(fn(x[:, ORDER]), fn(x)[:, ORDER]) is None
 
 
 def require_no_order(fn: Guarded, x: Tensor, why: str) -> None:

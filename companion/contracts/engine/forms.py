@@ -44,6 +44,7 @@ from companion.contracts.engine.influence import reach
 from companion.contracts.engine.norms import norm_form
 
 __all__ = [
+    "ASK_FIRST",
     "MASKS",
     "NONE",
     "NO_MASK",
@@ -603,6 +604,21 @@ def with_causal(axes: int, kind: torch.dtype = torch.bool) -> Style:
     return style
 
 
+def with_added_causal(wants: Wanted, named: dict) -> Call | None:
+    """Give a language model the causal mask, which it adds to the scores."""
+    call = with_causal(2)(wants, named)
+    if call is None:
+        return None
+    args, words = call
+    given = {
+        name: torch.zeros(x.shape).masked_fill(~x, -torch.inf)
+        if isinstance(x, Tensor) and x.dtype == torch.bool
+        else x
+        for name, x in words.items()
+    }
+    return args, given
+
+
 def with_masks(axes: int) -> Style:
     """Give a translator the masks of source and target, and of its memory."""
 
@@ -817,6 +833,10 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         ("it got the causal mask too, (seq, seq)", with_causal(2)),
         ("it got the causal mask too, (batch, 1, seq, seq)", with_causal(4)),
         ("it got the causal mask too, (batch, seq, seq)", with_causal(3)),
+        (
+            "it got the causal mask too, (seq, seq), 0 and −∞ for its scores",
+            with_added_causal,
+        ),
     ],
     "translation_model": [
         ("", by_place("src", "tgt")),
@@ -1084,14 +1104,16 @@ def less_usual(
 def sequence_first(
     fn: Guarded, form: Form, offered: Iterable, cases: list[tuple]
 ) -> Iterator[Form]:
-    """List the first form that fits with the sequence first, if one does.
+    """List the first forms that fit with the sequence first, if one does.
 
     Where a form fits with the batch first, there is none: what sees other
     sentences may be called just so, and is wrong.
     """
     if fn.component.name in FIRST:
         other = replace(form, first=True, said=(*form.said, ONLY_SO))
-        yield from itertools.islice(candidates(fn, other, offered, cases), 1)
+        # Of a mask that is given too, the first kind need not be the right one.
+        most = 4 if fn.component.name == "language_model" else 1
+        yield from itertools.islice(candidates(fn, other, offered, cases), most)
 
 
 def without_masks(
@@ -1390,6 +1412,12 @@ def known_form(fn: Guarded) -> Form | None:
 # What no shape can tell
 
 NONE = "no contract finds a fault. Say so:"
+OTHER_FIRST = f"If the sequence comes first in yours, {NONE}"
+ASK_FIRST = (
+    "If the sequence comes first in yours, no contract finds a fault. Only you "
+    "know: if so, judge"
+)
+"""What begins a report on a language model that may be right so."""
 
 
 def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
@@ -1418,10 +1446,8 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
             replace(form, hidden=mask == "shown"),
         )
     if name in FIRST and not form.first:
-        yield (
-            f"If the sequence comes first in yours, {NONE} {first}.",
-            replace(form, first=True),
-        )
+        words = ASK_FIRST if name == "language_model" else OTHER_FIRST
+        yield f"{words} {first}.", replace(form, first=True)
         if hides:
             yield (
                 "If the sequence comes first in yours, and True hides in your "

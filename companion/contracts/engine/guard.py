@@ -108,6 +108,7 @@ class Guarded:
 
     Attributes:
         moves_zeros: Whether tables that are all 0 are drawn anew meanwhile.
+        gains: What is told of gains that were moved meanwhile, if any were.
         not_tried: Contracts that it gives no chance to be tried -> why.
     """
 
@@ -119,6 +120,7 @@ class Guarded:
         self.form: Callable | None = None
         self.calls, self.unwritten = 0, False
         self.stopped = threading.Event()
+        self.gains = ""
         self.not_tried: dict[str, str] = {}
 
     @property

@@ -18,6 +18,7 @@ from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.universal import recognised_mistake
 
 __all__ = [
+    "EACH_OTHERS",
     "EMPTY",
     "EMPTY_NAN",
     "MASK_HINTS",
@@ -95,6 +96,10 @@ def some_mask(*shape: int) -> Tensor:
     return mask
 
 
+EACH_OTHERS = (
+    "Sentences get each other's mask: where batch and heads are one axis, the "
+    "mask needs `repeat_interleave`, not `repeat`."
+)
 MASK_HINTS = {
     "upside-down": "The mask is upside down: True means may attend.",
     "transposed": "The triangle is upside down: the mask is transposed.",

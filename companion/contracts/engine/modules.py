@@ -7,6 +7,7 @@ import contextlib
 import functools
 import inspect
 import itertools
+import sys
 import threading
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
+from companion.contracts.engine.blame import without_grad_at
 from companion.contracts.engine.compare import (
     Broken,
     draw,
@@ -31,6 +33,7 @@ __all__ = [
     "MADE_ANEW",
     "OF_MODULES",
     "apart_in_training",
+    "gains_moved",
     "held_apart",
     "home_of",
     "is_unused",
@@ -42,6 +45,7 @@ __all__ = [
     "modules_behind",
     "moved",
     "no_way_past",
+    "require_grad_mode",
     "works_at_home",
     "zeros_moved",
 ]
@@ -60,6 +64,11 @@ UNREGISTERED = (
     "it an `{}`."
 )
 LENT = "It is right if it belongs to another module, and is only lent."
+GRAD_OFF = "Gradients are switched off{}: nothing can be trained through it."
+ANSWERS = (
+    "What it computes is right, and code that only answers needs no more; in "
+    "code that is trained it is a fault."
+)
 NORM_OVER_THE_BATCH = (
     "does a norm run over the batch (BatchNorm)? In eval mode it does not "
     "show. LayerNorm runs over the features of one position."
@@ -153,7 +162,8 @@ def zeros_moved(fn: Guarded) -> Iterator[None]:
     """Draw tables and matrices anew that are all 0, and put the zeros back.
 
     Training moves them with its first step. Until then positions that are
-    learned from 0 say nothing, and no contract could see them.
+    learned from 0 say nothing, and no contract could see them. So it is with
+    gains that are nearly 0.
     """
     modules: list[nn.Module] = []
     # What is given may be anything, and break whoever looks into it.
@@ -168,10 +178,56 @@ def zeros_moved(fn: Guarded) -> Iterator[None]:
     try:
         for seed, x in enumerate(zeros):
             x.data.copy_(0.1 * draw(*x.shape, seed=601 + seed))
-        yield
+        with gains_moved(modules) as fn.gains:
+            yield
     finally:
         for x in zeros:
             x.data.zero_()
+
+
+@contextlib.contextmanager
+def gains_moved(modules: list[nn.Module]) -> Iterator[str]:
+    """Draw vectors anew, near 1, that begin nearly at 0; and put them back.
+
+    Multiplied by such a gain (LayerScale), a branch says next to nothing until
+    training has moved it. Yield a sentence that tells of them, or nothing.
+    """
+    small = {
+        name: x
+        for module in modules
+        for name, x in module.named_parameters()
+        if x.requires_grad and not is_lazy(x) and starts_small(x)
+    }
+    before = {name: x.detach().clone() for name, x in small.items()}
+    told = ""
+    if small:
+        name, *others = small
+        value, more = float(before[name].flatten()[0]), len(others)
+        which = (
+            f"`{name}` and {more} more start" if more else f"`{name}` starts"
+        )
+        told = (
+            f"{which} at {value:.3g}, as the gain of a branch may: judged with "
+            "about 1 instead."
+        )
+    try:
+        for seed, x in enumerate(small.values()):
+            x.data.copy_(1 + 0.1 * draw(*x.shape, seed=701 + seed))
+        yield told
+    finally:
+        for name, x in small.items():
+            x.data.copy_(before[name])
+
+
+def starts_small(x: Tensor) -> bool:
+    """Tell whether all of a vector is one number that is nearly 0."""
+    first = x.detach().flatten()[:1]
+    wide = x.numel() > 1 and x.numel() == max(x.shape)
+    return bool(wide and 0 < first.abs() < SMALL and (x == first).all())
+
+
+SMALL = 2e-3
+"""Gains begin at 1e-6 to 1e-1; with smaller ones the contracts see nothing."""
 
 
 def starts_at_zero(x: Tensor) -> bool:
@@ -190,9 +246,56 @@ def takes_part(fn: Guarded) -> None:
     for args in fn.cases:
         named = unused(fn, args, named) if named else {}
     if named:
+        require_grad_mode(fn, fn.component.example)
         name, *others = named
         more = f" So it is with {len(others)} more." if others else ""
         raise Broken(f"`{name}` takes no part: {UNUSED}{more}", cause=UNUSED)
+
+
+class GradOff(TorchFunctionMode):
+    """Notes whether gradients end because the code switches them off.
+
+    Attributes:
+        off: Whether they end so.
+        cut: Whether they end in another way, as by ``detach``.
+        where: The line that switches them off, if it is found.
+    """
+
+    off, cut, where = False, False, ""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        got = func(*args, **kwargs)
+        given = (*args, *kwargs.values())
+        if not any(x.requires_grad for x in given if isinstance(x, Tensor)):
+            return got
+        ends = is_float(got) and not got.requires_grad
+        name = getattr(func, "__name__", "")
+        if torch.is_grad_enabled():
+            # `__get__` is of `x.data`, or of `x.shape`.
+            self.cut |= name in CUTS or (name == "__get__" and ends)
+        elif ends and not self.off:
+            self.off, self.where = True, without_grad_at(sys._getframe(1))
+        return got
+
+
+CUTS = {"detach", "detach_", "item", "numpy", "tolist"}
+
+
+def require_grad_mode(fn: Guarded, args: tuple) -> None:
+    """Raise Broken if no result has a gradient for want of grad mode.
+
+    It computes what is right then: a mere risk. A loss is for training alone.
+    """
+    given = [a.clone().requires_grad_() if is_float(a) else a for a in args]
+    with GradOff() as heard:
+        ends = tensors_in(fn.raw(*given))
+    if heard.cut or not heard.off or any(x.requires_grad for x in ends):
+        return
+    where = f" {heard.where}" if heard.where else ""
+    loss = fn.component.name == "label_smoothing"
+    level, why = ("", "") if loss else (RISK, ANSWERS)
+    raise Broken(GRAD_OFF.format(where), level=level, why=why)
 
 
 def made_anew(fn: Guarded) -> str:

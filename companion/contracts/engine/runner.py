@@ -18,10 +18,11 @@ from torch import Tensor
 from companion.contracts.engine.blame import now_at, text_of
 from companion.contracts.engine.compare import Broken, NotTried, furthest
 from companion.contracts.engine.component import title
-from companion.contracts.engine.forms import adopt, other_ways
+from companion.contracts.engine.forms import ASK_FIRST, adopt, other_ways
 from companion.contracts.engine.guard import Guarded, Raised, Stop
 from companion.contracts.engine.levels import (
     FAULT,
+    RISK,
     level_of,
     same_cause_same_level,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "SECONDS",
     "WORKER",
     "again",
+    "as_asked",
     "assumed",
     "at_home",
     "called",
@@ -237,11 +239,12 @@ def at_home(fn: Guarded, home: torch.device) -> tuple[str, Broken | None]:
 def called(fn: Guarded) -> tuple[str, ...]:
     """Tell how ``fn`` was called, if not as the contracts call.
 
-    And what it left untried.
+    And what was moved in it, and what it left untried.
     """
     said = sentence(fn.form.said) if fn.form else ""
     left = (f"{NOT_TRIED}{name}. {why}." for name, why in fn.not_tried.items())
-    return ((f"Called as yours: {said}",) if said else ()) + tuple(left)
+    yours = f"Called as yours: {said}" if said else ""
+    return tuple(filter(None, (yours, fn.gains, *left)))
 
 
 NOT_TRIED = "Not tried: "
@@ -276,6 +279,28 @@ def assumed(fn: Guarded, found: Found, mask: str | None) -> tuple[str, ...]:
 
     in_time(other, task)
     return (*told, *ways)
+
+
+WHICH_FIRST = "which axis comes first"
+EITHER_FIRST = (
+    "It is right if the sequence comes first in yours, as in PyTorch's layers "
+    "without `batch_first=True`, and wrong if the batch does."
+)
+
+
+def as_asked(found: Found, said: tuple[str, ...]) -> None:
+    """Make a question of faults, where no fault is left with it answered.
+
+    Args:
+        found: What the contracts found.
+        said: What is told of how it was called.
+    """
+    if not any(text.startswith(ASK_FIRST) for text in said):
+        return
+    for _, broken in found:
+        if broken and broken.level == FAULT:
+            broken.level, broken.why = RISK, EITHER_FIRST
+            broken.cause = WHICH_FIRST
 
 
 def sentence(parts: tuple[str, ...]) -> str:

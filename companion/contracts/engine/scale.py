@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.engine.compare import (
@@ -32,7 +32,10 @@ __all__ = [
     "as_drawn",
     "attentions",
     "divided_by_the_root_of_a_head",
+    "each_others_masks",
+    "hidden_from",
     "hidden_score",
+    "hides_all",
     "mask_meets_scores",
 ]
 
@@ -129,6 +132,7 @@ class Heard(TorchFunctionMode):
     projected: list[Projected] = field(default_factory=list)
     found: list[Attention] = field(default_factory=list)
     scores: list[Tensor] = field(default_factory=list)
+    hidden: list[Tensor] = field(default_factory=list)
     grown: list[Tensor] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -198,12 +202,28 @@ class Heard(TorchFunctionMode):
 
     def hear_fused(self, args: tuple, kwargs: dict) -> None:
         """Judge a call of PyTorch's attention."""
-        named = dict(zip(("query", "key"), args, strict=False)) | kwargs
+        order = "query", "key", "value", "attn_mask", "dropout_p", "is_causal"
+        named = dict(zip(order, args, strict=False)) | kwargs
         queries, keys = (named[n].detach() for n in ("query", "key"))
-        head = queries.shape[-1]
+        head, rows = queries.shape[-1], queries.shape[:-1]
         factor = kwargs.get("scale") or head**-0.5
         one = Product(queries, keys, head, None, factor)
         self.judge(one, keys.shape[-2])
+        mask, plain = named.get("attn_mask"), (Tensor, nn.Parameter, type(None))
+        if type(mask) in plain and not queries.is_nested:
+            causal = bool(named.get("is_causal"))
+            self.hear_mask(mask, (*rows, keys.shape[-2]), causal=causal)
+
+    def hear_mask(
+        self, mask: Tensor | None, shape: tuple[int, ...], *, causal: bool
+    ) -> None:
+        """Keep what a mask hides; other kinds of masks cannot be looked at."""
+        if mask is None:
+            mask = torch.ones(shape[-2:], dtype=torch.bool)
+            mask = mask.tril() if causal else mask
+        hides = mask < HIDDEN if is_float(mask) else ~mask
+        shape = torch.broadcast_shapes(shape, hides.shape)
+        self.hidden.append(hides.expand(shape))
 
     def hear_softmax(self, args: tuple, kwargs: dict) -> None:
         """Judge the softmax of a product's multiple."""
@@ -211,6 +231,7 @@ class Heard(TorchFunctionMode):
         if scores.ndim < 3:
             return
         self.scores.append(scores)
+        self.hidden.append(scores < HIDDEN)
         dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
         dim = dim if isinstance(dim, int) else -1
         dim -= scores.ndim if dim >= 0 else 0
@@ -223,6 +244,7 @@ class Heard(TorchFunctionMode):
     def hear_exp(self, args: tuple) -> None:
         """Judge a softmax by hand; it may take the same powers twice."""
         scores = args[0].detach()
+        self.hidden.append(scores < HIDDEN)
         product = self.behind(scores, -1) if scores.ndim > 2 else None
         if product is None or any(product.result is x for x in self.grown):
             return
@@ -451,6 +473,52 @@ def mask_meets_scores(fn: Guarded, args: tuple, may: Tensor) -> bool:
         if scores.ndim == 4 and scores.shape[-2:] == may.shape[-2:]
     ]
     return not fitting or any((x < HIDDEN).any() for x in fitting)
+
+
+def hidden_from(fn: Guarded, args: tuple, may: Tensor) -> list[Tensor]:
+    """Return what is hidden in each attention over so many rows and keys.
+
+    Args:
+        fn: What is checked.
+        args: The arguments.
+        may: Who may see whom, (batch, row, key).
+
+    Returns:
+        True where a key is hidden, (batch × heads, row, key).
+    """
+    with Heard(len(may)) as heard:
+        fn.raw(*args)
+    each = [x.flatten(0, -3) for x in heard.hidden if x.ndim > 2]
+    return [
+        x
+        for x in each
+        if x.shape[1:] == may.shape[1:] and len(x) % len(may) == 0
+    ]
+
+
+def hides_all(found: list[Tensor], may: Tensor) -> bool:
+    """Tell whether each attention hides from each row what it may not see."""
+    return bool(found) and all(
+        bool((x | written_out(may, x)).all()) for x in found
+    )
+
+
+def each_others_masks(found: list[Tensor], may: Tensor) -> bool:
+    """Tell whether some attention's heads have the masks in turn.
+
+    Where batch and heads are one axis, the heads of a sentence come one after
+    the other, and so must its masks.
+    """
+    return any(
+        torch.equal(x, ~may.repeat(len(x) // len(may), 1, 1))
+        and not torch.equal(x, ~written_out(may, x))
+        for x in found
+    )
+
+
+def written_out(may: Tensor, like: Tensor) -> Tensor:
+    """Write a mask out for each head: (batch × heads, row, key)."""
+    return may.repeat_interleave(len(like) // len(may), 0)
 
 
 def is_near(one: float, other: float) -> bool:

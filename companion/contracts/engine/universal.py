@@ -27,6 +27,7 @@ from companion.contracts.engine.modules import (
     made_anew,
     module_kept,
     module_of,
+    require_grad_mode,
 )
 
 __all__ = ["GATE", "contracts_of", "level_of_known", "recognised_mistake"]
@@ -221,6 +222,7 @@ def require_slopes(fn: Guarded, args: tuple) -> None:
     upstream = [draw(*x.shape, seed=97) for x in tensors_in(fn(*args))]
     found = gradients(fn.raw, args, upstream)
     if found is None:
+        require_grad_mode(fn, args)
         raise Broken(f"The output has no gradient at all: {CUT}")
     inputs = [i for i, a in enumerate(args) if is_float(a)]
     for i, gradient in zip(inputs, found, strict=True):

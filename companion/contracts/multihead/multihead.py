@@ -36,6 +36,7 @@ from companion.contracts.engine.influence import (
 )
 from companion.contracts.engine.levels import risk
 from companion.contracts.engine.masking import (
+    EACH_OTHERS,
     EMPTY,
     causal,
     require_finite_row,
@@ -111,10 +112,7 @@ MISTAKEN = {
     "Every sentence gets the mask of the first.": (
         lambda may: may[:1].expand_as(may)
     ),
-    "Sentences get each other's mask: where batch and heads are one axis, the "
-    "mask needs `repeat_interleave`, not `repeat`.": (
-        lambda may: may | may.flip(0)
-    ),
+    EACH_OTHERS: lambda may: may | may.flip(0),
 }
 """Hint -> who would then see whom."""
 

@@ -24,6 +24,8 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
     batch_independence,
     fully_masked_row_has_finite_gradients,
+    keeps_alike,
+    keeps_order,
     require_no_order,
 )
 from companion.contracts.engine.guard import Guarded
@@ -34,6 +36,7 @@ from companion.contracts.engine.influence import (
 )
 from companion.contracts.engine.levels import NOTE, risk
 from companion.contracts.engine.masking import (
+    EACH_OTHERS,
     EMPTY,
     causal,
     require_finite_row,
@@ -50,7 +53,9 @@ from companion.contracts.engine.scale import (
     A_SCORE,
     attentions,
     divided_by_the_root_of_a_head,
+    hidden_from,
     hidden_score,
+    hides_all,
     mask_meets_scores,
 )
 from companion.masks import causal_mask
@@ -125,6 +130,12 @@ MIXED = (
     "does a `view` mix positions and heads for want of a transpose?"
 )
 
+JOINED = (
+    "Without a mask, too, reordering the positions does not reorder the rows: "
+    "inside attention, does a `view` mix positions and heads for want of a "
+    "transpose?"
+)
+
 UPSIDE_DOWN = "The mask is upside down: True means may attend."
 
 MISTAKEN = {
@@ -133,6 +144,7 @@ MISTAKEN = {
     "Every sentence gets the mask of the first.": (
         lambda may: may[:1].expand_as(may)
     ),
+    EACH_OTHERS: lambda may: may | may.flip(0),
 }
 """Hint -> who would then see whom."""
 
@@ -178,7 +190,28 @@ def within(fn: Guarded, x: Tensor, mask: Tensor) -> str:
         return A_SCORE.format(score)
     if not mask_meets_scores(fn, (x, mask), may):
         return NO_SCORES
+    if mixes_positions(fn, x, hidden_from(fn, (x, mask), may), may):
+        return JOINED
     return IN_ONE if len(attentions(fn, (x,))) == 1 else NOT_EVERYWHERE
+
+
+def mixes_positions(
+    fn: Guarded, x: Tensor, found: list[Tensor], may: Tensor
+) -> bool:
+    """Tell whether rows leak where positions are mixed up, not by the mask.
+
+    Positions known inside make another order count as well. With those alike
+    ones have alike rows, or some attention does not get the mask.
+
+    Args:
+        fn: An encoder.
+        x: Its vectors.
+        found: What each attention hides, as far as that was heard.
+        may: Who may see whom, (batch, row, key).
+    """
+    if keeps_order(fn, x) or keeps_alike(fn, x):
+        return False
+    return hides_all(found, may) or not found
 
 
 def fits_turned_round(fn: Guarded) -> bool:

@@ -15,7 +15,11 @@ from companion.contracts.engine.compare import Broken, same, seeded
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, OtherNumbers
 from companion.contracts.engine.masking import causal
-from companion.contracts.engine.scale import divided_by_the_root_of_a_head
+from companion.contracts.engine.scale import (
+    divided_by_the_root_of_a_head,
+    hidden_from,
+    hides_all,
+)
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
 
@@ -121,6 +125,12 @@ NEXT = (
 TURNED = "The past is hidden and the future seen: is the mask upside down?"
 LEAKING = "Does every layer get the causal mask?"
 
+ELSEWHERE = (
+    "Each softmax hides the future, so that the mask is in order: inside "
+    "attention, does a `view` mix positions and heads for want of a transpose? "
+    "Or does a norm or a mean run over the positions?"
+)
+
 SHIFTED = (
     "The row does not know the token at its own position: is the input "
     "shifted twice, or the diagonal hidden? What is given whole targets, and "
@@ -163,12 +173,21 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
     if leaks.any():
         row, position = leaks.nonzero()[0].tolist()
         hint = why(seen, LEAKING)
+        if hint in (NO_MASK, LEAKING) and hides_the_future(fn, args, which):
+            hint = ELSEWHERE
         raise Broken(
             f"The logits of position {row} move with {what} {position}, which "
             f"is in their future. {hint}",
             *drawn(seen),
             hint,
         )
+
+
+def hides_the_future(fn: Guarded, args: tuple, which: int) -> bool:
+    """Tell whether each attention over an argument hides its future."""
+    args = tuple(x[:2] for x in args)  # To listen to many takes long.
+    may = causal(args[which].shape[1]).expand(2, -1, -1)
+    return hides_all(hidden_from(fn, args, may), may)
 
 
 def require_past(fn: Guarded, args: tuple, which: int, what: str) -> None:

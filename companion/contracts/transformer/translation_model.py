@@ -10,12 +10,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from companion.blocks import PARTS, EncoderLayer
-from companion.contracts.engine.compare import Broken, same
+from companion.contracts.engine.compare import Broken, finite, furthest, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.levels import NOTE
-from companion.contracts.engine.masking import causal
-from companion.contracts.engine.scale import divided_by_the_root_of_a_head
+from companion.contracts.engine.levels import NOTE, RISK
+from companion.contracts.engine.masking import EACH_OTHERS, causal
+from companion.contracts.engine.scale import (
+    Heard,
+    divided_by_the_root_of_a_head,
+    each_others_masks,
+    hidden_from,
+    hides_all,
+)
 from companion.contracts.transformer.language_model import (
     BATCH,
     SHARE,
@@ -49,6 +55,22 @@ ONE_TOKEN = "Only one token of the source arrives: attend to all of the memory."
 PADDED = (
     "Do the encoder and the attention to the memory both get the mask of the "
     "source's padding?"
+)
+
+PADDING_HIDDEN = (
+    "Each softmax hides the padding, so that the masks are in order: inside "
+    "attention, does a `view` mix positions and heads for want of a transpose? "
+    "Or does a norm or a mean run over the positions?"
+)
+
+NOBODY = (
+    "A row of a mask hides every key: all its scores are -∞, and the softmax "
+    "of that is 0/0. Hide the keys that are padding, and not its rows."
+)
+
+PADDING_IS_NAN = (
+    "Only the rows of padding are NaN, which no translation reads; but a loss "
+    "has NaN gradients of them, even if it leaves them out."
 )
 
 SOURCE_ORDER = (
@@ -176,15 +198,30 @@ def source_padding(fn: Guarded) -> None:
     """Padding behind the source changes nothing."""
     src, tgt = pairs(17, BATCH)
     longer = F.pad(src, (0, 2), value=PAD)
-    moved = gaps(fn(longer, tgt), fn(src, tgt))
+    padded = fn.raw(longer, tgt)
+    require_seen(fn, longer, tgt, padded)
+    moved = gaps(padded, fn(src, tgt))
     # Of another length the same sums round otherwise.
     if moved.max() > 100 * SHARE * whole_gap(fn, (src, tgt), 0):
-        row = int(moved.argmax())
+        row, why = int(moved.argmax()), why_read(fn, longer, tgt)
         raise Broken(
             f"Two tokens of padding (id {PAD}) behind the source move the "
-            f"logits of position {row}, by up to {moved[row]:.2g}. {PADDED}",
-            cause=PADDED,
+            f"logits of position {row}, by up to {moved[row]:.2g}. {why}",
+            cause=why,
         )
+
+
+def why_read(fn: Guarded, src: Tensor, tgt: Tensor) -> str:
+    """Name the mistake after which padding of the source counts."""
+    src, tgt = src[:2], tgt[:2]  # To listen to many sentences takes long.
+    found = []
+    for rows in (src.shape[1], tgt.shape[1]):
+        may = (src != PAD)[:, None].expand(-1, rows, -1)
+        hidden = hidden_from(fn, (src, tgt), may)
+        if each_others_masks(hidden, may):
+            return EACH_OTHERS
+        found.append(hides_all(hidden, may))
+    return PADDING_HIDDEN if all(found) else PADDED
 
 
 @TRANSLATION_MODEL.contract
@@ -193,23 +230,40 @@ def unequal_sources(fn: Guarded) -> None:
     src, tgt = pairs(19)
     short = src.clone()
     short[0, 2:] = PAD
-    alone = fn(src[:1, :2], tgt[:1])
-    same(
-        fn,
-        fn(short, tgt)[:1],
-        alone,
-        f"Its padding, or the other sentence, counts. {PADDED}",
-        cause=PADDED,
-    )
+    got, alone = fn.raw(short, tgt), fn(src[:1, :2], tgt[:1])
+    require_seen(fn, short, tgt, got)
+    got = got[:1]
+    if furthest(got, alone) is not None:
+        why = why_read(fn, short, tgt)
+        says = f"Its padding, or the other sentence, counts. {why}"
+        same(fn, got, alone, says, cause=why)
 
 
 @TRANSLATION_MODEL.contract
 def target_padding(fn: Guarded) -> None:
     """Padding behind the target changes no row before it."""
     src, tgt = pairs(23)
-    got = fn(src, F.pad(tgt, (0, 3), value=PAD))[:, :TGT]
+    longer = F.pad(tgt, (0, 3), value=PAD)
+    got = fn.raw(src, longer)
+    require_seen(fn, src, longer, got[:, :TGT])
     why = "Three tokens of padding (id 0) behind the target move earlier rows."
-    same(fn, got, fn(src, tgt), why)
+    same(fn, got[:, :TGT], fn(src, tgt), why)
+    try:
+        finite(fn, got, NOBODY, cause=NOBODY)
+    except Broken as broken:
+        broken.level, broken.why = RISK, PADDING_IS_NAN
+        raise
+
+
+def require_seen(fn: Guarded, src: Tensor, tgt: Tensor, got: Tensor) -> None:
+    """Raise Broken if ``got`` is NaN, say for scores that are all -∞."""
+    if got.isfinite().all():
+        return
+    with Heard(2) as heard:
+        fn.raw(src[:2], tgt[:2])
+    if any(x.all(-1).any() for x in heard.hidden):
+        finite(fn, got, NOBODY, cause=NOBODY)
+    fn(src, tgt)
 
 
 @TRANSLATION_MODEL.contract

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from contracts.right import built
 from torch import nn
+from torch.nn.attention.bias import causal_lower_right
 
 from companion.contracts import check
 from companion.contracts.multihead.causal_attention import Causal
@@ -309,3 +310,25 @@ def test_a_test_of_a_contract_that_is_not_tried_is_skipped_with_the_reason():
     report = check("causal_attention", built(Normed))
     with pytest.raises(pytest.skip.Exception, match="could not be followed"):
         judge(report, ROOT)
+
+
+class WithABias(nn.Module):
+    """Its mask is of a class of its own, which only the product understands."""
+
+    def __init__(self):
+        super().__init__()
+        self.all, self.out = nn.Linear(12, 36), nn.Linear(12, 12)
+
+    def forward(self, x):
+        q, k, v = (
+            y.unflatten(-1, (3, 4)).transpose(1, 2)
+            for y in self.all(x).chunk(3, -1)
+        )
+        mask = causal_lower_right(x.shape[1], x.shape[1])
+        joined = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.out(joined.transpose(1, 2).flatten(2))
+
+
+def test_a_mask_of_a_class_of_its_own_can_be_listened_to():
+    report = check("causal_attention", built(WithABias))
+    assert not report.failures, str(report)

@@ -6,10 +6,12 @@ from contracts.right import built
 from torch import nn
 
 from companion.contracts import check, check_model
+from companion.contracts.engine.masking import causal
 from companion.contracts.multihead.multihead import Heads
 from companion.contracts.transformer.encoder import NORMED_STREAM
 
 LAYERS = "does every layer get it"
+VIEW = "does a `view` mix positions and heads for want of a transpose?"
 
 
 class Layered(nn.Module):
@@ -77,6 +79,32 @@ class ByView(Heads):
         return heads.reshape(len(heads), -1, 12)
 
 
+class SplitByView(Heads):
+    """Only the split lacks its transpose."""
+
+    def split(self, x):
+        return x.reshape(len(x), 3, -1, 4)
+
+
+class JoinedByView(Heads):
+    """Only the join lacks its transpose."""
+
+    def join(self, heads):
+        return heads.reshape(len(heads), -1, 12)
+
+
+class EachOthers(Heads):
+    """Batch and heads are one axis, and the masks come in another order."""
+
+    def weigh(self, scores, mask):
+        if mask is None:
+            return scores.softmax(-1)
+        batch, heads, seq, _ = scores.shape
+        shown = mask.expand(batch, 1, seq, seq)[:, 0].repeat(heads, 1, 1)
+        scores = scores.flatten(0, 1).masked_fill(~shown, -1e9)
+        return scores.softmax(-1).unflatten(0, (batch, heads))
+
+
 def told(attend, count):
     """What is told of a mask that hides less than it should."""
     report = check("encoder", built(lambda: Layered(attend, count)))
@@ -92,6 +120,9 @@ def told(attend, count):
         (Afterwards, "reaches no scores before a softmax"),
         (NearlyZero, "Hidden scores become 1e-09 before the softmax"),
         (ByView, "Without a mask, too, not every row sees every position"),
+        (SplitByView, VIEW),
+        (JoinedByView, VIEW),
+        (EachOthers, "Sentences get each other's mask"),
     ],
 )
 def test_what_is_wrong_inside_attention_is_not_put_down_to_the_layers(
@@ -112,9 +143,69 @@ class FirstOnly(Layered):
         return x
 
 
-def test_a_mask_that_only_the_first_layer_gets_is_still_put_down_to_layers():
-    report = check("encoder", built(lambda: FirstOnly(Heads)))
+class Placed(FirstOnly):
+    """It also adds positions, so that another order makes other rows."""
+
+    def forward(self, x, mask=None):
+        places = torch.arange(x.shape[1])[:, None].sin()
+        return super().forward(x + places, mask)
+
+
+@pytest.mark.parametrize("kind", [FirstOnly, Placed])
+def test_a_mask_that_only_the_first_layer_gets_is_still_put_down_to_layers(
+    kind,
+):
+    report = check("encoder", built(lambda: kind(Heads)))
     assert LAYERS in report.faults[0].message
+
+
+class Model(nn.Module):
+    """Layers over tokens with their places, under a causal mask."""
+
+    def __init__(self, attend):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(11, 12), nn.Embedding(16, 12)
+        self.layers = Layered(attend)
+        self.head = nn.Linear(12, 11)
+
+    def placed(self, ids):
+        return self.tokens(ids) + self.places.weight[: ids.shape[1]]
+
+    def forward(self, tokens):
+        return self.head(
+            self.layers(self.placed(tokens), causal(tokens.shape[1]))
+        )
+
+
+class Translating(Model):
+    """Its source's layers, and a target that adds the mean of their words."""
+
+    def forward(self, src, tgt):
+        real = (src != 0)[:, None, None]
+        memory = self.layers(self.placed(src), real)
+        scores = self.placed(tgt) @ memory.mT / 12**0.5
+        weights = scores.masked_fill(~real[:, 0], -1e9).softmax(-1)
+        return self.head(self.placed(tgt) + weights @ memory)
+
+
+@pytest.mark.parametrize("attend", [SplitByView, JoinedByView])
+def test_mixed_positions_of_a_language_model_are_not_put_down_to_its_mask(
+    attend,
+):
+    report = check("language_model", built(lambda: Model(attend)))
+    (first, *_) = [f for f in report.faults if "future" in f.contract]
+    assert VIEW in first.message
+    assert "the mask is in order" in first.message
+
+
+@pytest.mark.parametrize(
+    ("attend", "words"),
+    [(JoinedByView, VIEW), (EachOthers, "Sentences get each other's mask")],
+)
+def test_padding_that_a_source_reads_has_its_own_cause(attend, words):
+    report = check("translation_model", built(lambda: Translating(attend)))
+    (first, *_) = [f for f in report.faults if "source" in f.contract]
+    assert words in first.message
 
 
 class OverThePositions(Layer):

@@ -214,7 +214,11 @@ class KeywordsOnly(Projected):
         return SimpleNamespace(last_hidden_state=found[0], attentions=found[1])
 
 
-@standin("multihead", adapt=adapters.mask_added)
+@standin(
+    "multihead",
+    adapt=adapters.mask_added,
+    said="the first of what it returned was taken",
+)
 class AddedToTheScores(Projected):
     """As in large libraries: numbers are added, a tuple comes back."""
 
@@ -251,7 +255,9 @@ class SequenceFirst(Projected):
         return self.wo(out.reshape(length, batch, WIDTH)), None
 
 
-@standin("multihead", mask="hidden", adapt=adapters.key_padding)
+@standin(
+    "multihead", mask="hidden", adapt=adapters.key_padding, said="True hides"
+)
 class KeyPaddingOnly(Projected):
     """A mask (batch, seq), True where padding is."""
 
@@ -362,7 +368,7 @@ class ValuesFirst(nn.Module):
         return weigh(scores, mask) @ value
 
 
-@standin("attention")
+@standin("attention", said="the first of what it returned was taken")
 def annotated(query, key, value, mask=None, dropout=None):
     d_k = query.size(-1)
     scores = torch.matmul(query, key.transpose(-2, -1)) / math.sqrt(d_k)
@@ -679,7 +685,12 @@ def of_what_is_hidden(length):
     return torch.ones(length, length).triu(diagonal=1).bool()
 
 
-@standin("padding_mask", mask="hidden", adapt=adapters.padding_from_keys)
+@standin(
+    "padding_mask",
+    mask="hidden",
+    adapt=adapters.padding_from_keys,
+    said="True hides",
+)
 def where_padding_is(tokens, pad):
     return tokens.eq(pad)
 
@@ -815,7 +826,7 @@ class WantsWhatIsHidden(Stack):
         return self.head(self.states(tokens, free if mask is None else ~mask))
 
 
-@standin("language_model")
+@standin("language_model", said="the first of what it returned was taken")
 class Recurrent(nn.Module):
     """Not a Transformer, and its state comes back too."""
 
