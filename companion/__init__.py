@@ -29,6 +29,7 @@ What stands beside them:
     pytest_plugin  what pytest shows of a contract that does not hold
     extras       packages that only some of this needs
     sanitize     text that a terminal shows and never obeys
+    words        what a report says, in another language
     shell        commands as the user can type them
 
 The names below come from these parts, and are loaded when they are first used.

@@ -4,7 +4,8 @@
 the catalogues in ``book/locale`` up to what the English edition says now: a
 message that changed keeps its old translation, marked as fuzzy. ``lint`` says
 which message of a translated page is missing, old, or differs in numbers,
-formulas, code, links or citations. The last two read what ``make book`` left.
+formulas, code, links or citations, and the same of what reports on contracts
+say (companion/words). The last two read what ``make book`` left.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import html
 import json
 import re
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,15 +27,21 @@ sys.path.append(str(ROOT / "book" / "_ext"))
 
 import chinese  # noqa: E402
 import page_words  # noqa: E402
+import report_words  # noqa: E402
 from chinese import (  # noqa: E402
     CATALOGUES,
     FRAME,
     MESSAGES,
+    REPORTS,
     WORDS,
     in_english_alone,
 )
 
 BUILD = ROOT / "_build"
+# What is put together in the source, and stands in no line of it as a whole.
+COMPOSED = "composed"
+# What an exception says is its own, and stays as it is.
+THEIRS = re.compile(r"raised \w+|cannot be called as")
 TITLE = "每句话都能运行的 Transformer 课程"
 # A message without a word of English is the same in both editions.
 CODE = re.compile(r"\$[^$]*\$|`[^`]*`")
@@ -74,6 +82,9 @@ ENDED = re.compile(r"(?<!\$)[,.;]\$(?!\$)")
 PUNCTUATION = re.compile(
     rf"[{HAN}][,;:?!]|[,;:?!][{HAN}]|[{HAN}]\.(?:\s|$)|[{HAN}]\(|\)[{HAN}]"
 )
+# Four words that follow each other, outside of code and shapes.
+SENTENCE = re.compile(r"(?:[A-Za-z]+[,;:]? ){3}[A-Za-z]+")
+BRACKETS = re.compile(r"\([^()\u3400-\u9fff]*\)")
 SPACE = re.compile(rf"[{HAN}][A-Za-z0-9]|[A-Za-z0-9%][{HAN}]")
 # Terms with one translation: what is never written for them.
 NEVER = {
@@ -343,8 +354,53 @@ def lint() -> int:
         entry = wanted.get(message)
         cell = entry.locations[0][0] if entry else WORDS.name
         found.append(f"{cell}: {fault}")
+    wanted = report_words.registered() | report_words.written()
+    found += reports(REPORTS, wanted, report_words.known())
     print("\n".join(found))
     return int(bool(found))
+
+
+def reports(
+    path: Path, wanted: dict[str, str], known: dict[str, str]
+) -> Iterator[str]:
+    """Say what the table of reports lacks, or says in another way.
+
+    Args:
+        path: The table.
+        wanted: The sentences it should have, each with the place that says it.
+        known: Whole messages that it should leave nothing English of.
+    """
+    parts = tomllib.loads(path.read_text(encoding="utf-8"))
+    table: dict[str, str] = {}
+    for part, entries in parts.items():
+        for english, chinese in entries.items():
+            where = f"{path.name} [{part}]: {english[:60]!r}"
+            if english in table:
+                yield f"{where} stands there twice"
+            elif part != COMPOSED and english not in wanted:
+                yield f"{where} is no longer said in English"
+            table[english] = chinese
+            for fault in faults(english, chinese):
+                yield f"{where}: {fault}"
+    for english, place in wanted.items():
+        if english not in table:
+            yield f"{place}: {english!r} is not translated in {path.name}"
+    for message, place in known.items():
+        if english := "" if THEIRS.search(message) else left(message):
+            yield f"{place}: {path.name} leaves {english!r} of {message!r}"
+
+
+def left(message: str) -> str:
+    """Return the English that is left of a message in Chinese, if any is.
+
+    Example:
+        >>> left("Row 0 sums to 2, not to 1. Nobody has said this before.")
+        'Nobody has said this'
+    """
+    told = page_words.package().say(message)
+    bare = BRACKETS.sub("`", page_words.package().CODE.sub("`", told))
+    found = SENTENCE.search(bare)
+    return found[0] if found else ""
 
 
 def _compare(path: Path, wanted: Catalog) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,10 @@
 """The Chinese edition: the same sources, with catalogues of translations.
 
 Sphinx translates the prose of a page from ``book/locale/zh_CN/LC_MESSAGES``.
-What else a page says stands in two tables there: ``words.po`` for figures and
-reports of contracts, ``frame.po`` for what folds and is pressed. They are
-applied to the pages as written, so that stored outputs stay as they are.
-tools/translations.py builds the edition.
+What else a page says stands in two tables there: ``words.po`` for figures,
+``frame.po`` for what folds and is pressed; reports on contracts have the
+package's own. They are applied to the pages as written, so that stored outputs
+stay as they are. tools/translations.py builds the edition.
 """
 
 import json
@@ -30,6 +30,8 @@ BOOK = Path(__file__).parents[1]
 CATALOGUES = BOOK / "locale" / "zh_CN" / "LC_MESSAGES"
 # What outputs say, and what is around every page.
 WORDS, FRAME = CATALOGUES / "words.po", CATALOGUES / "frame.po"
+# What reports on contracts say: page_words asks for it.
+REPORTS = page_words.PACKAGE.with_name("zh.toml")
 # Where the English edition leaves what there is to translate.
 MESSAGES = "messages.json"
 # What the directives of a page say, while it is read.
@@ -184,7 +186,7 @@ def outdated(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """
     if app.builder.name != "html" or not is_chinese(app):
         return []
-    return written_before(app, env, (WORDS, FRAME))
+    return written_before(app, env, (WORDS, FRAME, REPORTS))
 
 
 def add_template(app: Sphinx, config: Config) -> None:

@@ -6,11 +6,19 @@ block, a label or an attribute begins and ends, so that a sentence with a word
 in it that is bold or code stays whole. Numbers are left out of a message,
 ``{0}``, ``{1}`` …: a sentence that a figure says in two hundred states is
 translated once, and the numbers are carried over.
+
+What a report on contracts says is not among them: the package has a table of
+its own words (companion/words), which is asked first.
 """
 
+import html as markup
+import importlib.util
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 
 from script_words import in_script
 
@@ -39,6 +47,8 @@ NUMBER = re.compile(
 )
 ASCII = re.compile(r"[A-Za-z]{2}")
 CODE = re.compile(r"<code\b.*?</code>|<[^>]*>|&\w+;", re.S)
+PACKAGE = Path(__file__).parents[2] / "companion" / "words" / "__init__.py"
+REPORT = re.compile(r"<figure\b[^>]*\bcompanion-check\b")
 
 
 def is_said(text: str) -> bool:
@@ -102,6 +112,38 @@ def said(text: str, translate: Translate) -> str:
     return text.replace(core, new)
 
 
+@cache
+def package() -> ModuleType:
+    """Load the package's own words; the rest of it would need PyTorch."""
+    spec = importlib.util.spec_from_file_location("companion_words", PACKAGE)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{PACKAGE}: expected a module")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def in_report(text: str, translate: Translate) -> str:
+    """Say a line of a report by the package's table, or by ours."""
+    core = text.strip()
+    if not is_said(core):
+        return text
+    if "<br>" in core:
+        return "<br>".join(in_report(x, translate) for x in core.split("<br>"))
+    plain = re.sub(r"</?code>", "`", core)
+    plain = markup.unescape(re.sub(r"</?strong>", "", plain))
+    told = package().say(plain)
+    if told == plain or "<" in plain or not package().understood(told):
+        return said(text, translate)
+    told = markup.escape(told)
+    if "<code>" in core:  # In the name of a contract it is not set as code.
+        told = re.sub(r"`([^`]+)`", r"<code>\1</code>", told)
+    if core.startswith("<strong>"):
+        first = re.match(r".*?(?:\. |[。？！]|$)", told, re.S)[0]
+        told = f"<strong>{first.rstrip()}</strong> {told[len(first) :]}"
+    return text.replace(core, told.rstrip())
+
+
 def in_html(html: str, translate: Translate) -> str:
     """Translate the words of an output.
 
@@ -111,31 +153,40 @@ def in_html(html: str, translate: Translate) -> str:
     """
     done: list[str] = []
     line: list[str] = []
+    say = said
 
     def flush() -> None:
-        done.append(said("".join(line), translate))
+        done.append(say("".join(line), translate))
         line.clear()
 
     for token in TOKEN.finditer(html):
         text = token[0]
+        if text.startswith("<figure"):
+            flush()
+            say = in_report if REPORT.match(text) else said
+        elif text == "</figure>":
+            flush()
+            say = said
         if not text.startswith("<") or TAG.fullmatch(text):
-            line.append(_attributes(text, translate))
+            line.append(_attributes(text, translate, say))
             continue
         flush()
         if text.startswith("<script"):
             text = DATA.sub(
                 lambda found: _script(*found.groups(), translate), text
             )
-        done.append(_attributes(text, translate))
+        done.append(_attributes(text, translate, say))
     flush()
     return "".join(done)
 
 
-def _attributes(tag: str, translate: Translate) -> str:
+def _attributes(
+    tag: str, translate: Translate, say: Callable[[str, Translate], str]
+) -> str:
     if not tag.startswith("<") or tag.startswith(("<script", "<pre", "<style")):
         return tag
     return SPOKEN.sub(
-        lambda found: found[1] + said(found[2], translate) + found[3], tag
+        lambda found: found[1] + say(found[2], translate) + found[3], tag
     )
 
 

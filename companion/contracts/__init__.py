@@ -88,6 +88,7 @@ from companion.contracts.variants.mask_tokens import MASK_TOKENS
 from companion.contracts.variants.rms_norm import RMS_NORM
 from companion.contracts.variants.span_corrupt import SPAN_CORRUPT
 from companion.contracts.variants.span_restore import SPAN_RESTORE
+from companion.words import ENGLISH, require_language
 
 COMPONENTS = {
     c.name: c
@@ -161,6 +162,7 @@ def check(
     *,
     mask: str | None = None,
     strict: bool = False,
+    lang: str = ENGLISH,
 ) -> Report:
     """Try every contract of ``component`` on the function ``fn``.
 
@@ -185,20 +187,23 @@ def check(
             default it shows, and the report says if only the other would do.
         strict: Whether risks and notes count as faults, as where an exercise
             asks for exactly what the contracts say.
+        lang: In which language the report is shown, ``"en"`` or ``"zh"``.
 
     Returns:
         Which contracts hold, which do not, and the likely mistake.
 
     Raises:
         TypeError: ``component`` is not a string.
-        ValueError: no component has this name, ``mask`` is another word, or
-            the component has no mask.
+        ValueError: no component has this name, ``mask`` or ``lang`` is another
+            word, or the component has no mask.
 
     Example:
         >>> check("softmax", torch.softmax).passed
         True
     """
-    return report_for(component, fn, mask=mask, strict=strict)
+    require_language(lang)
+    found = report_for(component, fn, mask=mask, strict=strict)
+    return replace(found, lang=lang)
 
 
 def report_for(
@@ -276,7 +281,9 @@ def reported(
         return report_on(guarded, tried, said, strict=strict)
 
 
-def check_model(model: nn.Module, *, mask: str | None = None) -> ModelReport:
+def check_model(
+    model: nn.Module, *, mask: str | None = None, lang: str = ENGLISH
+) -> ModelReport:
     """Find out what a model is, and judge it and its parts.
 
     It is tried on small ids or vectors: what it takes and returns, and who
@@ -291,13 +298,14 @@ def check_model(model: nn.Module, *, mask: str | None = None) -> ModelReport:
         model: A module. Its vocabulary needs 10 ids, and 0 is padding; a small
             one is judged more quickly, and as well.
         mask: What True means in its masks, ``"shown"`` or ``"hidden"``.
+        lang: In which language the report is shown, ``"en"`` or ``"zh"``.
 
     Returns:
         A report on each part, and what could not be judged.
 
     Raises:
         TypeError: ``model`` is no module.
-        ValueError: ``mask`` is another word.
+        ValueError: ``mask`` or ``lang`` is another word.
 
     Example:
         >>> import companion
@@ -310,9 +318,10 @@ def check_model(model: nn.Module, *, mask: str | None = None) -> ModelReport:
             f"{'class' if isinstance(model, type) else type(model).__name__}"
         )
     require_known(mask)
+    require_language(lang)
     judge = partial(of_masks, mask=mask) if mask else report_for
     with made_on_the_cpu(), moved(model, "cpu"):
-        return judge_model(model, judge)
+        return replace(judge_model(model, judge), lang=lang)
 
 
 def of_masks(

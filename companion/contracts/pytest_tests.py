@@ -75,14 +75,15 @@ def judge(report: Report, contract: str) -> None:
                 tell(report, failure, group)
                 return
     if contract in report.untried:
-        pytest.skip("waits until the first contract holds")
+        pytest.skip(report.say("waits until the first contract holds"))
     if contract not in report.held:
         start = NOT_TRIED + contract
         for said in report.assumed:
             if said.startswith(start):
-                pytest.skip(said)
+                pytest.skip(report.say(said))
         masks = any(NO_MASK in said for said in report.assumed)
-        pytest.skip("needs a mask" if masks else "is tried on modules only")
+        why = "needs a mask" if masks else "is tried on modules only"
+        pytest.skip(report.say(why))
 
 
 def tell(report: Report, failure: Failure, group: list[Failure]) -> None:
@@ -90,11 +91,15 @@ def tell(report: Report, failure: Failure, group: list[Failure]) -> None:
     import pytest
 
     __tracebackhide__ = True
+    say = report.say
+    message = say(failure.message)
     if failure.level != FAULT:
-        pytest.xfail(f"{failure.level}: {failure.message} {failure.excuse}")
-    text = f"✗ {failure.contract}\n    {failure.message}"
+        excuse = say(failure.excuse)
+        pytest.xfail(f"{say(failure.level)}: {message} {excuse}")
+    text = f"✗ {say(failure.contract)}\n    {message}"
     if failure is not group[0]:
-        text += f"\n    The cause is that of: {group[0].contract}"
-    for said in getattr(report, "assumed", ()):
-        text += f"\n    ({said})"
+        cause = say(f"The cause is that of: {group[0].contract}")
+        text += f"\n    {cause}"
+    for said in report.assumed:
+        text += f"\n    {say(f'({said})')}"
     raise ContractBroken(text)

@@ -14,8 +14,8 @@ page       writes the page and the JSON
 import os
 import shutil
 import sys
-import textwrap
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from companion.commands.check.target import Target, targets
 from companion.commands.isolated import add_memory, note_if_unlimited
 from companion.extras import extra
 from companion.sanitize import sanitize
+from companion.words import ENGLISH, LANGUAGES, say, wrapped
 
 __all__ = [
     "add_options",
@@ -94,6 +95,12 @@ def add_options(parser: ArgumentParser) -> None:
         choices=("shown", "hidden"),
         help="what True does to a key, in your masks",
     )
+    add(
+        "--lang",
+        choices=LANGUAGES,
+        default=ENGLISH,
+        help="the language of the report",
+    )
     add("--html", type=Path, metavar="FILE.html", help="write a page, too")
     add(
         "--json",
@@ -126,6 +133,7 @@ def run(options: Namespace) -> int:
         options.mask,
         options.memory,
         bool(options.html),
+        options.lang,
     )
     quiet = str(options.json) == "-"
     show = _nowhere if quiet else _show
@@ -135,13 +143,13 @@ def run(options: Namespace) -> int:
     if len(sections) == 1:
         _require_something(sections[0], asked)
     _leave_out_judged(sections)
-    for line in closing(sections):
+    for line in closing(sections, options.lang):
         show(f"{line}\n")
     if options.html or options.json:
         from companion.commands.check.page import write_html, write_json
 
         if options.html:
-            write_html(options.html, options.target, sections)
+            write_html(options.html, options.target, sections, options.lang)
         if options.json:
             write_json(options.json, sections)
     if not any(section.parts for section in sections):
@@ -164,7 +172,8 @@ def _judged(target: Target, asked: Asked, show, *, many: bool) -> Section:
         if many and not headed:
             show(sanitize(f"— {section.target.title}\n\n"))
             headed = True
-        show("\n".join(report(section, found, brief=many)) + "\n")
+        lines = report(section, found, brief=many, lang=asked.lang)
+        show("\n".join(lines) + "\n")
 
     return judged(target, asked, show=show, part=part)
 
@@ -213,32 +222,36 @@ def _leave_out_judged(sections: list[Section]) -> None:
         ]
 
 
-def report(section: Section, part: dict, *, brief: bool = False) -> list[str]:
+def report(
+    section: Section, part: dict, *, brief: bool = False, lang: str = ENGLISH
+) -> list[str]:
     """Write the lines that a terminal shows, none wider than it.
 
     Args:
         section: The file.
         part: What of it was judged.
         brief: Whether what holds is only counted.
+        lang: The language of the lines.
     """
     width, found = _width(), part["found"]
+    fold = partial(folded, lang=lang)
     mark, colour = SHOWN[worst(found)]
     lines = [sanitize(f"{section.at(part['line'])} {part['name']}")]
-    lines += folded(f"{mark} {found['headline']}", width, colour)
+    lines += fold(f"{mark} {found['headline']}", width, colour)
     for said in found.get("assumed", ()):
-        lines += folded(f"({said})", width, "", 2, 3)
+        lines += fold(f"({said})", width, "", 2, 3)
     for group in found["failed"]:
         sign, _ = SHOWN[group.get("level", "fault")]
         for name in group["names"]:
-            lines += folded(f"{sign} {name}", width, NAMED, 2)
-        lines += folded(group["message"], width, "", 4, 4)
-        lines += folded(group.get("excuse", ""), width, "", 4, 4)
+            lines += fold(f"{sign} {name}", width, NAMED, 2)
+        lines += fold(group["message"], width, "", 4, 4)
+        lines += fold(group.get("excuse", ""), width, "", 4, 4)
     # Beside what fails, a list of what holds would only be in the way.
     held = found["held"]
     if found["failed"] or brief:
         held = [f"{len(held)} hold"] if found["failed"] else []
     for line in held:
-        lines += folded(f"✓ {line}", width, GOOD, 2)
+        lines += fold(f"✓ {line}", width, GOOD, 2)
     return [*lines, ""]
 
 
@@ -248,26 +261,29 @@ def worst(found: dict) -> str:
     return next((level for level in SHOWN if level in levels), "")
 
 
-def closing(sections: list[Section]) -> list[str]:
+def closing(sections: list[Section], lang: str = ENGLISH) -> list[str]:
     """Write what was not judged, and the total."""
     width, lines = _width(), []
+    fold = partial(folded, lang=lang)
     for section in sections:
         for remark in section.remarks.values():
-            lines += folded(f"{section.target.title}: {remark}", width, "")
+            told = f"{section.target.title}: {say(remark, lang)}"
+            lines += fold(told, width, "")
         if section.error and len(sections) > 1:
-            lines += folded(section.error, width, "")
+            lines += fold(section.error, width, "")
     unjudged = [(s, one) for s in sections for one in s.unjudged]
     if lines and unjudged:
         lines.append("")
     if unjudged:
-        lines += ["Not judged:"]
+        lines += [say("Not judged:", lang)]
     for section, one in unjudged:
-        where = f"{section.at(one['line'])} {one['name']}: {one['reason']}"
+        reason = say(one["reason"], lang)
+        where = f"{section.at(one['line'])} {one['name']}: {reason}"
         sign = SHOWN[one["level"] or "note"][0]
-        lines += folded(f"{sign} {where}", width, "", 2)
+        lines += fold(f"{sign} {where}", width, "", 2)
     if names := untried(sections):
-        lines += [""] * bool(lines) + folded(names, width, "")
-    return [*lines, *[""] * bool(lines), *folded(total(sections), width, NAMED)]
+        lines += [""] * bool(lines) + fold(names, width, "")
+    return [*lines, *[""] * bool(lines), *fold(total(sections), width, NAMED)]
 
 
 def untried(sections: list[Section]) -> str:
@@ -295,9 +311,12 @@ def total(sections: list[Section]) -> str:
         f"{left} not judged",
     ]
     if number := sum(bool(o["level"]) for s in sections for o in s.unjudged):
-        words.append(
-            f"{number} of these raise{'s' * (number == 1)} in every usual call"
+        raising = (
+            f"{number} of these raises in every usual call"
+            if number == 1
+            else f"{number} of these raise in every usual call"
         )
+        words.append(raising)
     if broken:
         words.append(f"{counted(broken, 'file')} not imported")
     return ", ".join(words)
@@ -309,16 +328,21 @@ def counted(number: int, word: str) -> str:
 
 
 def folded(
-    text: str, width: int, colour: str, indent: int = 0, more: int | None = None
+    text: str,
+    width: int,
+    colour: str,
+    indent: int = 0,
+    more: int | None = None,
+    lang: str = ENGLISH,
 ) -> list[str]:
     """Fold ``text`` to plain lines of ``width``, in colour on a terminal."""
     more = indent + 2 if more is None else more
-    lines = textwrap.wrap(
-        sanitize(text),
+    lines = wrapped(
+        sanitize(say(text, lang)),
+        lang,
         width,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * more,
-        break_on_hyphens=False,
+        indent=" " * indent,
+        more=" " * more,
     )
     if not colour or not _coloured():
         return lines

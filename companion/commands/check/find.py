@@ -52,6 +52,7 @@ from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Report
 from companion.sanitize import sanitize
+from companion.words import ENGLISH
 
 __all__ = ["Finder", "report_of", "told"]
 
@@ -139,6 +140,7 @@ class Finder:
         name: Only this expression is asked for; all, if empty.
         mask: What True means in masks, as ``check`` takes it.
         pages: Whether a report is also told as a page.
+        lang: The language of such a page.
 
     Raises:
         ValueError: A mark or the user names what is not there.
@@ -153,8 +155,9 @@ class Finder:
         name: str = "",
         mask: str | None = None,
         pages: bool = False,
+        lang: str = ENGLISH,
     ):
-        self.file, self.module = file, module
+        self.file, self.module, self.lang = file, module, lang
         self.components, self.name, self.pages = components, name, pages
         self.options: dict[str, Any] = {"mask": mask} if mask else {}
         if unknown := set(components) - set(COMPONENTS):
@@ -321,15 +324,19 @@ class Finder:
         if not report.untried:
             return ""
         (first, *_) = report.failures
-        called = f"its name is that of {report.component}, and it could not be "
+        named = report.component
         if takes_arrays(fn):
             return (
-                f"{called}called with tensors, for it is written with NumPy: "
+                f"its name is that of {named}, and it could not be called with "
+                "tensors, for it is written with NumPy: "
                 "`adapters.from_numpy(…)` lets it stay as it is. See "
                 "check.md#adapters."
             )
         if "It cannot be called as" in first.message:
-            return f"{called}called as one. {first.message}"
+            return (
+                f"its name is that of {named}, and it could not be called as "
+                f"one. {first.message}"
+            )
         return ""
 
     def judged_by_what_it_does(self, one: Candidate) -> dict:
@@ -602,7 +609,7 @@ class Finder:
     ) -> dict:
         """Tell a report, and how it came about, as JSON."""
         typed = tuple(map(as_typed, judged.report.assumed))
-        report = replace(judged.report, assumed=typed)
+        report = replace(judged.report, assumed=typed, lang=self.lang)
         found = told(report)
         said = [f"built as {built}"] if built[-1:] == ")" else [built]
         said += [*judged.assumed]

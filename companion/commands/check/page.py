@@ -18,6 +18,7 @@ from companion.commands.check import counted, total, untried, worst
 from companion.commands.check.process import Section
 from companion.figures.kit.inline import system_style
 from companion.sanitize import sanitize
+from companion.words import ENGLISH, say
 
 __all__ = ["as_json", "page", "write_html", "write_json"]
 
@@ -41,13 +42,15 @@ body.companion { background: var(--paper); margin: 0; padding: 1rem;
 """
 
 
-def write_html(path: Path, asked: str, sections: Sequence[Section]) -> None:
+def write_html(
+    path: Path, asked: str, sections: Sequence[Section], lang: str = ENGLISH
+) -> None:
     """Write the page.
 
     Raises:
         OSError: It cannot be written.
     """
-    _write(path, page(asked, sections))
+    _write(path, page(asked, sections, lang))
 
 
 def write_json(path: Path, sections: Sequence[Section]) -> None:
@@ -131,19 +134,21 @@ def _part(section: Section, part: dict) -> dict:
     }
 
 
-def page(asked: str, sections: Sequence[Section]) -> str:
+def page(asked: str, sections: Sequence[Section], lang: str = ENGLISH) -> str:
     """Write the page: it asks for nothing from anywhere."""
     title = f"check {Path(asked).name or asked}"
+    summary = say(total(list(sections)), lang)
     body = [
         f"<h1>{_text(title)}</h1>",
-        f'<p class="summary">{_text(total(list(sections)))}</p>',
+        f'<p class="summary">{_text(summary)}</p>',
     ]
     for section in sections:
-        body += _section(section, len(sections) > 1)
+        body += _section(section, len(sections) > 1, lang)
     # It stands once, and not in each report.
     style = _own_style(sections) + system_style() + STYLE
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="{lang}">\n<head>\n'
+        '<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{_text(title)}</title>\n<style>{style}</style>\n</head>\n"
         '<body class="companion">\n<main>\n'
@@ -152,7 +157,7 @@ def page(asked: str, sections: Sequence[Section]) -> str:
     )
 
 
-def _section(section: Section, headed: bool) -> list[str]:
+def _section(section: Section, headed: bool, lang: str) -> list[str]:
     """Write what became of one file, if there is anything to say."""
     remarks = [*section.remarks.values()]
     remarks += [section.error] if section.error else []
@@ -163,34 +168,39 @@ def _section(section: Section, headed: bool) -> list[str]:
     if headed:
         lines.append(f"<h2>{_text(section.target.title)}</h2>")
         level = "h3"
-    lines += [f'<p class="fails">{_text(remark)}</p>' for remark in remarks]
+    lines += [
+        f'<p class="fails">{_text(say(remark, lang))}</p>' for remark in remarks
+    ]
     for part in section.parts:
         where = section.at(part["line"])
-        said = [f"({one})" for one in part["found"]["assumed"]]
+        said = [say(f"({one})", lang) for one in part["found"]["assumed"]]
         lines += [
             f"<{level}>{_text(part['name'])}</{level}>",
             f'<p class="muted">{"<br>".join(map(_text, (where, *said)))}</p>',
-            _without_style(part["page"]) or _plain(part["found"]),
+            _without_style(part["page"]) or _plain(part["found"], lang),
         ]
     if section.unjudged:
         number = counted(len(section.unjudged), "part")
-        lines.append(f"<{level}>{number} not judged</{level}>\n<ul>")
+        heading = say(f"{number} not judged", lang)
+        lines.append(f"<{level}>{heading}</{level}>\n<ul>")
         lines += [
             f"<li><strong>{_text(one['name'])}</strong>, "
-            f"{_text(section.at(one['line']))}: {_text(one['reason'])}</li>"
+            f"{_text(section.at(one['line']))}: "
+            f"{_text(say(one['reason'], lang))}</li>"
             for one in section.unjudged
         ]
         lines.append("</ul>")
     if names := untried([section]):
-        lines.append(f"<p>{_text(names)}</p>")
+        lines.append(f"<p>{_text(say(names, lang))}</p>")
     return [*lines, "</section>"]
 
 
-def _plain(found: dict) -> str:
+def _plain(found: dict, lang: str) -> str:
     """Write a report that came without a page: its process had ended."""
-    lines = [f"<p><strong>{_text(found['headline'])}</strong></p>"]
+    headline = say(found["headline"], lang)
+    lines = [f"<p><strong>{_text(headline)}</strong></p>"]
     for group in found["failed"]:
-        lines.append(f"<p>{_text(group['message'])}</p>")
+        lines.append(f"<p>{_text(say(group['message'], lang))}</p>")
     return "\n".join(lines)
 
 

@@ -17,6 +17,7 @@ from companion.commands.isolated import (
     explained,
     time_limit,
 )
+from companion.words import ENGLISH
 
 __all__ = ["Asked", "Section", "judged"]
 
@@ -43,12 +44,14 @@ class Asked:
         mask: What True means in masks, as ``check`` takes it.
         memory: How many GiB the code may take.
         pages: Whether a report is wanted as a page, too.
+        lang: The language of such a page.
     """
 
     components: tuple[str, ...] = ()
     mask: str | None = None
     memory: float = MEMORY
     pages: bool = False
+    lang: str = ENGLISH
 
 
 @dataclass
@@ -301,6 +304,7 @@ def _send_all(
         name=target.name,
         mask=asked.mask,
         pages=asked.pages,
+        lang=asked.lang,
     )
     candidates = finder.candidates()
     send(

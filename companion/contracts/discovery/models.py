@@ -2,7 +2,6 @@
 
 import contextlib
 import inspect
-import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -30,6 +29,7 @@ from companion.contracts.engine.modules import is_lazy
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
 from companion.sanitize import sanitize
+from companion.words import ENGLISH, say, wrapped
 
 __all__ = ["ModelReport", "Part", "Skipped", "judge_model", "judge_part"]
 
@@ -89,11 +89,13 @@ class ModelReport:
         name: Its class.
         parts: What was judged: the model first, if it could be.
         unjudged: What was not, and why.
+        lang: In which language it is shown; its attributes are English.
     """
 
     name: str
     parts: list[Part] = field(default_factory=list)
     unjudged: list[Skipped] = field(default_factory=list)
+    lang: str = ENGLISH
 
     @property
     def kind(self) -> str:
@@ -127,50 +129,50 @@ class ModelReport:
         what = self.kind.replace("_", " ") or "not judged as a whole"
         bad = sum(not report.passed for report in self.reports)
         found = f"{bad} of {len(self.parts)} with faults" if bad else "no fault"
-        parts = f"{len(self.parts)} part{'s' * (len(self.parts) != 1)} judged"
+        many = len(self.parts)
+        parts = f"{many} part judged" if many == 1 else f"{many} parts judged"
         if not self.parts:
             return f"{self.name}: nothing in it could be judged"
         return f"{self.name}: {what}; {parts}, {found}"
 
     def __str__(self) -> str:
-        lines = [self.headline, ""]
+        lines = [self.say(self.headline), ""]
         for part in self.parts:
-            lines.append(part.title)
-            lines += folded(f"({'; '.join(part.judged.assumed)})", "  ")
-            report = str(part.judged.report).splitlines()
+            lines.append(self.say(part.title))
+            said = self.say(f"({'; '.join(part.judged.assumed)})")
+            lines += wrapped(said, self.lang, 78, indent="  ", more="    ")
+            report = str(self.shown(part)).splitlines()
             lines += [f"  {line}".rstrip() for line in report] + [""]
         if self.unjudged:
-            lines.append("Not judged:")
+            lines.append(self.say("Not judged:"))
         for one in self.unjudged:
-            lines += folded(f"· {one.title}: {one.reason}", "  ")
+            said = f"· {one.title}: {self.say(one.reason)}"
+            lines += wrapped(said, self.lang, 78, indent="  ", more="    ")
         return "\n".join(lines).rstrip()
+
+    def say(self, text: str) -> str:
+        """Say one of its texts in its language."""
+        return say(text, self.lang)
+
+    def shown(self, part: Part) -> Report:
+        """Return the report on a part, in the language of this one."""
+        return replace(part.judged.report, lang=self.lang)
 
     __repr__ = __str__
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        pages = [f"<p><strong>{escape(self.headline)}</strong></p>"]
+        headline, left = map(self.say, (self.headline, "Not judged:"))
+        pages = [f"<p><strong>{escape(headline)}</strong></p>"]
         for part in self.parts:
-            pages.append(f"<p>{escape(part.title)}</p>")
-            pages.append(html(part.judged.report))
+            pages.append(f"<p>{escape(self.say(part.title))}</p>")
+            pages.append(html(self.shown(part)))
         items = (
-            f"<li>{escape(one.title)}: {escape(one.reason)}</li>"
+            f"<li>{escape(one.title)}: {escape(self.say(one.reason))}</li>"
             for one in self.unjudged
         )
         if self.unjudged:
-            pages.append(f"<p>Not judged:</p><ul>{''.join(items)}</ul>")
+            pages.append(f"<p>{left}</p><ul>{''.join(items)}</ul>")
         return {"text/html": "\n".join(pages), "text/plain": str(self)}
-
-
-def folded(text: str, indent: str) -> list[str]:
-    """Fold a sentence to lines of a report."""
-    more = f"{indent}  "
-    return textwrap.wrap(
-        text,
-        78,
-        initial_indent=indent,
-        subsequent_indent=more,
-        break_on_hyphens=False,
-    )
 
 
 def judge_model(

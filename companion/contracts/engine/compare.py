@@ -179,9 +179,14 @@ def same(
     index = furthest(got, expected, tolerance)
     if index is not None:
         where = place(index, fn.component.axes)
+        yours, right = number(got[index]), number(expected[index])
+        found = (
+            f"At {where} yours is {yours}, expected {right}."
+            if where
+            else f"Yours is {yours}, expected {right}."
+        )
         raise Broken(
-            f"{why} {f'At {where} yours' if where else 'Yours'} is "
-            f"{number(got[index])}, expected {number(expected[index])}.",
+            f"{why} {found}",
             got,
             expected,
             cause=cause,

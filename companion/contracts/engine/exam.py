@@ -5,7 +5,7 @@ import difflib
 import inspect
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from companion.contracts.engine.correct import (
 )
 from companion.contracts.engine.guard import Guarded, Raised
 from companion.contracts.engine.report import Report, failure
+from companion.words import ENGLISH, require_language
 
 __all__ = ["RUNS", "check_test"]
 
@@ -153,7 +154,9 @@ class LearnersTest(Guarded):
         return Run(failed=where, said=text_of(error))
 
 
-def check_test(component: str, animal: str, test: object) -> Report:
+def check_test(
+    component: str, animal: str, test: object, *, lang: str = ENGLISH
+) -> Report:
     """Try a test on a sick implementation and on healthy ones.
 
     Args:
@@ -161,6 +164,7 @@ def check_test(component: str, animal: str, test: object) -> Report:
         animal: The name of the sick one: a known mistake with a symptom.
         test: Called with one argument, the implementation. It has to fail, by
             an assertion, for the sick one, and to pass for every healthy one.
+        lang: In which language the report is shown, ``"en"`` or ``"zh"``.
 
     Returns:
         Whether it does, and what is wrong with it. As with ``check``, whatever
@@ -168,8 +172,8 @@ def check_test(component: str, animal: str, test: object) -> Report:
 
     Raises:
         TypeError: ``component`` or ``animal`` is not a string.
-        ValueError: no component, or no animal of it, has this name, or there
-            is no healthy one to compare with.
+        ValueError: no component, or no animal of it, has this name, there is
+            no healthy one to compare with, or ``lang`` is another word.
 
     Example:
         >>> def my_test(fn):
@@ -177,10 +181,12 @@ def check_test(component: str, animal: str, test: object) -> Report:
         >>> check_test("causal_mask", "transposed triangle", my_test).passed
         True
     """
+    require_language(lang)
     sick = found(component, animal)
     tester = LearnersTest(component, test)
     with runner.undisturbed(tester):
-        return examined(tester, sick, healthy(component))
+        report = examined(tester, sick, healthy(component))
+    return replace(report, lang=lang)
 
 
 def found(component: str, animal: str) -> Mistake:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import TOLERANCE, furthest, gaps, place
 from companion.figures.kit.inline import inline
+from companion.words import ENGLISH, say
 
 __all__ = ["html", "side_by_side"]
 
@@ -62,25 +63,33 @@ KINDS = {"✓": "holds", "✗": "fails", "!": "risks", "·": "notes"}
 
 def html(report) -> str:
     """Write the ``Report`` as self-contained HTML, the same in every run."""
-    mark = report.sign
-    headline = escape(report.headline)
-    parts = [f'<p class="verdict {KINDS[mark]}">{mark} {headline}</p>']
-    parts += [f'<p class="name">{coded(said)}</p>' for said in report.assumed]
+    mark, lang = report.sign, report.lang
+    headline = report.say(report.headline)
+    parts = [f'<p class="verdict {KINDS[mark]}">{mark} {escape(headline)}</p>']
+    parts += [
+        f'<p class="name">{coded(report.say(said))}</p>'
+        for said in report.assumed
+    ]
     groups = report.grouped()
-    parts += told(groups)
+    parts += told(groups, lang)
     whole = not report.failures and not report.untried
-    parts.append(names_of("✓", "hold", report.held, unfolded=whole))
-    parts.append(names_of("·", "wait", report.untried, unfolded=False))
+    held, untried = (
+        [*map(report.say, names)] for names in (report.held, report.untried)
+    )
+    hold = say(f"{len(held)} hold", lang)
+    wait = say(f"{len(untried)} wait", lang)
+    parts.append(names_of("✓", hold, held, unfolded=whole))
+    parts.append(names_of("·", wait, untried, unfolded=False))
     plain = all(group[0].sign == "✗" for group in groups)
     return inline(
         "check",
         body="\n".join(filter(None, parts)),
-        label=report.headline,
+        label=headline,
         style=STYLE if plain else STYLE + LEVEL_STYLE,
     )
 
 
-def told(groups: list[list]) -> list[str]:
+def told(groups: list[list], lang: str = ENGLISH) -> list[str]:
     """Show the first fault, and fold the others below it; then the rest.
 
     Where there is no fault, nothing is folded: it is short.
@@ -88,34 +97,38 @@ def told(groups: list[list]) -> list[str]:
     faults = [group for group in groups if group[0].sign == "✗"]
     rest = groups[len(faults) :]
     if not faults:
-        return [broken(group) for group in rest]
+        return [broken(group, lang) for group in rest]
     first, *others = faults
-    parts = [broken(first)]
+    parts = [broken(first, lang)]
     if others:
-        more = f"{sum(map(len, others))} more fail"
-        shown = [broken(group) for group in others]
-        parts.append(folded(f"{more}, often for the same reason", shown))
+        many = sum(map(len, others))
+        more = f"{many} more fail, often for the same reason"
+        shown = [broken(group, lang) for group in others]
+        parts.append(folded(say(more, lang), shown))
     if rest:
         many = sum(map(len, rest))
-        verb = "is no fault" if many == 1 else "are no faults"
-        shown = [broken(group) for group in rest]
-        parts.append(folded(f"{many} {verb}", shown))
+        none = f"{many} is no fault" if many == 1 else f"{many} are no faults"
+        shown = [broken(group, lang) for group in rest]
+        parts.append(folded(say(none, lang), shown))
     return parts
 
 
-def broken(failures: list) -> str:
+def broken(failures: list, lang: str = ENGLISH) -> str:
     """Show contracts that fail for one reason, and the first one's numbers."""
     failure = failures[0]
-    names = "<br>".join(f"{f.sign} {escape(f.contract)}" for f in failures)
+    names = "<br>".join(
+        f"{f.sign} {escape(say(f.contract, lang))}" for f in failures
+    )
     parts = [
         f'<p class="name">{names}</p>',
-        f'<p class="message">{prose(failure.message)}</p>',
+        f'<p class="message">{prose(say(failure.message, lang), lang)}</p>',
     ]
     if failure.excuse:
-        parts.append(f'<p class="excuse">{escape(failure.excuse)}</p>')
+        excuse = escape(say(failure.excuse, lang))
+        parts.append(f'<p class="excuse">{excuse}</p>')
     if failure.got is not None:
         got, expected = failure.got, failure.expected
-        drawn = side_by_side(got, expected, failure.axes, failure.at)
+        drawn = side_by_side(got, expected, failure.axes, failure.at, lang)
         parts.append(drawn)
     return "\n".join(parts)
 
@@ -125,20 +138,24 @@ def coded(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def prose(message: str) -> str:
+def prose(message: str, lang: str = ENGLISH) -> str:
     """Write a message as HTML: code is code, the first sentence stands out."""
     text = coded(message)
-    first, stop, rest = text.partition(". ")
-    return f"<strong>{first}{stop.rstrip()}</strong> {rest}".rstrip()
+    ends = re.search(r"\. " if lang == ENGLISH else r"\. |[。？！]", text)
+    size = ends.end() if ends else len(text)
+    first, rest = text[:size].rstrip(), text[size:]
+    return f"<strong>{first}</strong> {rest}".rstrip()
 
 
-def names_of(mark: str, verb: str, names: list[str], *, unfolded: bool) -> str:
+def names_of(
+    mark: str, summary: str, names: list[str], *, unfolded: bool
+) -> str:
     """List contracts, folded unless that is all there is to say."""
     if not names:
         return ""
     items = (f'<li data-mark="{mark}">{escape(name)}</li>' for name in names)
     body = f"<ul>{''.join(items)}</ul>"
-    return body if unfolded else folded(f"{len(names)} {verb}", [body])
+    return body if unfolded else folded(summary, [body])
 
 
 def folded(summary: str, parts: list[str]) -> str:
@@ -164,6 +181,7 @@ class Drawing:
         off: Which of the numbers shown are outlined.
         strongest: The size of a number that gets the strongest tint.
         digits: How many decimals each number has.
+        lang: The language of the words.
     """
 
     axes: tuple[str, str]
@@ -172,18 +190,22 @@ class Drawing:
     off: Tensor
     strongest: float
     digits: int
+    lang: str = ENGLISH
 
     def table(self, whose: str, matrix: Tensor) -> str:
         """Draw a matrix: indices on the margins, wrong numbers outlined."""
         caption = f"{whose}, {self.block}" if self.block else whose
+        caption = say(caption, self.lang)
         row0, column0 = self.corner
-        down, across = (escape(axis) for axis in self.axes)
+        down = self.axes[0]
+        across = escape(say(self.axes[1], self.lang))
         heads = "".join(
             f'<th scope="col">{column0 + j}</th>'
             for j in range(matrix.shape[1])
         )
         rows = (
-            f'<tr><th scope="row">{down} {row0 + i}</th>'
+            '<tr><th scope="row">'
+            f"{escape(say(f'{down} {row0 + i}', self.lang))}</th>"
             + "".join(self.cell(x, off) for x, off in zip(*row, strict=True))
             + "</tr>"
             for i, row in enumerate(
@@ -226,6 +248,7 @@ def side_by_side(
     expected: Tensor | None,
     axes: tuple[str, ...],
     at: tuple[int, ...] = (),
+    lang: str = ENGLISH,
 ) -> str:
     """Draw ``got``, and ``expected`` if known, where they differ most.
 
@@ -245,6 +268,7 @@ def side_by_side(
         off=outlined(wrong, worst)[cut],
         strongest=strongest(shown[-1]),
         digits=digits(shown),
+        lang=lang,
     )
     tables = zip(("yours", "expected"), shown, strict=False)
     drawn = "".join(drawing.table(name, x) for name, x in tables)

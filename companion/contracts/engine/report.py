@@ -1,8 +1,7 @@
 """What ``check`` found, as text and as a page."""
 
-import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -13,6 +12,7 @@ from companion.contracts.engine.levels import FAULT, LEVELS, NOTE, RISK, SIGNS
 from companion.contracts.engine.page import html
 from companion.contracts.engine.runner import contracts_for
 from companion.sanitize import sanitize
+from companion.words import ENGLISH, say, wrapped
 
 __all__ = ["Failure", "Report", "failure", "report_on"]
 
@@ -70,6 +70,7 @@ class Report:
             contracts call, and what else may have been meant: in sentences.
         rest: Goes on, where only the contracts up to the first fault were
             wanted, and there is one.
+        lang: In which language it is shown; its attributes are English.
     """
 
     component: str
@@ -78,10 +79,11 @@ class Report:
     untried: list[str]
     assumed: tuple[str, ...] = ()
     rest: Callable[[], "Report"] | None = None
+    lang: str = ENGLISH
 
     def whole(self) -> "Report":
         """Return the report on all contracts."""
-        return self.rest() if self.rest else self
+        return replace(self.rest(), lang=self.lang) if self.rest else self
 
     @property
     def faults(self) -> list[Failure]:
@@ -136,19 +138,22 @@ class Report:
         return list(groups.values())
 
     def __str__(self) -> str:
-        lines = [self.headline]
+        lines = [self.say(self.headline)]
         for said in self.assumed:
-            lines += textwrap.wrap(
-                f"({said})", 78, break_on_hyphens=False, subsequent_indent=" "
-            )
+            told = self.say(f"({said})")
+            lines += wrapped(told, self.lang, 78, more=" ")
         lines.append("")
         for failures in self.grouped():
-            lines += [f"{f.sign} {f.contract}" for f in failures]
+            lines += [f"{f.sign} {self.say(f.contract)}" for f in failures]
             for text in (failures[0].message, failures[0].excuse):
-                message = textwrap.wrap(text, 76, break_on_hyphens=False)
+                message = wrapped(self.say(text), self.lang, 76)
                 lines += [f"    {line}" for line in message]
-        lines += [f"✓ {name}" for name in self.held]
+        lines += [f"✓ {self.say(name)}" for name in self.held]
         return "\n".join(lines)
+
+    def say(self, text: str) -> str:
+        """Say one of its texts in its language."""
+        return say(text, self.lang)
 
     __repr__ = __str__
 
