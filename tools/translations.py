@@ -373,14 +373,14 @@ def reports(
     parts = tomllib.loads(path.read_text(encoding="utf-8"))
     table: dict[str, str] = {}
     for part, entries in parts.items():
-        for english, chinese in entries.items():
+        for english, said in entries.items():
             where = f"{path.name} [{part}]: {english[:60]!r}"
             if english in table:
                 yield f"{where} stands there twice"
             elif part != COMPOSED and english not in wanted:
                 yield f"{where} is no longer said in English"
-            table[english] = chinese
-            for fault in faults(english, chinese):
+            table[english] = said
+            for fault in faults(english, said):
                 yield f"{where}: {fault}"
     for english, place in wanted.items():
         if english not in table:
