@@ -128,6 +128,8 @@ def _settings() -> dict:
     """Take the book's settings, in Chinese and without the API's pages."""
     settings = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
     settings["title"] = TITLE
+    # Were they there, the list of what is no page would change with them.
+    settings["exclude_patterns"].append("api/**")
     sphinx = settings["sphinx"]
     sphinx["local_extensions"] = {
         name: (ROOT / folder).as_posix()

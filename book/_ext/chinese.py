@@ -37,12 +37,13 @@ MESSAGES = "messages.json"
 # What the directives of a page say, while it is read.
 SAID = "messages"
 UNTRANSLATED = "这一页还没有译成中文，下面是英文原文。"
-# Formulas are signs, tables of the prose have their catalogue (a table of terms
-# has English ones), and the way to the English page is English. So is what the
-# bank says in English beside the Chinese.
+# Formulas are signs, code is code, tables of the prose have their catalogue (a
+# table of terms has English ones), and the way to the English page is English.
+# So is what the bank says in English beside the Chinese.
 AS_IT_IS = re.compile(
     r'(<mjx-container.*?</mjx-container>|<table class="table">.*?</table>'
     r'|<a [^>]*hreflang="en".*?</a>'
+    r'|<code class="docutils literal notranslate">.*?</code>'
     r'|<(?:div|span) lang="en".*?(?=<(?:div|span) lang="zh-CN"))',
     re.S,
 )

@@ -270,8 +270,8 @@ def _matches(
         if not found:
             continue
         values = found.groups()
-        # No phrase goes on into the next sentence.
-        inner = values[:-1] if entry.open else values
+        # No phrase goes on into the next sentence; what somebody else says may.
+        inner = values[:-1] if entry.open and entry.sure else values
         if any(BORDER.search(CODE.sub("`", value)) for value in inner):
             continue
         told = [_value(value, lang, deep) for value in values]

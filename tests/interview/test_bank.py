@@ -85,7 +85,7 @@ def in_full(question, language):
         ("attention-against-the-ffn", "two matrices", "两个矩阵"),
         ("attention-against-the-ffn", "make Q, K and V", "得到 Q、K、V"),
         ("attention-why-not-d-k", "Bonus: .*Yang et al. 2022", "加分.*2022"),
-        ("rnn-lstm-cell", "too little in chapter 01", "第 1 章.*不够"),
+        ("rnn-lstm-cell", "too little in chapter 01", "第 01 章.*不够"),
     ],
 )
 def test_an_answer_says_what_it_rests_on(name, en, zh):
