@@ -45,7 +45,7 @@ THEIRS = re.compile(r"raised \w+|cannot be called as")
 TITLE = "每句话都能运行的 Transformer 课程"
 # A message without a word of English is the same in both editions.
 CODE = re.compile(r"\$[^$]*\$|`[^`]*`")
-ENGLISH = re.compile(r"[A-Za-z]{2}")
+ENGLISH = re.compile(r"[A-Za-z]{2}|[\u3400-\u9fff] I\b")
 HAN = "\u3400-\u9fff"
 LINK = r"\]\(([^()\s]+)\)"
 # What is the same on both sides: its name, and how it is found. What was found
