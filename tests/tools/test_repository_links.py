@@ -47,6 +47,8 @@ def build(tmp_path, checkout):
         "extensions": "myst_nb,sphinx_book_theme,repository_links",
         "html_theme": "sphinx_book_theme",
         "html_context.default_mode": "auto",
+        "html_static_path": str(ROOT / "book" / "assets"),
+        "html_js_files": "section.js",
         "nb_execution_mode": "off",
     }
     command = [sys.executable, "-m", "sphinx", "-q", "-C", book]
@@ -81,7 +83,7 @@ def test_with_a_home_each_page_has_its_links_and_without_one_none(
 
     pages = build(HOME)
     editions = colab.publish(checkout, tmp_path / "out", HOME, "0123abc")
-    assert [path.stem for path in editions] == names
+    assert [path.stem for path in editions] == [*names, *names]
     for name in names:
         run, edit, report, take = addresses(pages / f"{name}.html")
         assert edit == f"https://github.com/owner/name/edit/main/{name}.ipynb"

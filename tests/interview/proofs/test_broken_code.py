@@ -18,7 +18,7 @@ HINTS = {
     "attention-padding-takes-a-share": "set to 0, a score like any other",
     "attention-a-loud-pad": "only wiped out after it",
     "attention-right-weights-wrong-slopes": "gradient of `scores` is wrong",
-    "transformer-a-gpt-too-good-to-be-true": "Every row sees all tokens",
+    "transformer-a-gpt-too-good-to-be-true": "does a norm or a mean run over",
     "transformer-2048-too-many": "A norm at the end of encoder and decoder",
     "training-a-rate-that-jumps": "The ramp is step · warmup^-1.5, not",
     "decoding-a-beam-that-says-little": "the first finished hypothesis",
