@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,7 @@ from frame import written_before
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
-from sphinx.transforms import SphinxTransform
-from sphinx.transforms.i18n import Locale
+from sphinx.transforms import SphinxTransform, i18n
 from sphinx.util.nodes import extract_messages
 
 BOOK = Path(__file__).parents[1]
@@ -36,6 +36,9 @@ REPORTS = page_words.PACKAGE.with_name("zh.toml")
 MESSAGES = "messages.json"
 # What the directives of a page say, while it is read.
 SAID = "messages"
+# How Sphinx parses a translation, and what it takes for a list.
+PUBLISH = i18n.publish_msgstr
+NUMBERED = re.compile(r"^(\d+)\.(?= )")
 UNTRANSLATED = "这一页还没有译成中文，下面是英文原文。"
 # Formulas are signs, code is code, tables of the prose have their catalogue (a
 # table of terms has English ones), and the way to the English page is English.
@@ -82,10 +85,12 @@ def sections() -> dict[str, str]:
     A question says in which section its answer is taught.
     """
     return dict(
-        page_words.alike(entry.id, entry.string)
+        page_words.alike(written(entry.id), written(entry.string))
         for path in sorted(CATALOGUES.rglob("*.po"), reverse=True)
         if path not in (WORDS, FRAME)
         for entry in _entries(path)
+        # As a page writes it, and as a source does.
+        for written in (escape, str)
     )
 
 
@@ -116,7 +121,7 @@ class Formulas(SphinxTransform):
     Before Sphinx does, which makes of such a formula a paragraph of two colons.
     """
 
-    default_priority = Locale.default_priority - 1
+    default_priority = i18n.Locale.default_priority - 1
 
     def apply(self, **kwargs: Any) -> None:
         """Put what the catalogue has for a formula in its place."""
@@ -128,6 +133,11 @@ class Formulas(SphinxTransform):
             if spelt := said.get(node.astext()):
                 node.rawsource = spelt
                 node.children = [nodes.Text(spelt)]
+
+
+def publish(app: Sphinx, source: str, *place: Any) -> nodes.Element:
+    """Parse a translation as Sphinx does: ``1. A title`` is no list of one."""
+    return PUBLISH(app, NUMBERED.sub(r"\1\.", source), *place)
 
 
 def say(env: BuildEnvironment, text: str) -> str:
@@ -281,6 +291,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("env-updated", outdated)
     app.connect("config-inited", add_template)
     app.connect("html-page-context", switch)
+    i18n.publish_msgstr = publish
     # Before the index of the search is made of the pages.
     app.connect("build-finished", translate_pages, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

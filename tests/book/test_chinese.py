@@ -139,3 +139,23 @@ def test_a_page_that_is_not_translated_says_so(monkeypatch):
         edition.switch(app, page, "page.html", context, doctree=object())
         assert (edition.UNTRANSLATED in context["body"]) == says
         assert context["body"].endswith("<p>Text.</p>")
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("page", BOTH)
+def test_no_heading_and_no_folded_line_is_left_in_english(built_book, page):
+    path = built_book / "zh" / f"{page}.html"
+    article = BeautifulSoup(path.read_text("utf-8"), "html.parser").article
+    for apart in article.select("code, pre, script, mjx-container, [lang=en]"):
+        apart.decompose()
+    lines = [
+        line.get_text()
+        for line in article.select("h1, h2, h3, h4, summary, .section")
+    ]
+    # A question may ask about an English sentence.
+    assert [
+        line
+        for line in lines
+        if re.search("[a-z]{3,} [a-z]{2,} [a-z]", line)
+        and not re.search("[\u3400-\u9fff]", line)
+    ] == []

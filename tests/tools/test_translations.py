@@ -395,3 +395,13 @@ def test_a_cell_is_said_in_chinese_block_by_block(tmp_path, monkeypatch):
         "## 分数\n\n> *一个*词的分数\n\n- *一个*词的分数\n"
         "\n| `x` | 分数 |\n\nNo score here."
     )
+
+
+def test_a_title_with_a_number_is_no_list(monkeypatch):
+    parsed = []
+    monkeypatch.setattr(
+        edition, "PUBLISH", lambda app, source, *place: parsed.append(source)
+    )
+    for source in ("1. 一个标题", "12. 用 3. 来数", "1.5 倍", "第 1. 章"):
+        edition.publish(None, source)
+    assert parsed == ["1\\. 一个标题", "12\\. 用 3. 来数", "1.5 倍", "第 1. 章"]
