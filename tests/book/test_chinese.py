@@ -159,3 +159,14 @@ def test_no_heading_and_no_folded_line_is_left_in_english(built_book, page):
         if re.search("[a-z]{3,} [a-z]{2,} [a-z]", line)
         and not re.search("[\u3400-\u9fff]", line)
     ] == []
+
+
+@browser
+@pytest.mark.parametrize(("folder", "shown"), [("", True), ("zh/", False)])
+def test_a_chinese_word_has_its_meaning_below_it_for_english_readers(
+    read, folder, shown
+):
+    page = read(f"{folder}{CHAPTERS[0]}").page
+    glosses = page.locator("text[lang=zh] + text.note")
+    assert glosses.count() >= 4
+    assert {each.is_visible() for each in glosses.all()} == {shown}
