@@ -14,8 +14,6 @@ import chinese as edition
 
 BOTH = [page for page in PAGES if not edition.in_english_alone(page)]
 LESSON = CHAPTERS[4]
-READ_BY_AXE = [BOTH[-1], LESSON, "book/interview", "search"]
-SCREENS = ROOT / "_build" / "screens"
 browser = pytest.mark.browser
 SWITCH = ".btn-language"
 
@@ -108,13 +106,6 @@ def test_a_chinese_page_fits_the_screen(read, page, size, theme):
     assert visit.faults() == []
     width = visit.page.evaluate("document.documentElement.scrollWidth")
     assert width <= size["width"]
-    SCREENS.mkdir(parents=True, exist_ok=True)
-    name = page.replace("/book", "").replace("/", "-")
-    visit.page.screenshot(
-        path=SCREENS / f"{name}-{theme}-{width}.jpeg",
-        full_page=True,
-        quality=80,
-    )
 
 
 @browser
