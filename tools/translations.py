@@ -259,15 +259,15 @@ def in_chinese(page: str, source: str) -> str:
         found.append(said)
         return f"{begin}\0{len(found) - 1}\0"
 
-    catalogue = read(CATALOGUES / f"{page}.po")
-    for entry in sorted(catalogue, key=lambda entry: -len(entry.id)):
-        if entry.id and entry.string:
-            words = r"\s+(?:> )*".join(map(re.escape, entry.id.split()))
-            source = re.sub(
-                f"{BEGINS}{words}{ENDS}",
-                lambda text, entry=entry: put(text[1], entry.string),
-                source,
-            )
+    known = chinese.messages(CATALOGUES / f"{page}.po")
+    # The longest first: it may hold others.
+    for english in sorted(known, key=len, reverse=True):
+        words = r"\s+(?:> )*".join(map(re.escape, english.split()))
+        source = re.sub(
+            f"{BEGINS}{words}{ENDS}",
+            lambda text, said=known[english]: put(text[1], said),
+            source,
+        )
     table = chinese.words(page)
     source = FOLDED.sub(
         lambda line: page_words.said(line[0], lambda w: table.get(w, w)), source

@@ -193,16 +193,17 @@ def write_messages(app: Sphinx, env: BuildEnvironment) -> None:
 def outdated(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Ask for pages anew that were written before a table of words changed.
 
-    What is on such a page is Chinese already, and is found in no table.
+    What is on such a page is Chinese already, and is found in no table. Pages
+    name sections of others, so that each catalogue is such a table.
     """
     if app.builder.name != "html" or not is_chinese(app):
         return []
-    return written_before(app, env, (WORDS, FRAME, REPORTS))
+    return written_before(app, env, (*CATALOGUES.rglob("*.po"), REPORTS))
 
 
 def add_template(app: Sphinx, config: Config) -> None:
     """Let the theme find the switch between the languages."""
-    config.templates_path.append(str(Path(__file__).parent / "theme"))
+    config.templates_path.append(str(Path(__file__).parent / "templates"))
 
 
 def switch(

@@ -384,6 +384,7 @@ def test_a_cell_is_said_in_chinese_block_by_block(tmp_path, monkeypatch):
     catalogue = Catalog(locale="zh_CN")
     catalogue.add("score", "分数")
     catalogue.add("a score of *one* word", "*一个*词的分数")
+    catalogue.add("No score here.", "这里没有旧的分数。", flags=["fuzzy"])
     with (tmp_path / "page.po").open("wb") as file:
         write_po(file, catalogue)
     monkeypatch.setattr(translations, "CATALOGUES", tmp_path)
