@@ -57,6 +57,8 @@ __all__ = [
 Call = tuple[tuple, dict]
 Style = Callable[["Wanted", dict], Call | None]
 """From a signature and the arguments by name, how to call; None: it cannot."""
+Right = Callable[[Guarded], bool]
+"""Tells whether no contract finds a fault, as something is called now."""
 
 SELF = ("multihead", "encoder")
 """Of vectors ``x``, and perhaps a mask."""
@@ -501,6 +503,8 @@ USUAL = {
     "cache": lambda named: None,
     "past": lambda named: None,
     "memory": lambda named: None,
+    "bias": lambda named: None,
+    "position_bias": lambda named: None,
     "freqs_cis": lambda named: None,
     "start_pos": lambda named: 0,
     **dict.fromkeys(
@@ -517,8 +521,11 @@ def by_place(*names: str) -> Style:
     """Give these arguments one after the other."""
 
     def style(wants: Wanted, named: dict) -> Call | None:
-        args = tuple(named[n] for n in names if n in named)
-        return filled(wants, (args, {}), named)
+        given = [n for n in names if n in named]
+        places = zip(wants.names, given, strict=False)
+        if any("mask" in place and "mask" not in n for place, n in places):
+            return None  # Vectors are no mask.
+        return filled(wants, (tuple(named[n] for n in given), {}), named)
 
     return style
 
@@ -1015,7 +1022,7 @@ def first_unflattened(result: Any, args: tuple) -> Any:
 def adopt(
     fn: Guarded,
     mask: str | None = None,
-    right: Callable[[Guarded], bool] = lambda fn: False,
+    right: Right | None = None,
 ) -> None:
     """Find how ``fn`` is to be called, and have it called so from now on.
 
@@ -1025,9 +1032,9 @@ def adopt(
     Args:
         fn: What is tried.
         mask: What True means in its masks, if that was said.
-        right: Whether no contract finds a fault in it, as it is called now.
-            Asked only where no form fits with the batch first, and not of a
-            translator, whose shapes tell enough.
+        right: Tells whether no contract finds a fault in it, as it is called
+            now; without it, no form is taken that only this would show to be
+            meant.
     """
     component = fn.component
     form = Form(
@@ -1041,13 +1048,10 @@ def adopt(
     fn.form = form if form.hidden else None
     if not callable(fn.fn) or isinstance(fn.fn, type) or component.adapt:
         return
-    offered = STYLES.get(component.name, [])
-    if component.name in ("layer_norm", "rms_norm") and (
-        found := norm_form(fn.fn, component.name)
-    ):
-        whole, said = found
-        fn.form = replace(form, whole=whole, said=(said,))
+    if special := form_by_name(fn, form, mask, right):
+        fn.form = special
         return
+    offered = STYLES.get(component.name, [])
     if not offered and component.name not in SHAPED:
         return
     if mask and component.name in MODELS:
@@ -1082,12 +1086,50 @@ def adopt(
     torch.set_rng_state(drawn)
 
 
+def form_by_name(
+    fn: Guarded, form: Form, mask: str | None, right: Right | None
+) -> Form | None:
+    """Return the form that the names of arguments or weights tell, or None."""
+    name = fn.component.name
+    if name in ("layer_norm", "rms_norm") and (found := norm_form(fn.fn, name)):
+        whole, said = found
+        return replace(form, whole=whole, said=(said,))
+    return with_labels(fn, mask, right) if right else None
+
+
+def with_labels(fn: Guarded, mask: str | None, right: Right) -> Form | None:
+    """Return the form of a right translator that shifts its ``labels``.
+
+    Whoever takes labels in place of a decoder's inputs makes those of them.
+    """
+    wants, usual = wanted(fn.fn), fn.form
+    word = wants.named("src")
+    if fn.component.name != "translation_model" or "labels" not in wants.all:
+        return None
+    if word is None or wants.named("tgt"):
+        return None
+
+    def by_labels(src: Tensor, tgt: Tensor) -> object:
+        return fn.fn(**{word: src, "labels": tgt})
+
+    inner = Guarded(fn.component, shifts_itself(by_labels))
+    adopt(inner, mask)
+    form = replace(behind_adapter(inner), said=(LABELS,))
+    if right_so(fn, form, right):
+        return form
+    fn.form = usual
+    return None
+
+
+LABELS = "its `labels` are whole targets, which it shifts itself"
+
+
 def less_usual(
     fn: Guarded,
     form: Form,
     offered: Iterable,
     cases: list[tuple],
-    right: Callable[[Guarded], bool],
+    right: Right | None,
 ) -> list[Form]:
     """List the forms that are taken only if nothing is wrong with them."""
     word = form.wants.named("mask")
@@ -1168,10 +1210,10 @@ NO_MASKS = {
 ONLY_SO = "the sequence comes first in it, for its shapes fit only so"
 
 
-def right_so(fn: Guarded, form: Form, right: Callable[[Guarded], bool]) -> bool:
+def right_so(fn: Guarded, form: Form, right: Right | None) -> bool:
     """Tell whether nothing is wrong with ``fn``, if it is called so."""
     fn.form = form
-    return right(fn)
+    return right is not None and right(fn)
 
 
 def fits(fn: Guarded, args: tuple) -> bool:

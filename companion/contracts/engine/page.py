@@ -117,7 +117,7 @@ def broken(failures: list, lang: str = ENGLISH) -> str:
     """Show contracts that fail for one reason, and the first one's numbers."""
     failure = failures[0]
     names = "<br>".join(
-        f"{f.sign} {escape(say(f.contract, lang))}" for f in failures
+        f"{f.sign} {coded(say(f.contract, lang))}" for f in failures
     )
     parts = [
         f'<p class="name">{names}</p>',
@@ -144,7 +144,8 @@ def prose(message: str, lang: str = ENGLISH) -> str:
     ends = re.search(r"\. " if lang == ENGLISH else r"\. |[。？！]", text)
     size = ends.end() if ends else len(text)
     first, rest = text[:size].rstrip(), text[size:]
-    return f"<strong>{first}</strong> {rest}".rstrip()
+    between = " " if lang == ENGLISH else ""  # A Chinese full stop has its own.
+    return f"<strong>{first}</strong>{between}{rest}".rstrip()
 
 
 def names_of(
@@ -153,7 +154,7 @@ def names_of(
     """List contracts, folded unless that is all there is to say."""
     if not names:
         return ""
-    items = (f'<li data-mark="{mark}">{escape(name)}</li>' for name in names)
+    items = (f'<li data-mark="{mark}">{coded(name)}</li>' for name in names)
     body = f"<ul>{''.join(items)}</ul>"
     return body if unfolded else folded(summary, [body])
 

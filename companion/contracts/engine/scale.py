@@ -36,6 +36,7 @@ __all__ = [
     "hidden_from",
     "hidden_score",
     "hides_all",
+    "hides_no_more",
     "mask_meets_scores",
 ]
 
@@ -500,6 +501,13 @@ def hides_all(found: list[Tensor], may: Tensor) -> bool:
     """Tell whether each attention hides from each row what it may not see."""
     return bool(found) and all(
         bool((x | written_out(may, x)).all()) for x in found
+    )
+
+
+def hides_no_more(found: list[Tensor], may: Tensor) -> bool:
+    """Tell whether each attention hides just what a row may not see."""
+    return bool(found) and all(
+        torch.equal(x, ~written_out(may, x)) for x in found
     )
 
 

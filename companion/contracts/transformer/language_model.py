@@ -19,6 +19,7 @@ from companion.contracts.engine.scale import (
     divided_by_the_root_of_a_head,
     hidden_from,
     hides_all,
+    hides_no_more,
 )
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
@@ -131,6 +132,12 @@ ELSEWHERE = (
     "Or does a norm or a mean run over the positions?"
 )
 
+LOST = (
+    "Each softmax hides the future and no more, so that the mask is in order: "
+    "where heads are split and joined, does a `view` mix positions and heads "
+    "for want of a transpose?"
+)
+
 SHIFTED = (
     "The row does not know the token at its own position: is the input "
     "shifted twice, or the diagonal hidden? What is given whole targets, and "
@@ -185,9 +192,16 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
 
 def hides_the_future(fn: Guarded, args: tuple, which: int) -> bool:
     """Tell whether each attention over an argument hides its future."""
+    return hides_all(*hidden_along(fn, args, which))
+
+
+def hidden_along(
+    fn: Guarded, args: tuple, which: int
+) -> tuple[list[Tensor], Tensor]:
+    """Return what each attention over an argument hides, and who may see."""
     args = tuple(x[:2] for x in args)  # To listen to many takes long.
     may = causal(args[which].shape[1]).expand(2, -1, -1)
-    return hides_all(hidden_from(fn, args, may), may)
+    return hidden_from(fn, args, may), may
 
 
 def require_past(fn: Guarded, args: tuple, which: int, what: str) -> None:
@@ -197,6 +211,8 @@ def require_past(fn: Guarded, args: tuple, which: int, what: str) -> None:
     if missing.any():
         row, position = missing.nonzero()[-1].tolist()
         hint = why(seen, "")
+        if not hint and hides_no_more(*hidden_along(fn, args, which)):
+            hint = LOST
         raise Broken(
             f"The logits of position {row} do not move with {what} {position}, "
             f"whatever it is. {hint}".rstrip(),

@@ -8,6 +8,7 @@ from torch import nn
 
 from companion.contracts import adapters, check
 from companion.contracts.multihead.multihead import Heads
+from companion.multihead import merge_heads, split_heads
 from companion.positions import rotate
 
 ORDER = "Reordering the positions reorders the rows"
@@ -84,6 +85,44 @@ def test_an_encoder_that_knows_distances_has_a_note_and_no_fault(make):
     report = check("encoder", built(lambda: Layer(make)))
     assert report.passed, str(report)
     assert [f.contract for f in report.notes] == [ORDER]
+
+
+class HandsItsTableOn(nn.Module):
+    """The first layer of a T5 makes scores of distances, and of the mask.
+
+    The next one is given them, and looks at no mask.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(12, 12) for _ in range(4))
+        self.relative = nn.Embedding(33, 3)
+        self.one, self.last = nn.LayerNorm(12), nn.LayerNorm(12)
+        self.net = nn.Sequential(
+            nn.Linear(12, 29), nn.ReLU(), nn.Linear(29, 12)
+        )
+
+    def forward(self, x, mask, bias):
+        y = self.one(x)
+        q, k, v = (split_heads(p(y), 3) for p in (self.q, self.k, self.v))
+        if bias is None:
+            place = torch.arange(x.shape[1])
+            at = (place - place[:, None]).clamp(-16, 16) + 16
+            bias = self.relative(at).permute(2, 0, 1)[None]
+            if mask is not None:
+                bias = bias + torch.where(mask, 0, torch.finfo(x.dtype).min)
+        weights = (q @ k.mT / 2 + bias).softmax(-1)
+        x = x + self.o(merge_heads(weights @ v))
+        return self.last(x + self.net(x)), bias
+
+
+def test_vectors_are_given_to_no_argument_that_is_called_a_mask():
+    """They once were: (x, x, mask), and no gradient reached the table."""
+    report = check("encoder", built(HandsItsTableOn))
+    assert report.passed, str(report)
+    assert report.assumed[0] == (
+        "Called as yours: the first of what it returned was taken."
+    )
 
 
 class QueriesOnly(Heads):

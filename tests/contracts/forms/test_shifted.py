@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from contracts.right import built
 from contracts.right.standins import Stack, Translator
 
-from companion.contracts import adapters, check
+from companion.contracts import adapters, check, check_model
 
 BOS = 1
 
@@ -16,17 +16,35 @@ def shifted(tokens):
 
 
 class ShiftsItsTargets(Translator):
-    def forward(self, src, labels):
-        tgt = shifted(labels)
+    def forward(self, src, tgt):
+        tgt = shifted(tgt)
         return self.run(src, tgt, src == 0, self.past(tgt))
 
 
 class WithItsLoss(ShiftsItsTargets):
     """And hands its loss over too."""
 
-    def forward(self, src, labels):
-        logits = super().forward(src, labels)
-        return logits, F.cross_entropy(logits.transpose(1, 2), labels)
+    def forward(self, src, tgt):
+        logits = super().forward(src, tgt)
+        return logits, F.cross_entropy(logits.transpose(1, 2), tgt)
+
+
+class TakesLabels(ShiftsItsTargets):
+    def forward(self, input_ids, labels):
+        return super().forward(input_ids, labels)
+
+
+class TakesLabelsLast(ShiftsItsTargets):
+    """A mask may stand between, and its loss comes first."""
+
+    def forward(self, input_ids, attention_mask=None, labels=None):
+        logits = super().forward(input_ids, labels)
+        return {"loss": logits.sum(), "logits": logits}
+
+
+class LabelsAndTheFuture(TakesLabels):
+    def past(self, tgt):
+        return super().past(tgt).new_zeros(tgt.shape[1], tgt.shape[1])
 
 
 class SeesTheFuture(ShiftsItsTargets):
@@ -69,6 +87,38 @@ def test_a_model_that_shifts_its_targets_itself_is_told_its_adapter(
     )
     report = check(component, adapters.shifts_itself(yours))
     assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("kind", [TakesLabels, TakesLabelsLast])
+def test_what_takes_labels_in_place_of_targets_is_asked_so(kind):
+    report = check("translation_model", built(kind).eval())
+    assert report.passed, str(report)
+    assert report.assumed == (
+        "Called as yours: its `labels` are whole targets, which it shifts "
+        "itself.",
+    )
+
+
+class LabelsForItsLoss(Stack):
+    """A language model: it shifts its labels, and not what it reads."""
+
+    def forward(self, input_ids, attention_mask=None, labels=None):
+        logits = self.head(self.states(input_ids))
+        if labels is None:
+            return logits
+        rows, wanted = logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()
+        return F.cross_entropy(rows, wanted), logits
+
+
+def test_labels_that_are_for_a_loss_make_no_translator():
+    report = check_model(built(LabelsForItsLoss).eval())
+    assert report.kind == "language_model", str(report)
+    assert report.passed
+
+
+def test_what_takes_labels_and_sees_the_future_has_a_fault():
+    report = check("translation_model", built(LabelsAndTheFuture).eval())
+    assert not report.passed
 
 
 def test_what_sees_the_future_does_so_behind_the_adapter_too():

@@ -198,6 +198,28 @@ def test_mixed_positions_of_a_language_model_are_not_put_down_to_its_mask(
     assert "the mask is in order" in first.message
 
 
+class BothByView(SplitByView, JoinedByView):
+    """Each head has some of the positions, and its rows go back to them."""
+
+
+class NearOnly(Heads):
+    """Its rows see themselves and the one before, by its own mask."""
+
+    def weigh(self, scores, mask):
+        return super().weigh(scores, mask.triu(-1))
+
+
+def test_a_past_that_is_lost_is_put_down_to_a_view_only_under_a_right_mask():
+    report = check("language_model", built(lambda: Model(BothByView)))
+    (past, *_) = report.faults
+    assert VIEW in past.message
+    assert "the mask is in order" in past.message
+    report = check("language_model", built(lambda: Model(NearOnly)))
+    (past, *_) = report.faults
+    assert "do not move with token" in past.message
+    assert VIEW not in past.message
+
+
 @pytest.mark.parametrize(
     ("attend", "words"),
     [(JoinedByView, VIEW), (EachOthers, "Sentences get each other's mask")],

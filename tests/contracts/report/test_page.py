@@ -155,3 +155,9 @@ def test_numbers_that_are_none_and_small_differences_can_be_read():
     html = side_by_side(close + 0.001, close, ("row", "key"))
     assert "0.5010" in html
     assert "0.5000" in html
+
+
+def test_code_in_the_name_of_a_contract_is_set_as_code():
+    told = page(check("schedule", lambda *args: None))
+    assert "Until <code>warmup</code> it rises" in told
+    assert "`" not in re.sub("<style>.*?</style>", "", told, flags=re.S)
