@@ -42,7 +42,7 @@ BUILD = ROOT / "_build"
 COMPOSED = "composed"
 # What an exception says is its own, and stays as it is.
 THEIRS = re.compile(r"raised \w+|cannot be called as")
-TITLE = "每句话都能运行的 Transformer 课程"
+TITLE = "每个论断都能运行验证的 Transformer 课程"
 # A message without a word of English is the same in both editions.
 CODE = re.compile(r"\$[^$]*\$|`[^`]*`")
 ENGLISH = re.compile(r"[A-Za-z]{2}|[\u3400-\u9fff] I\b")

@@ -39,6 +39,22 @@ SAID = "messages"
 # How Sphinx parses a translation, and what it takes for a list.
 PUBLISH = i18n.publish_msgstr
 NUMBERED = re.compile(r"^(\d+)\.(?= )")
+CHINESE = re.compile("[\u4e00-\u9fff]")
+# Browsers begin a line with what follows a formula, be it a comma.
+BETWEEN_SIGNS = re.compile(
+    r'([（“《]*)(<span class="math"><mjx-container.*?</mjx-container></span>)'
+    r"([，。、；：？！）”》]*)",
+    re.S,
+)
+# What is read as text, and what of it is one sign after the other.
+TEXT = re.compile(
+    r"<(script|style|pre|code|svg|title|textarea)\b.*?</\1>|<[^>]*>|[^<]+", re.S
+)
+SIGNS = "[=·×/+−≤≥≈≠⊙→]"
+TOGETHER = re.compile(
+    rf"\([^()\u4e00-\u9fff]{{1,30}}\)|(?<=[\w)\]]) {SIGNS} (?=[\w(√−])"
+    r"|(?<=\d) (?=[%°])"
+)
 UNTRANSLATED = "这一页还没有译成中文，下面是英文原文。"
 # Formulas are signs, code is code, tables of the prose have their catalogue (a
 # table of terms has English ones), and the way to the English page is English.
@@ -136,8 +152,15 @@ class Formulas(SphinxTransform):
 
 
 def publish(app: Sphinx, source: str, *place: Any) -> nodes.Element:
-    """Parse a translation as Sphinx does: ``1. A title`` is no list of one."""
-    return PUBLISH(app, NUMBERED.sub(r"\1\.", source), *place)
+    """Parse a translation as Sphinx does: ``1. A title`` is no list of one.
+
+    What is stressed and has no Chinese character is for italics, not for dots.
+    """
+    parsed = PUBLISH(app, NUMBERED.sub(r"\1\.", source), *place)
+    for stressed in parsed.findall(nodes.emphasis):
+        if not CHINESE.search(stressed.astext()):
+            stressed["classes"].append("latin")
+    return parsed
 
 
 def say(env: BuildEnvironment, text: str) -> str:
@@ -262,7 +285,34 @@ def in_page(page: str, table: dict[str, str]) -> str:
         page_words.in_html(piece, lambda word: table.get(word, word))
         for piece in pieces[::2]
     )
-    return "".join(pieces)
+    return together(BETWEEN_SIGNS.sub(_on_one_line, "".join(pieces)))
+
+
+def together(page: str) -> str:
+    """Keep a sum or a tuple of a text on one line: Chinese breaks anywhere.
+
+    Example:
+        >>> together("<p>2 · 3 = 6</p>")
+        '<p>2\\xa0·\\xa03\\xa0=\\xa06</p>'
+    """
+    return TEXT.sub(
+        lambda found: (
+            found[0]
+            if found[0].startswith("<")
+            else TOGETHER.sub(
+                lambda short: short[0].replace(" ", "\N{NO-BREAK SPACE}"),
+                found[0],
+            )
+        ),
+        page,
+    )
+
+
+def _on_one_line(found: re.Match) -> str:
+    before, formula, after = found.groups()
+    if not (before or after):
+        return formula
+    return f'<span class="unbroken">{before}{formula}{after}</span>'
 
 
 def translate_pages(app: Sphinx, exception: Exception | None) -> None:

@@ -46,6 +46,14 @@ NUMBER = re.compile(
     r"|“[^“”\s]+”"
 )
 ASCII = re.compile(r"[A-Za-z]{2}")
+# Beside a Chinese word of a figure its sentence has a space in English only.
+HAN = "\u4e00-\u9fff"
+BEFORE_WORD = re.compile(
+    rf'(?<=[{HAN}，。：；]) +(?=<(?:b|span) lang="zh"[^>]*>)'
+)
+AFTER_WORD = re.compile(
+    rf'(<(b|span) lang="zh"[^>]*>[{HAN}]+</\2>) +(?=[{HAN}，。：；])'
+)
 CODE = re.compile(r"<code\b.*?</code>|<[^>]*>|&\w+;", re.S)
 PACKAGE = Path(__file__).parents[2] / "companion" / "words" / "__init__.py"
 REPORT = re.compile(r"<figure\b[^>]*\bcompanion-check\b")
@@ -140,7 +148,7 @@ def in_report(text: str, translate: Translate) -> str:
         told = re.sub(r"`([^`]+)`", r"<code>\1</code>", told)
     if core.startswith("<strong>"):
         first = re.match(r".*?(?:\. |[。？！]|$)", told, re.S)[0]
-        told = f"<strong>{first.rstrip()}</strong> {told[len(first) :]}"
+        told = f"<strong>{first.rstrip()}</strong>{told[len(first) :]}"
     return text.replace(core, told.rstrip())
 
 
@@ -177,7 +185,7 @@ def in_html(html: str, translate: Translate) -> str:
             )
         done.append(_attributes(text, translate, say))
     flush()
-    return "".join(done)
+    return AFTER_WORD.sub(r"\1", BEFORE_WORD.sub("", "".join(done)))
 
 
 def _attributes(

@@ -3,9 +3,12 @@
 The page is made from the question bank as the book is built.
 """
 
+import re
 import sys
+from html import escape, unescape
 from pathlib import Path
 
+import chinese
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -58,9 +61,62 @@ def chapters(env: BuildEnvironment) -> dict[str, overview.Chapter]:
             for title in env.get_doctree(f"book/{page}").findall(nodes.title)
             if isinstance(section := title.parent, nodes.section)
         }
+        headings |= {
+            overview.plain(question.section): address
+            for question in read(BANK).get(word, ())
+            # The bank names a section in English, and a page in its language.
+            if (address := headings.get(named(env, question.section)))
+        }
         title = env.titles[f"book/{name}"].astext()
         found[word] = overview.Chapter(title, f"{pages[-1]}.html", headings)
     return found
+
+
+def named(env: BuildEnvironment, section: str) -> str:
+    """Say what a section is called on the pages of this edition."""
+    if chinese.is_chinese(env.app):
+        section = chinese.section(section)
+    return overview.plain(section)
+
+
+# The first words of what a note answered.
+NOTED = re.compile(r"(<span lang=\"[\w-]+\">)(note \d|笔记 \d)(?=[,，])")
+CARD = '<li class="question" '
+CHAPTER = re.compile(r'[^>]*data-chapter="(\w+)"')
+SECTION = re.compile(r'(<span class="section">)([^<]+)(?=</span>)')
+
+
+def link_cards(
+    app: Sphinx, page: str, template: str, context: dict, doctree: object
+) -> None:
+    """Lead from a question to the section that answers it, and to the notes.
+
+    The page's notebook does not know on which page of the chapter that is.
+    """
+    first, *cards = context.get("body", "").split(CARD)
+    if not page.startswith("book/") or not cards:
+        return
+    known = vars(app).setdefault("sections_of_chapters", {})
+    if not known:
+        known |= chapters(app.env)
+    up, own = "../" * (page.count("/") - 1), page.removeprefix("book/")
+
+    def linked(card: str) -> str:
+        word = CHAPTER.match(card)[1]
+        headings = known[word].headings if word in known else {}
+
+        def link(found: re.Match) -> str:
+            address = headings.get(overview.plain(unescape(found[2])))
+            if not address:
+                return found[0]
+            there, _, name = address.partition("#")
+            there = "" if there == f"{own}.html" else up + there
+            return f'{found[1]}<a href="{escape(there)}#{name}">{found[2]}</a>'
+
+        notes = rf'\1<a href="{up}notes.html">\2</a>'
+        return NOTED.sub(notes, SECTION.sub(link, card))
+
+    context["body"] = CARD.join([first, *map(linked, cards)])
 
 
 PARTS = {
@@ -82,4 +138,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_node(place)
     app.add_directive("interview", Interview)
     app.connect("doctree-resolved", fill)
+    app.connect("html-page-context", link_cards)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -152,6 +152,56 @@ def test_no_heading_and_no_folded_line_is_left_in_english(built_book, page):
     ] == []
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("folder", ["", "zh/"])
+@pytest.mark.parametrize("page", [*CHAPTERS, "book/interview"])
+def test_a_question_leads_to_the_section_that_answers_it(
+    built_book, folder, page
+):
+    path = built_book / f"{folder}{page}.html"
+    text = path.read_text("utf-8")
+    places = re.findall(r'<span class="section">(.*?)</span>', text)
+    assert len(places) >= 5
+    for place in places:
+        there, name = re.match('<a href="([^"#]*)#([^"]+)">', place).groups()
+        other = (path.parent / there).read_text("utf-8") if there else text
+        assert f'id="{name}"' in other
+
+
+@pytest.mark.once
+def test_a_sum_or_a_tuple_stays_on_one_line_and_code_as_it_is():
+    page = "<p>从 2 · 3 = 6 到 (batch, seq)，见 <code>(a, b)</code></p>"
+    assert edition.together(page) == (
+        "<p>从 2\xa0·\xa03\xa0=\xa06 到 (batch,\xa0seq)，"
+        "见 <code>(a, b)</code></p>"
+    )
+
+
+@browser
+def test_no_line_begins_with_the_comma_behind_a_formula(read):
+    page = read("zh/book/07_blocks").page
+    kept = page.locator(".unbroken:has(mjx-container)")
+    assert kept.count() > 9
+    # One line: a box, and no second one below it.
+    boxes = kept.evaluate_all(
+        "all => all.map((each) => each.getClientRects().length)"
+    )
+    assert set(boxes) == {1}
+
+
+@browser
+def test_only_chinese_characters_that_are_stressed_have_dots(read):
+    page = read("zh/book/02_seq2seq").page
+    stressed = page.locator(".bd-article :is(p, li, td) > em").all()
+    dotted = {
+        bool(re.search("[\u4e00-\u9fff]", each.inner_text())): each.evaluate(
+            "each => getComputedStyle(each).textEmphasisStyle"
+        )
+        for each in stressed
+    }
+    assert dotted == {True: "dot", False: "none"}
+
+
 @browser
 @pytest.mark.parametrize(("folder", "shown"), [("", True), ("zh/", False)])
 def test_a_chinese_word_has_its_meaning_below_it_for_english_readers(

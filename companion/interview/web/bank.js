@@ -1,10 +1,14 @@
 // The bank page: filters, cards that answer once they are opened, and the mock
 // interview.
 
+// An option has no markup that could hide one language. A Chinese page has one.
+const inChinese = document.documentElement.lang.startsWith("zh");
+
 function select(options, chosen) {
   const field = make("select");
   for (const [value, ...texts] of options)
-    field.append(make("option", { value }, texts.join(" ")));
+    field.append(make("option", { value },
+      inChinese ? texts.at(-1) : texts.join(" ")));
   field.value = chosen;
   return field;
 }

@@ -78,8 +78,8 @@ def sentence(d_model: int, warmup: int, factor: Number) -> str:
         f"d_model {d_model}, {warmup:,} steps of warm-up, factor {factor}: the "
         "rate rises in a straight line to its peak of "
         f"{short(peak / UNIT)}{NBSP}×{NBSP}10⁻⁴ at step {warmup:,}, which is "
-        f"{factor} / √({d_model} · {warmup:,}). Then it falls with the root of "
-        f"the step: at step {4 * warmup:,} half of the peak is left."
+        f"{factor} / √({d_model} · {warmup:,}). Then it falls with one over "
+        f"the root of the step: at step {4 * warmup:,} half of the peak is left."
     )
 
 

@@ -41,8 +41,8 @@ function sentence({ d, warmup, factor }, peak) {
   return `d_model ${d}, ${long(warmup)} steps of warm-up, factor ${factor}: the `
     + "rate rises in a straight line to its peak of "
     + `${short(peak)}\u00a0×\u00a010⁻⁴ at step ${long(warmup)}, which is `
-    + `${factor} / √(${d} · ${long(warmup)}). Then it falls with the root of `
-    + `the step: at step ${long(4 * warmup)} half of the peak is left.`;
+    + `${factor} / √(${d} · ${long(warmup)}). Then it falls with one over `
+    + `the root of the step: at step ${long(4 * warmup)} half of the peak is left.`;
 }
 
 function mount(root, data) {
