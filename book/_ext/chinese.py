@@ -126,26 +126,35 @@ def collect(app: Sphinx, tree: nodes.document) -> None:
         app.env.metadata[app.env.docname]["myst_slugs"] = slugs
     found = dict.fromkeys(text for _, text in extract_messages(tree) if text)
     found |= app.env.temp_data.get(SAID, {})
+    found |= dict.fromkeys(node.astext() for node in blocks(tree))
     if not hasattr(app.env, "messages"):
         app.env.messages = {}
     app.env.messages[app.env.docname] = list(found)
 
 
-class Formulas(SphinxTransform):
-    """Says the words of displayed formulas in Chinese.
+def blocks(tree: nodes.document) -> list[nodes.Element]:
+    """List the blocks that Sphinx translates not at all, or not well.
 
-    Before Sphinx does, which makes of such a formula a paragraph of two colons.
+    Displayed formulas, of which it makes a paragraph of two colons, and printed
+    text, as of a report.
     """
+    printed = tree.findall(nodes.literal_block)
+    texts = [node for node in printed if node.get("language") == "text"]
+    return [*tree.findall(nodes.math_block), *texts]
+
+
+class Blocks(SphinxTransform):
+    """Says the words of displayed formulas and printed texts in Chinese."""
 
     default_priority = i18n.Locale.default_priority - 1
 
     def apply(self, **kwargs: Any) -> None:
-        """Put what the catalogue has for a formula in its place."""
+        """Put what the catalogue has for a block in its place."""
         page = self.env.docname
         if not is_chinese(self.app) or not translated(page):
             return
         said = messages(CATALOGUES / f"{page}.po")
-        for node in self.document.findall(nodes.math_block):
+        for node in blocks(self.document):
             if spelt := said.get(node.astext()):
                 node.rawsource = spelt
                 node.children = [nodes.Text(spelt)]
@@ -334,7 +343,7 @@ def _written(app: Sphinx) -> Iterable[Path]:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register this extension with Sphinx."""
-    app.add_transform(Formulas)
+    app.add_transform(Blocks)
     app.connect("doctree-read", collect)
     app.connect("env-purge-doc", forget)
     app.connect("env-merge-info", merge)

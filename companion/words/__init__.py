@@ -109,7 +109,7 @@ def _entries(lang: str) -> tuple[dict[str, list[Entry]], list[Entry]]:
     by_word: dict[str, list[Entry]] = {}
     free: list[Entry] = []
     whole = table(lang)
-    places = {f"{word} {{0}}" for word in whole}
+    places = {f"{word} {{0}}" for word in whole if word[-1:] not in ENDS}
     for english in sorted(whole, key=_weight, reverse=True):
         literal = english.partition("{")[0]
         entry = Entry(english, whole[english], literal, english in places)

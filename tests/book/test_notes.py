@@ -159,7 +159,7 @@ def test_an_entry_is_said_in_chinese():
     assert item.astext() == (
         "<strong>头不花钱。</strong>半对 "
         '<span><span class="formula"><i>d</i><sub><i>k</i></sub></span> '
-        "要花。</span> → 为什么是 √dₖ；面试题“为什么要缩放”"
+        "要花。</span> → 为什么除以根号；面试题“为什么要缩放”"
     )
 
 

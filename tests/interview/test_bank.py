@@ -98,7 +98,7 @@ def test_an_answer_says_what_it_rests_on(name, en, zh):
     ("language", "claim", "of_paper"),
     [
         ("en", r"(never|no weight is) exactly 0", "on paper|float32"),
-        ("zh", "不会恰好为 0", "公式上|float32"),
+        ("zh", "不会恰好为 0", "理论上|float32"),
     ],
 )
 def test_that_softmax_is_never_zero_is_said_of_paper_only(

@@ -14,7 +14,7 @@ from interview.proving import shown
 from companion import CHAPTERS, interview
 from companion.contracts import check
 from companion.interview.model import bank, notes
-from companion.interview.model.markup import to_html
+from companion.interview.model.markup import to_html, to_line
 from companion.interview.model.mock import pick
 from companion.interview.web import overview
 from companion.interview.web.card import card, work
@@ -180,6 +180,9 @@ def test_the_book_has_the_bank_and_leads_to_its_sections(tmp_path):
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert built(tmp_path).stderr == ""
     page = (tmp_path / "built/book/interview.html").read_text("utf-8")
+    # What a note answered leads to the notes.
+    assert '<a href="notes.html">note 1</a>, ' in page
+    page = re.sub(r'<a href="notes\.html">(.*?)</a>', r"\1", page)
     assert 'id="rnn-' not in page
     assert page.count("<figure") == 3
     for question in interview.load("attention"):
@@ -200,7 +203,7 @@ def test_a_master_has_what_the_notes_answered_below_it():
         (question,) = (q for q in bank.course() if q.id == note.master)
         told = work(question)
         for where in (f"{note.where.en}: ", f"{note.where.zh}："):
-            assert where in told
+            assert to_line(where) in told
         for text in (note.said, note.missing, note.number):
             if text:
                 assert to_html(text.en) in told

@@ -271,7 +271,7 @@ def test_a_displayed_formula_has_chinese_words(tmp_path, monkeypatch):
         nodes.math_block(tex, tex)
         for tex in ("\n\\text{loss} = 1\n", "\nx = y\n")
     ]
-    edition.Formulas(page).apply()
+    edition.Blocks(page).apply()
     assert [each.astext() for each in page] == [
         "\n\\text{损失} = 1\n",
         "\nx = y\n",

@@ -3,16 +3,20 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from babel.messages.pofile import read_po
 from contracts.known import RECORD, SHIPPED, report_on
+from torch import nn
 
 from companion.commands import main
 from companion.contracts import COMPONENTS, check, check_model, each_contract
 from companion.contracts.engine.exam import check_test
+from companion.contracts.engine.norms import as_told
 from companion.contracts.pytest_tests import ContractBroken
-from companion.words import CODE, say, wrapped
+from companion.words import CODE, say, understood, wrapped
 
 pytestmark = pytest.mark.once
 
@@ -120,6 +124,22 @@ def test_a_report_on_a_mistake_of_each_component_has_no_english_sentence(
     assert not english_in(" ".join(text.split()))
 
 
+@pytest.mark.parametrize("bias", [None, "shift"])
+@pytest.mark.parametrize("gain", ["`gain` is its gain", "1 + `g` is its gain"])
+def test_how_a_norm_was_called_is_told_in_chinese(gain, bias):
+    for lacks, has in ((False, True), (bias is None, False)):
+        said = as_told(gain, bias, lacks, has)
+        told = say(f"Called as yours: {said}.")
+        assert understood(told), told
+
+
+def test_a_layer_of_pytorchs_is_told_in_chinese():
+    layer = nn.MultiheadAttention(12, 3)
+    (told, *_) = check("multihead", layer).assumed
+    assert "the sequence comes first" in told
+    assert understood(say(told)), say(told)
+
+
 def test_what_the_table_does_not_have_stays_as_it_is():
     for text in ("", "Nobody wrote this.", "{0}", "(", "`", "✗ ", ". ? !"):
         assert say(text) == text
@@ -197,3 +217,36 @@ def test_another_language_is_refused_on_the_command_line(capsys):
     with pytest.raises(SystemExit):
         main(["check", "mine.py", "--lang", "fr"])
     assert "--lang: invalid choice: 'fr'" in capsys.readouterr().err
+
+
+# The samples on the page about check.
+
+PAGE = Path(__file__).parents[3] / "book" / "check.md"
+CATALOGUE = PAGE.parent / "locale" / "zh_CN" / "LC_MESSAGES" / "book/check.po"
+# Whatever else stands on a line goes on from the line before.
+BEGINS = re.compile(r"[✓✗!·…(]|Only a risk|\w+(/\w+)?\.py:|\w+: |\d+ files?, ")
+
+
+def sentences(sample):
+    """The lines of a report, put together again; cut ones are left out."""
+    found, indent = [], 0
+    for line in filter(None, sample.splitlines()):
+        text, own = line.strip(), len(line) - len(line.lstrip())
+        if not found or BEGINS.match(text) or own > indent + 1:
+            found.append(text)
+        else:
+            found[-1] += f" {text}"
+        indent = own
+    return [re.sub(r" At batch [^:]*$", "", text) for text in found]
+
+
+@pytest.mark.once
+def test_the_samples_of_the_chinese_page_are_what_is_printed():
+    with CATALOGUE.open("rb") as file:
+        known = {m.id.strip(): m.string for m in read_po(file) if m.id}
+    samples = re.findall(r"```text\n(.+?)```", PAGE.read_text("utf-8"), re.S)
+    assert len(samples) == 6
+    for sample in samples:
+        chinese = re.sub("批次元素[^：]*：\\n", "", known[sample.strip()])
+        told = "".join(say(text) for text in sentences(sample))
+        assert "".join(chinese.split()) == "".join(told.split())

@@ -79,7 +79,8 @@ def sentence(d_model: int, warmup: int, factor: Number) -> str:
         "rate rises in a straight line to its peak of "
         f"{short(peak / UNIT)}{NBSP}×{NBSP}10⁻⁴ at step {warmup:,}, which is "
         f"{factor} / √({d_model} · {warmup:,}). Then it falls with one over "
-        f"the root of the step: at step {4 * warmup:,} half of the peak is left."
+        f"the root of the step: at step {4 * warmup:,} half of the peak is "
+        "left."
     )
 
 
