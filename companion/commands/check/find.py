@@ -436,21 +436,26 @@ class Finder:
         make_loss = loss_of(kind)
         if self.components and "label_smoothing" not in self.components:
             return {}
-        best = None
+        tried = []
         for logs, mean in itertools.product((False, True), repeat=2):
             fn = smoothed_by(make_loss, logs=logs, mean=mean)
-            report = self.check("label_smoothing", fn)
+            report = self.check("label_smoothing", fn, brief=True)
             said = ["a loss that is made for its smoothing"]
             if logs:
                 said.append("it got log-probabilities")
             if mean:
                 said.append("its sum was divided by the number of real tokens")
             judged = Judged("label_smoothing", report, ("; ".join(said),))
-            if best is None or better(report, best.report):
-                best = judged
             if report.passed:
-                break
-        if best is None or best.report.untried:
+                return {"parts": [self.part(one, judged, "a usual name")]}
+            tried.append(judged)
+        best, *others = [
+            replace(judged, report=judged.report.whole()) for judged in tried
+        ]
+        for judged in others:
+            if better(judged.report, best.report):
+                best = judged
+        if best.report.untried:
             raise Unjudged(f"{NO_CALL}, as a loss: see `adapters.smoothed_by`")
         return {"parts": [self.part(one, best, "a usual name")]}
 

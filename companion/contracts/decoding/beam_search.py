@@ -151,11 +151,15 @@ NO_PENALTY = (
 RATIOS = {0.6: (0.95, 1.1, 1.4, 1.62, 2.0, 2.6), 1.2: (1.3, 1.8, 2.6)}
 """alpha -> how much less likely the long sentence is; none is a close call."""
 
-PAIRS = [
-    Case(pair(ratio), 3, 6, alpha)
-    for alpha, ratios in RATIOS.items()
-    for ratio in ratios
-]
+
+@functools.cache  # Made when asked for: the rest of this file takes less time.
+def pairs() -> list[Case]:
+    """Searches in which the length penalty decides."""
+    return [
+        Case(pair(ratio), 3, 6, alpha)
+        for alpha, ratios in RATIOS.items()
+        for ratio in ratios
+    ]
 
 
 # In these tables four beams are enough, whenever a search stops.
@@ -292,7 +296,7 @@ def found(fn: Guarded, case: Case) -> list[int]:
 
 def mistake(fn: Guarded) -> str:
     """The hint of the known mistake that finds the same, or nothing."""
-    results = [found(fn, case) for case in BEST + PAIRS]
+    results = [found(fn, case) for case in BEST + pairs()]
     known = (hint for hint in BEAM_SEARCH.hints if results in mistaken(hint))
     hint = next(known, "")
     return COPIES if hint == GREEDY and asks_again(fn) else hint
@@ -317,7 +321,7 @@ def mistaken(hint: str) -> list[list[list[int]]]:
 
     ways = product((False, True), repeat=2)
     searches = (Search(patient=patient, late=late) for patient, late in ways)
-    return [[finds(case, s) for case in BEST + PAIRS] for s in searches]
+    return [[finds(case, s) for case in BEST + pairs()] for s in searches]
 
 
 def log_p(case: Case, ids: list[int]) -> float:
@@ -409,7 +413,7 @@ def cut(fn: Guarded) -> None:
 @functools.cache
 def penalised() -> list[list[list[int]]]:
     """What is right where a long sentence competes with a short one."""
-    return [[search(case) for case in PAIRS] for search in RIGHT]
+    return [[search(case) for case in pairs()] for search in RIGHT]
 
 
 @functools.cache
@@ -427,14 +431,14 @@ def best_of_all(case: Case) -> list[int]:
 @BEAM_SEARCH.contract
 def penalty(fn: Guarded) -> None:
     """With alpha it divides by the length penalty."""
-    got, ways = [found(fn, case) for case in PAIRS], penalised()
+    got, ways = [found(fn, case) for case in pairs()], penalised()
     if got in ways:
         return
     hint = mistake(fn)
     level, why = (NOTE, NO_PENALTY) if hint == NO_ALPHA else ("", "")
     near = min(ways, key=lambda way: sum(map(list.__ne__, way, got)))
     at = next(i for i, ids in enumerate(near) if ids != got[i])
-    case = PAIRS[at]
+    case = pairs()[at]
     says = (
         f"With alpha {case.alpha:g} it returned {got[at]}, log p "
         f"{log_p(case, got[at]):.3g}: expected {near[at]}, log p "
