@@ -438,10 +438,10 @@ SICK = {
     ),
 }
 SEEN = {
-    LOW: "began at 5.00 and ended at 4.80; all rates together are 0.0002",
-    HIGH: "ended at 4.80, and nearly all of that fall came early",
-    "exploded": "ended at 30.00, and was far above its beginning",
-    PILE: "ended at 4.80, while the gradient's norm rose from 1.0 to 8.2",
+    LOW: "began at 5.00 and ended near 4.80; all rates together are 0.0002",
+    HIGH: "ended near 4.80, and nearly all of that fall came early",
+    "exploded": "ended near 30.00, and was far above its beginning",
+    PILE: "ended near 4.80, while the gradient's norm rose from 1.0 to 8.2",
     "overfitting": "the validation loss was 2.00 and rose to 2.30, while the "
     "training loss fell to 0.50",
     "sees the answer": "a loss of 0.020 promises 82% of the sentences right, "
