@@ -64,7 +64,7 @@ REPORT = (
 def test_a_report_is_said_by_the_table_of_the_package_and_nothing_else_is():
     assert page_words.in_html(REPORT, say) == (
         '<figure class="companion companion-check" aria-label="rnn：9 项契约中'
-        '有 1 项未通过"><p class="message"><strong>没有用到 b。</strong> '
+        '有 1 项未通过"><p class="message"><strong>没有用到 b。</strong>'
         "批次元素 0、第 1 步、单元 2：你的是 0.5，应为 1。</p>"
         "<summary>8 项成立</summary><p>下一步</p></figure><p>8 hold</p>"
     )
@@ -400,9 +400,12 @@ def test_a_cell_is_said_in_chinese_block_by_block(tmp_path, monkeypatch):
 
 def test_a_title_with_a_number_is_no_list(monkeypatch):
     parsed = []
-    monkeypatch.setattr(
-        edition, "PUBLISH", lambda app, source, *place: parsed.append(source)
-    )
+
+    def parse(app, source, *place):
+        parsed.append(source)
+        return nodes.paragraph()
+
+    monkeypatch.setattr(edition, "PUBLISH", parse)
     for source in ("1. 一个标题", "12. 用 3. 来数", "1.5 倍", "第 1. 章"):
         edition.publish(None, source)
     assert parsed == ["1\\. 一个标题", "12\\. 用 3. 来数", "1.5 倍", "第 1. 章"]
