@@ -106,12 +106,11 @@ def link_cards(
         headings = known[word].headings if word in known else {}
 
         def link(found: re.Match) -> str:
-            address = headings.get(overview.plain(unescape(found[2])))
-            if not address:
+            address = headings.get(overview.plain(unescape(found[2])), "")
+            # To a section of its own page the script leads.
+            if not address or address.startswith(f"{own}.html#"):
                 return found[0]
-            there, _, name = address.partition("#")
-            there = "" if there == f"{own}.html" else up + there
-            return f'{found[1]}<a href="{escape(there)}#{name}">{found[2]}</a>'
+            return f'{found[1]}<a href="{escape(up + address)}">{found[2]}</a>'
 
         notes = rf'\1<a href="{up}notes.html">\2</a>'
         return NOTED.sub(notes, SECTION.sub(link, card))

@@ -65,7 +65,7 @@ def test_the_page_of_a_report_is_chinese_too():
     page = check("attention", unscaled, lang="zh")._repr_mimebundle_()
     text = page["text/html"]
     assert (
-        "<strong>分数没有缩放：softmax 之前先除以 √d_k。</strong> 批次" in text
+        "<strong>分数没有缩放：softmax 之前先除以 √d_k。</strong>批次" in text
     )
     assert "<caption>你的，批次元素 0</caption>" in text
     assert '<th scope="row">第 2 行</th>' in text
