@@ -39,7 +39,7 @@ SAID = "messages"
 # How Sphinx parses a translation, and what it takes for a list.
 PUBLISH = i18n.publish_msgstr
 NUMBERED = re.compile(r"^(\d+)\.(?= )")
-CHINESE = re.compile("[\u4e00-\u9fff]")
+CHINESE = re.compile(f"[{page_words.HAN}]")
 # Browsers begin a line with what follows a formula, be it a comma.
 BETWEEN_SIGNS = re.compile(
     r'([（“《]*)(<span class="math"><mjx-container.*?</mjx-container></span>)'
@@ -52,7 +52,7 @@ TEXT = re.compile(
 )
 SIGNS = "[=·×/+−≤≥≈≠⊙→]"
 TOGETHER = re.compile(
-    rf"\([^()\u4e00-\u9fff]{{1,30}}\)|(?<=[\w)\]]) {SIGNS} (?=[\w(√−])"
+    rf"\([^(){page_words.HAN}]{{1,30}}\)|(?<=[\w)\]]) {SIGNS} (?=[\w(√−])"
     r"|(?<=\d) (?=[%°])"
 )
 UNTRANSLATED = "这一页还没有译成中文，下面是英文原文。"

@@ -5,6 +5,7 @@ The page is made from the question bank as the book is built.
 
 import re
 import sys
+from functools import cache
 from html import escape, unescape
 from pathlib import Path
 
@@ -44,6 +45,7 @@ class Interview(SphinxDirective):
         return [place(part=self.arguments[0])]
 
 
+@cache
 def chapters(env: BuildEnvironment) -> dict[str, overview.Chapter]:
     """The chapters that the book has, as seen from a page beside them."""
     found = {}
@@ -96,9 +98,7 @@ def link_cards(
     first, *cards = context.get("body", "").split(CARD)
     if not page.startswith("book/") or not cards:
         return
-    known = vars(app).setdefault("sections_of_chapters", {})
-    if not known:
-        known |= chapters(app.env)
+    known = chapters(app.env)
     up, own = "../" * (page.count("/") - 1), page.removeprefix("book/")
 
     def linked(card: str) -> str:

@@ -185,14 +185,43 @@ def test_a_sum_or_a_tuple_stays_on_one_line_and_code_as_it_is():
 
 @browser
 def test_no_line_begins_with_the_comma_behind_a_formula(read):
-    page = read("zh/book/07_blocks").page
-    kept = page.locator(".unbroken:has(mjx-container)")
-    assert kept.count() > 9
-    # One line: a box, and no second one below it.
-    boxes = kept.evaluate_all(
-        "all => all.map((each) => each.getClientRects().length)"
-    )
-    assert set(boxes) == {1}
+    page = read("zh/book/07_blocks", alone=True).page
+    broken = """(space) => {
+      const article = document.querySelector(".bd-article"), found = [];
+      const kept = [...article.querySelectorAll(".unbroken")];
+      for (const each of kept) each.style.whiteSpace = space;
+      for (let width = 300; width < 700; width += 20) {
+        article.style.width = `${width}px`;
+        found.push(...kept.filter((each) => each.getClientRects().length > 1));
+      }
+      return found.length;
+    }"""
+    assert page.evaluate(broken, "") == 0
+    assert page.evaluate(broken, "normal") > 3
+
+
+@browser
+@pytest.mark.parametrize(("folder", "wide"), [("", False), ("zh/", True)])
+def test_a_quotation_mark_is_as_wide_as_a_character_in_chinese_only(
+    read, folder, wide
+):
+    page = read(f"{folder}book/07_blocks", alone=True).page
+    character, mark = page.evaluate(
+        """() => {
+      const line = document.createElement("p");
+      line.innerHTML = "<span>字</span><span>“</span><span>字</span>";
+      document.querySelector(".bd-article section").prepend(line);
+      return [...line.children].map((each) => each.offsetWidth);
+    }"""
+    )[:2]
+    assert (mark == character) == wide
+
+
+@browser
+def test_the_filters_of_the_chinese_bank_say_each_level_in_chinese(read):
+    page = read("zh/book/interview").page
+    levels = page.locator("select:has([value=all]):has([value=senior]) option")
+    assert levels.all_text_contents() == ["全部", "初级", "中级", "高级"]
 
 
 @browser

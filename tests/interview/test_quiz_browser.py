@@ -83,6 +83,23 @@ def test_a_choice_explains_every_option(driven):
                 assert why.endswith(" polite")
 
 
+def test_an_option_has_the_letter_that_explains_it_beside_its_text(visit):
+    page = visit("attention")
+    card = page.locator(".question[data-kind=choice]").first
+    card.locator("summary").first.click()
+    choice = card.locator(".options li").nth(1).locator("label")
+    letter = choice.evaluate(
+        "each => getComputedStyle(each, '::before').content"
+    )
+    assert letter == 'counter(option, upper-alpha) "."'
+    circle, text = (
+        choice.locator(f"> {name}").bounding_box() for name in ("input", "span")
+    )
+    # One line: the circle, the letter, the text.
+    assert 10 < text["x"] - circle["x"] - circle["width"] < 60
+    assert abs(text["y"] - circle["y"]) < 12
+
+
 def test_an_open_answer_is_marked_point_by_point(driven):
     chapter, did = driven
     for question in of(chapter, "open"):
