@@ -183,6 +183,16 @@ def test_a_sum_or_a_tuple_stays_on_one_line_and_code_as_it_is():
     )
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("folder", ["", "zh/"])
+def test_a_claim_of_the_first_page_ends_on_its_own_line(built_book, folder):
+    path = built_book / f"{folder}book/index.html"
+    page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+    claims = [each.get_text() for each in page.select(".hero-text li strong")]
+    assert len(claims) == 3
+    assert all(claim.endswith((".", "。")) for claim in claims)
+
+
 @browser
 def test_no_line_begins_with_the_comma_behind_a_formula(read):
     page = read("zh/book/07_blocks", alone=True).page
