@@ -23,6 +23,7 @@ SECTIONS = {
     "check": checking.race,
     "memory": memory.race,
     "training": race_training.race,
+    "compiled": race_training.race_compiled,
     "limit": race_training.limit,
     "decoding": race_decoding.race,
     "learning": learning.race,

@@ -1,5 +1,6 @@
 """Training steps: the same sizes, the same batches, each library's own way."""
 
+import shutil
 from collections.abc import Callable
 
 import torch
@@ -22,8 +23,28 @@ def race(*, small: bool, device: str) -> list[dict]:
     rows = []
     for size in (TOY,) if small else SIZES:
         rounds = ROUNDS[size.name]
-        runs = contestants(size, device, compiled=device != "cpu")
+        runs = contestants(size, device)
         rows += _rows(size, interleaved(runs, rounds=rounds, device=device))
+    return rows
+
+
+def race_compiled(*, small: bool, device: str) -> list[dict]:
+    """The same with ``torch.compile``, beside two that are not compiled.
+
+    There are none where a compiler is missing. The toy is traced as the others
+    are, and its graph runs as it is.
+    """
+    rows = []
+    if device == "cpu" and not small and not shutil.which("c++"):
+        return rows
+    backend = "aot_eager" if small else "inductor"
+    for size in (TOY,) if small else SIZES:
+        rounds = ROUNDS[size.name] // 2 + 1
+        runs = compiled_contestants(size, device, backend)
+        for run in runs.values():
+            run(1)  # Compiling is not timed; the first round is one more.
+        rows += _rows(size, interleaved(runs, rounds=rounds, device=device))
+        torch.compiler.reset()
     return rows
 
 
@@ -62,22 +83,32 @@ def _share(
     }
 
 
-def contestants(
-    size: Size, device: str, *, compiled: bool
-) -> dict[str, Callable[[int], None]]:
+def contestants(size: Size, device: str) -> dict[str, Callable[[int], None]]:
     """One step of each, by name; the number says which batch it gets."""
     runs = {"companion": _own(size, device, None)}
     runs |= {name: _peer(kind, size, device) for name, kind in PEERS.items()}
     runs["companion, bf16"] = _own(size, device, torch.bfloat16)
-    if compiled:
-        half = torch.bfloat16
-        runs["companion, compiled"] = _own(size, device, None, compiled=True)
-        runs["companion, bf16, compiled"] = _own(
-            size, device, half, compiled=True
-        )
     if device == "cpu":
         runs[REROUTED] = _rerouted(_own(size, device, None))
         runs[BOTH] = _plainly(_rerouted(_own(size, device, None)))
+    return runs
+
+
+def compiled_contestants(
+    size: Size, device: str, backend: str
+) -> dict[str, Callable[[int], None]]:
+    """One compiled step of each, and two plain ones to compare with."""
+    how = {"backend": backend}
+    runs = {
+        "companion": _own(size, device, None),
+        BASELINE: _peer(PEERS[BASELINE], size, device),
+        "companion, compiled": _own(size, device, None, **how),
+    }
+    for name, kind in PEERS.items():
+        runs[f"{name}, compiled"] = _peer(kind, size, device, **how)
+    if device != "cpu":
+        half = _own(size, device, torch.bfloat16, **how)
+        runs["companion, bf16, compiled"] = half
     return runs
 
 
@@ -108,13 +139,13 @@ def _own(
     device: str,
     autocast: torch.dtype | None,
     *,
-    compiled: bool = False,
+    backend: str | None = None,
 ) -> Callable[[int], None]:
     torch.manual_seed(0)
     model = ours(size).to(device).train()
     objective = Objective(model)
-    if compiled:
-        objective.compile()
+    if backend:
+        objective.compile(backend=backend)
     optimizer = adam(model.parameters(), lr=1e-4)
     data = batches(size, 4, device=device)
     settings = {"step": 1, "rate": 1e-4, "autocast": autocast}
@@ -127,15 +158,22 @@ def _own(
 
 
 def _peer(
-    kind: type[nn.Module], size: Size, device: str
+    kind: type[nn.Module],
+    size: Size,
+    device: str,
+    *,
+    backend: str | None = None,
 ) -> Callable[[int], None]:
     torch.manual_seed(0)
     model = kind(size).to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
     data = batches(size, 4, device=device)
+    compute = model.loss
+    if backend:
+        compute = torch.compile(compute, backend=backend)
 
     def run(number: int) -> Tensor:
-        loss = model.loss(*data[number % len(data)])
+        loss = compute(*data[number % len(data)])
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

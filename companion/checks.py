@@ -471,6 +471,33 @@ def check_ids(
         )
 
 
+def check_positions(name: str, positions: Tensor | None, count: int) -> None:
+    """Refuse what does not say which of ``count`` positions are meant.
+
+    Raises:
+        TypeError: ``positions`` is not a tensor of integers.
+        ValueError: it has not one axis, or holds something outside
+            0 … count - 1 (on an accelerator this is not looked at).
+    """
+    if positions is None:
+        return
+    dtype = getattr(positions, "dtype", type(positions).__name__)
+    if dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"{name}: expected a tensor of integers, got {dtype}")
+    if positions.ndim != 1:
+        raise ValueError(
+            f"{name}: expected one axis, got shape {tuple(positions.shape)}"
+        )
+    if not positions.is_cpu:
+        return
+    outside = positions[(positions < 0) | (positions >= count)]
+    if len(outside):
+        raise ValueError(
+            f"{name}: expected positions from 0 to {count - 1}, got "
+            f"{outside[0].item()}"
+        )
+
+
 def check_words_first(name: str, is_word: Tensor) -> Tensor:
     """Return the same mask (batch, seq), if each row is words, then padding.
 

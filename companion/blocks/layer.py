@@ -7,12 +7,12 @@ Words for axes, the same in the book, the code and the tests:
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from companion.blocks.feed_forward import FeedForward
 from companion.blocks.norm import LayerNorm
-from companion.blocks.residual import Residual
+from companion.blocks.residual import Residual, apply_at
 from companion.multihead import KVCache, Mask, MultiHeadAttention
 
 __all__ = ["PARTS", "EncoderLayer", "Parts"]
@@ -75,6 +75,7 @@ class EncoderLayer(nn.Module):
         x: Float[Tensor, "batch seq d_model"],
         mask: Mask = None,
         cache: KVCache | None = None,
+        real: Int[Tensor, " real"] | None = None,
     ) -> Float[Tensor, "batch seq d_model"]:
         """Apply one layer.
 
@@ -83,6 +84,9 @@ class EncoderLayer(nn.Module):
             mask: True = may attend, or ``CAUSAL``.
             cache: What earlier positions of the sequence have left behind;
                 ``x`` is then what comes after them.
+            real: The positions that are no padding, counted through all
+                sentences: the feed-forward network works at them alone, and
+                leaves the vectors of padding as they are. All unless given.
 
         Returns:
             A vector for each position of ``x``.
@@ -93,6 +97,9 @@ class EncoderLayer(nn.Module):
         x = self.attention_residual(
             x, lambda y: self.self_attention(y, mask, cache=cache)
         )
+        return apply_at(real, self._think, x)
+
+    def _think(self, x: Tensor) -> Tensor:
         return self.feed_forward_residual(x, self.feed_forward)
 
     def weights(

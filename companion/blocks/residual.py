@@ -7,7 +7,7 @@ A leading ``...`` is any number of batch-like axes, for example ``batch seq``.
 
 from collections.abc import Callable
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from companion.blocks.dropout import Dropout
@@ -69,6 +69,33 @@ class Residual(nn.Module):
             _check_change(change, x)
         total = x + self.dropout(change)
         return total if self.norm_first else self.norm(total)
+
+
+def apply_at(
+    positions: Int[Tensor, " some"] | None,
+    function: Callable[[Tensor], Tensor],
+    x: Float[Tensor, "batch seq d_model"],
+) -> Float[Tensor, "batch seq d_model"]:
+    """Apply a function of single positions to some of them.
+
+    Args:
+        positions: Which ones, counted through all sentences; None is all.
+        function: Makes of each vector another one, whatever the axes before.
+        x: A vector for each position.
+
+    Returns:
+        ``x``, in which only the vectors at ``positions`` have changed.
+
+    Example:
+        >>> x = torch.ones(2, 2, 1)
+        >>> apply_at(torch.tensor([0, 3]), torch.neg, x).flatten().tolist()
+        [-1.0, 1.0, 1.0, -1.0]
+    """
+    if positions is None:
+        return function(x)
+    flat = x.flatten(0, 1)
+    new = function(flat.index_select(0, positions))
+    return flat.to(new.dtype).index_copy(0, positions, new).view(x.shape)
 
 
 def _check_change(change: Tensor, x: Tensor) -> None:

@@ -54,8 +54,8 @@ class Objective(nn.Module):
     """Compute what training makes small: the summed loss of all real tokens.
 
     A module, so that it can be wrapped, or compiled as one graph. Padding is
-    left out before the generator, not after it: what nobody asks for is then
-    not computed.
+    left out before the generator and before each feed-forward network, not
+    after it: what nobody asks for is then not computed.
 
     Args:
         model: A ``Transformer``, or a language model.
@@ -90,13 +90,14 @@ class Objective(nn.Module):
             ValueError: The model refuses its shapes or ids.
         """
         target = batch[-1][:, 1:].long()
-        real, states = self._real(target), self._states(*batch)
+        real = self._real(target)
         # A compiled graph has no shapes that depend on data, and to learn one
         # is to wait for an accelerator: there the loss leaves padding out.
         if torch.compiler.is_compiling() or not target.is_cpu:
-            logits = self.model.logits(states).flatten(0, 1)
+            logits = self.model.logits(self._states(*batch)).flatten(0, 1)
             target = target.masked_fill(~real, IGNORED).flatten()
             return summed_loss(logits, target, self.smoothing), real.sum()
+        states = self._states(*batch, written=real)
         logits = self.model.logits(states[real])
         # ``label_smoothing`` without its division. It uses the logits up.
         total = summed_loss(logits, target[real], self.smoothing)
@@ -112,13 +113,24 @@ class Objective(nn.Module):
             return torch.ones_like(target, dtype=torch.bool)
         return target != pad
 
-    def _states(self, *batch: Tensor) -> Tensor:
+    def _states(self, *batch: Tensor, written: Tensor | None = None) -> Tensor:
+        """Compute what the generator reads; ``written`` is where it does."""
         reads = batch[-1][:, :-1]
         if len(batch) == 1:
             return self.model.states(reads)
-        masks = combine_masks(batch[0], reads, self.model.config.pad)
-        memory = self.model.encode(batch[0], masks.src)
-        return self.model.decode(reads, memory, masks.tgt, masks.cross)
+        src, pad = batch[0], self.model.config.pad
+        masks = combine_masks(src, reads, pad)
+        at, to = {}, {}
+        if written is not None:
+            at, to = _only(src != pad), _only(written)
+        memory = self.model.encode(src, masks.src, **at)
+        return self.model.decode(reads, memory, masks.tgt, masks.cross, **to)
+
+
+def _only(real: Tensor) -> dict[str, Tensor]:
+    """Make the argument that has a model leave padding out, if there is any."""
+    positions = real.flatten().nonzero().squeeze(1)
+    return {"real": positions} if 0 < len(positions) < real.numel() else {}
 
 
 def update(

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from companion.blocks import PARTS, EncoderLayer, Parts, Residual
+from companion.blocks.residual import apply_at
 from companion.checks import check_vectors, checking
 from companion.multihead import KVCache, Mask
 from companion.transformer.config import StackConfig
@@ -78,6 +79,7 @@ class DecoderLayer(nn.Module):
         mask: Mask = None,
         memory_mask: Mask = None,
         cache: LayerCache | None = None,
+        real: Int[Tensor, " real"] | None = None,
     ) -> Float[Tensor, "row tgt d_model"]:
         """Apply one layer.
 
@@ -91,6 +93,7 @@ class DecoderLayer(nn.Module):
             memory_mask: Which source positions may be looked at.
             cache: What earlier positions have left behind; ``x`` is then what
                 comes after them.
+            real: As in ``EncoderLayer``.
 
         Returns:
             A vector for each position of ``x``.
@@ -112,7 +115,7 @@ class DecoderLayer(nn.Module):
             return found.view(y.shape)
 
         x = self.cross_residual(x, look_at_source)
-        return self.feed_forward_residual(x, self.feed_forward)
+        return apply_at(real, self._think, x)
 
     def weights(
         self, x: Float[Tensor, "batch tgt d_model"], mask: Mask = None
@@ -132,6 +135,9 @@ class DecoderLayer(nn.Module):
         """Compute which source positions each looks at: a soft alignment."""
         asking = self.cross_residual.seen(self._look_back(x, memory, mask))
         return self.cross_attention.weights(asking, memory_mask, key=memory)
+
+    def _think(self, x: Tensor) -> Tensor:
+        return self.feed_forward_residual(x, self.feed_forward)
 
     def _look_back(
         self,
@@ -178,6 +184,7 @@ class Encoder(nn.Module):
         x: Float[Tensor, "batch src d_model"],
         mask: Mask = None,
         caches: list[KVCache] | None = None,
+        real: Int[Tensor, " real"] | None = None,
     ) -> Float[Tensor, "batch src d_model"]:
         """Compute the memory: what each position means in its sentence.
 
@@ -186,6 +193,7 @@ class Encoder(nn.Module):
             mask: True = may attend.
             caches: One a layer, where the stack writes a text: ``x`` is then
                 what comes after the positions that the caches hold.
+            real: As in ``EncoderLayer``.
 
         Returns:
             A vector for each position of ``x``.
@@ -195,7 +203,7 @@ class Encoder(nn.Module):
         """
         caches = caches or [None] * len(self.layers)
         for layer, cache in zip(self.layers, caches, strict=True):
-            x = layer(x, mask, cache)
+            x = layer(x, mask, cache, real)
         return self.norm(x)
 
     def new_caches(self) -> list[KVCache]:
@@ -231,6 +239,7 @@ class Decoder(nn.Module):
         mask: Mask = None,
         memory_mask: Mask = None,
         caches: list[LayerCache] | None = None,
+        real: Int[Tensor, " real"] | None = None,
     ) -> Float[Tensor, "row tgt d_model"]:
         """Compute what each target position knows about the token after it.
 
@@ -240,6 +249,7 @@ class Decoder(nn.Module):
             mask: As in ``DecoderLayer``.
             memory_mask: As in ``DecoderLayer``.
             caches: One a layer, as ``new_caches`` makes them.
+            real: As in ``EncoderLayer``.
 
         Returns:
             A vector for each position of ``x``.
@@ -249,7 +259,7 @@ class Decoder(nn.Module):
         """
         caches = caches or [None] * len(self.layers)
         for layer, cache in zip(self.layers, caches, strict=True):
-            x = layer(x, memory, mask, memory_mask, cache)
+            x = layer(x, memory, mask, memory_mask, cache, real)
         return self.norm(x)
 
     def new_caches(self) -> list[LayerCache]:

@@ -19,6 +19,7 @@ from companion.checks import (
     check_int,
     check_kind,
     check_mask_fits,
+    check_positions,
     check_states,
     check_tokens,
     check_vectors,
@@ -110,20 +111,34 @@ class EncoderDecoder(nn.Module):
         memory = self.encode(src, masks.src)
         return self.logits(self.decode(tgt, memory, masks.tgt, masks.cross))
 
-    def _check_source(self, src: Tensor, mask: Mask) -> None:
+    def _check_source(
+        self, src: Tensor, mask: Mask, real: Tensor | None = None
+    ) -> None:
         self._check_tokens("src", src)
         self._check_mask(mask, len(src), src.shape[1], src.shape[1])
+        check_positions("real", real, src.numel())
 
     @checked_by("_check_source")
     def encode(
-        self, src: Int[Tensor, "batch src"], mask: Mask
+        self,
+        src: Int[Tensor, "batch src"],
+        mask: Mask,
+        real: Int[Tensor, " real"] | None = None,
     ) -> Float[Tensor, "batch src d_model"]:
         """Compute the memory of a source, once for all target positions.
+
+        Args:
+            src: Ids of the source.
+            mask: Which source positions may be looked at.
+            real: As in ``EncoderLayer``.
+
+        Returns:
+            A vector for each position of the source.
 
         Raises:
             TypeError, ValueError: as ``forward``.
         """
-        return self.encoder(self._embed("src", src), mask)
+        return self.encoder(self._embed("src", src), mask, real=real)
 
     def _check_target(
         self,
@@ -132,6 +147,7 @@ class EncoderDecoder(nn.Module):
         mask: Mask,
         memory_mask: Mask,
         caches: list[LayerCache] | None = None,
+        real: Tensor | None = None,
     ) -> None:
         self._check_tokens("tgt", tgt)
         axes = {"batch": len(tgt), "src": None, "d_model": self.config.d_model}
@@ -140,6 +156,7 @@ class EncoderDecoder(nn.Module):
         new = tgt.shape[1] - _length(caches)
         self._check_mask(mask, len(tgt), new, tgt.shape[1])
         self._check_mask(memory_mask, len(tgt), new, memory.shape[1])
+        check_positions("real", real, len(tgt) * new)
 
     @checked_by("_check_target")
     def decode(
@@ -149,6 +166,7 @@ class EncoderDecoder(nn.Module):
         mask: Mask,
         memory_mask: Mask,
         caches: list[LayerCache] | None = None,
+        real: Int[Tensor, " real"] | None = None,
     ) -> Float[Tensor, "row new d_model"]:
         """Compute what ``logits`` turns into scores.
 
@@ -159,6 +177,7 @@ class EncoderDecoder(nn.Module):
             memory_mask: Which source positions may be looked at.
             caches: What ``decoder.new_caches`` made, and earlier calls filled;
                 only those positions of ``tgt`` are computed that are new.
+            real: As in ``EncoderLayer``.
 
         Returns:
             A vector for each target position that is new.
@@ -168,7 +187,7 @@ class EncoderDecoder(nn.Module):
         """
         start = _length(caches)
         x = self._embed("tgt", tgt[:, start:], start)
-        return self.decoder(x, memory, mask, memory_mask, caches)
+        return self.decoder(x, memory, mask, memory_mask, caches, real)
 
     def logits(
         self,

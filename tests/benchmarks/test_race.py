@@ -306,12 +306,13 @@ def test_the_operations_of_a_step_are_counted_by_hand():
     batch, length = src.shape
     d, wide = size.d_model, size.d_ff
     here, there = batch * length, batch * (length - 1)
-    real = int((tgt[:, 1:] != PAD).sum())
+    read, written = ((side != PAD).sum().item() for side in (src, tgt[:, 1:]))
     products = (
-        here * (4 * d * d + 2 * d * wide)
-        + there * (6 * d * d + 2 * d * wide)
+        here * 4 * d * d
+        + there * 6 * d * d
         + here * 2 * d * d
-        + real * size.vocab_size * d
+        + (read + written) * 2 * d * wide
+        + written * size.vocab_size * d
     )
     # Two operations for each, and the backward pass has two such products;
     # attention itself is small beside them.

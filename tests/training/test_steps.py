@@ -91,6 +91,59 @@ def test_the_objective_is_pytorchs_loss_on_all_logits(smoothing):
     torch.testing.assert_close(total, mean * count)
 
 
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_leaving_padding_out_changes_neither_the_loss_nor_a_gradient(
+    norm_first,
+):
+    src = sentences((4, 7, 1), SRC, SRC_VOCAB, 0)
+    tgt = sentences((1, 5, 3), TGT, TGT_VOCAB, 1)
+    styles = {"norm_first": norm_first, "num_layers": 2}
+    whole, packed = tiny(**styles), tiny(**styles)
+    expected = F.cross_entropy(
+        whole(src, tgt[:, :-1]).mT,
+        tgt[:, 1:],
+        ignore_index=PAD,
+        reduction="sum",
+    )
+    expected.backward()
+    total, _ = Objective(packed)(src, tgt)
+    total.backward()
+    torch.testing.assert_close(total, expected)
+    torch.testing.assert_close(gradients(packed), gradients(whole))
+
+
+def test_feed_forward_networks_work_at_real_positions_alone():
+    model, seen = tiny(num_layers=2), []
+    src = sentences((4, 7, 1), SRC, SRC_VOCAB, 0)
+    tgt = sentences((1, 5, 3), TGT, TGT_VOCAB, 1)
+    for stack in (model.encoder, model.decoder):
+        for layer in stack.layers:
+            layer.feed_forward.register_forward_hook(
+                lambda _, given, out: seen.append(given[0].shape[:-1].numel())
+            )
+    Objective(model)(src, tgt)
+    read, written = 4 + 7 + 1 + 3 * 2, 1 + 5 + 3 + 3
+    assert seen == [read, read, written, written]
+    seen.clear()
+    Objective(model)(src[:, :6][:1], tgt[1:2])  # nothing to leave out
+    assert seen == [6, 6, 6, 6]
+
+
+@pytest.mark.parametrize(
+    ("real", "error", "message"),
+    [
+        (torch.tensor([0, 27]), ValueError, "real: .*0 to 26, got 27"),
+        (torch.tensor([[0]]), ValueError, r"real: .*one axis, got .*\(1, 1\)"),
+        (torch.tensor([0.5]), TypeError, "real: .*integers, got torch.float"),
+        ([0, 1], TypeError, "real: .*integers, got list"),
+    ],
+)
+def test_positions_that_are_none_are_refused(real, error, message):
+    src = sentences((4, 7, 1), SRC, SRC_VOCAB, 0)
+    with pytest.raises(error, match=message):
+        tiny().encode(src, None, real)
+
+
 def test_the_objective_counts_what_must_be_said_and_not_bos():
     src, tgt = a_batch(lengths=(1, 5, 3))
     objective = Objective(tiny())
