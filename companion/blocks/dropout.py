@@ -21,11 +21,12 @@ class Dropout(nn.Dropout):
 
     def forward(self, x: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
         """``x`` with features at 0, in training only."""
-        # A GPU, and compiled code, draw and multiply in one pass already.
-        slow = x.is_cpu and not torch.compiler.is_compiling()
-        if slow and self.training and self.p:
-            return x * _kept(x, self.p)
-        return super().forward(x)
+        # A GPU draws and multiplies in one pass already.
+        if not (x.is_cpu and self.training and self.p):
+            return super().forward(x)
+        if torch.compiler.is_compiling():
+            return x * _kept_compiled(x.detach(), self.p)
+        return x * _kept(x, self.p)
 
 
 def _kept(x: Tensor, p: float) -> Tensor:
@@ -36,3 +37,20 @@ def _kept(x: Tensor, p: float) -> Tensor:
     dropped = min(round(p * 2**16), 2**16 - 1)
     kept = bits.view(x.shape) >= dropped - 2**15
     return kept.to(x.dtype).mul_(2**16 / (2**16 - dropped))
+
+
+# Compiled code for a CPU would draw feature by feature, and once more for the
+# backward pass. What it cannot look into it calls, once.
+@torch.library.custom_op(
+    "companion::kept",
+    mutates_args=(),
+    tags=(torch.Tag.nondeterministic_seeded,),
+)
+def _kept_compiled(x: Tensor, p: float) -> Tensor:
+    return _kept(x, p)
+
+
+@_kept_compiled.register_fake
+def _(x: Tensor, p: float) -> Tensor:
+    del p
+    return torch.empty_like(x, memory_format=torch.contiguous_format)

@@ -86,6 +86,21 @@ def test_the_gradient_of_dropout_is_dropped_where_the_value_was():
     assert (kept != 0).any()
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled_dropout_draws_as_the_plain_one_and_once(backend):
+    layer = Dropout(0.3).train()
+    compiled = torch.compile(layer, backend=backend, fullgraph=True)
+    torch.manual_seed(3)
+    plain = layer(torch.ones(7, 11))
+    torch.manual_seed(3)
+    x = torch.ones(7, 11, requires_grad=True)
+    kept = compiled(x)
+    assert torch.equal(kept, plain)
+    kept.sum().backward()
+    assert torch.equal(x.grad, kept)  # dropped again where the value was
+    assert not torch.equal(compiled(x), kept)
+
+
 def test_a_dropout_of_almost_everything_stays_finite():
     assert Dropout(1 - 1e-9).train()(torch.ones(999)).isfinite().all()
 
