@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import SupportsIndex
+from typing import NoReturn, SupportsIndex
 
 __all__ = ["Vocabulary"]
 
@@ -52,7 +52,11 @@ class Vocabulary:
         Raises:
             ValueError: A token is unknown; the message names the nearest one.
         """
-        return [self._id(token) for token in tokens]
+        known = self._ids
+        return [
+            known[token] if token in known else self._unknown(token)
+            for token in tokens
+        ]
 
     def decode(self, ids: Iterable[SupportsIndex]) -> list[str]:
         """Look up the tokens up to ``eos``, without ``pad`` and ``bos``.
@@ -69,9 +73,7 @@ class Vocabulary:
                 tokens.append(self.tokens[i])
         return tokens
 
-    def _id(self, token: str) -> int:
-        if token in self._ids:
-            return self._ids[token]
+    def _unknown(self, token: str) -> NoReturn:
         near = get_close_matches(str(token), self.tokens, n=1, cutoff=0.5)
         hint = (
             f"the nearest known one is {near[0]!r}" if near else "none is near"

@@ -87,13 +87,14 @@ def train(
     with ExitStack() as stack:
         here = stack.enter_context(processes())
         stack.enter_context(seeded(config.seed))
+        task = None
         if here.is_first:
             # Before the folder: data that cannot be had leave none behind.
             task = None if (folder / CONFIG).exists() else make_task(config)
             stack.enter_context(lock(folder))
-            _prepare(config, folder, task, resume=resume)
+            task = _prepare(config, folder, task, resume=resume)
         here.wait()
-        task = _task_of(config, folder)
+        task = task or _task_of(config, folder)
         model = build(config, task.src_codec, task.tgt_codec)
         run = _Run(model, config, folder, here, task)
         try:
@@ -124,19 +125,25 @@ def _task_of(config: TrainConfig, folder: Path) -> Task:
 
 def _prepare(
     config: TrainConfig, folder: Path, task: Task | None, *, resume: bool
-) -> None:
-    """Begin a run in ``folder``, or make sure that the one there is this."""
+) -> Task | None:
+    """Begin a run in ``folder``, or make sure that the one there is this.
+
+    Returns:
+        The task with which the run has begun; None if it had begun before.
+    """
     found = read_config(folder)
     if found is None:
         task = task or make_task(config)
         write_run(folder, config, task.src_codec, task.tgt_codec)
     elif resume:
+        task = None
         require_same(config, found, str(folder))
     else:
         raise FileExistsError(
             errno.EEXIST, "there is a run already; resume it", str(folder)
         )
     remove_leftovers(folder)
+    return task
 
 
 class _Run:

@@ -1,9 +1,10 @@
 """The built pages in a real browser, from disk and from a server.
 
-Pictures of every page, wide and light, narrow and dark, are left in
-``_build/screens`` for whoever wants to look.
+With ``PICTURES=1`` pictures of every page, wide and light, narrow and dark, are
+left in ``_build/screens`` for whoever wants to look.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -78,7 +79,8 @@ def test_a_page_fits_the_screen_in_both_themes(read, document, size, theme):
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= size["width"]
     # A picture of a long page takes seconds: one of each theme and each width.
-    if (theme == "light") == (size == DESKTOP):
+    asked = os.environ.get("PICTURES")
+    if asked and (theme == "light") == (size == DESKTOP):
         SCREENS.mkdir(parents=True, exist_ok=True)
         name = document.removeprefix("book/").replace("/", "-")
         name = f"{name}-{theme}-{width}.jpeg"
