@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 LINEAR = {"linear", "addmm", "conv1d"}
-SUMS = {"add", "__add__", "__radd__", "add_"}
+SUMS = {"add", "__add__", "__radd__", "add_", "__iadd__"}
 PRODUCTS = {
     "matmul", "__matmul__", "__rmatmul__", "bmm", "einsum", "baddbmm",
 }  # fmt: skip
@@ -86,11 +86,19 @@ class Product(NamedTuple):
 
 
 class Projected(NamedTuple):
-    """The result of a linear map, how wide its input was, and its matrix."""
+    """What a linear map returned.
+
+    Attributes:
+        result: Its numbers, as they were then: they may be changed in place.
+        width: How wide its input was.
+        weight: Its matrix.
+        tensor: What others will be given.
+    """
 
     result: Tensor
     width: int
-    weight: Tensor | None = None
+    weight: Tensor | None
+    tensor: Tensor
 
 
 @dataclass
@@ -172,16 +180,15 @@ class Heard(TorchFunctionMode):
 
     def hear_sum(self, args: tuple, got: Tensor) -> None:
         """Keep the sum of a bias and what a linear map returned."""
-        known = [p for p in self.projected for a in args if a is p.result]
+        known = [p for p in self.projected for a in args if a is p.tensor]
         if known:
             self.keep(got, known[-1].width, known[-1].weight)
 
     def keep(self, got: Tensor, width: int, weight: object) -> None:
         """Keep the result of a linear map."""
         matrix = weight.detach() if is_float(weight) else None
-        self.projected.append(Projected(got.detach(), width, matrix))
-        # A sum is known by the tensor that others will be given.
-        self.projected.append(Projected(got, width, matrix))
+        numbers = got.detach().clone()
+        self.projected.append(Projected(numbers, width, matrix, got))
 
     def hear_product(self, name: str, args: tuple, got: Tensor) -> None:
         """Keep a product of two tensors, and how many numbers it sums."""
@@ -198,7 +205,9 @@ class Heard(TorchFunctionMode):
             return
         one, other = (x.detach() for x in pair)
         if min(one.ndim, other.ndim) > 2:
-            self.products.append(Product(one, other, width, got.detach()))
+            # Scores are often divided in place.
+            given = [x.detach().clone() for x in (one, other, got)]
+            self.products.append(Product(*given[:2], width, given[2]))
         self.keep(got, one.shape[-1], other)
 
     def hear_fused(self, args: tuple, kwargs: dict) -> None:
@@ -228,7 +237,7 @@ class Heard(TorchFunctionMode):
 
     def hear_softmax(self, args: tuple, kwargs: dict) -> None:
         """Judge the softmax of a product's multiple."""
-        scores = args[0].detach()
+        scores = args[0].detach().clone()
         if scores.ndim < 3:
             return
         self.scores.append(scores)
@@ -289,11 +298,11 @@ class Heard(TorchFunctionMode):
         was turned by its position is found by its length, which that leaves.
         """
         for projected in reversed(self.projected):
-            y = projected.result.detach().flatten()
+            y = projected.result.flatten()
             if factor := found_in(y, x.flatten()):
                 return factor, projected, float(x.std()) / factor
         for projected in reversed(self.projected):
-            y = projected.result.detach().flatten()
+            y = projected.result.flatten()
             for axis in (-1, -2):
                 width = x.shape[axis]
                 if width < 2 or y.numel() % width:

@@ -61,6 +61,31 @@ class ByHandStable(Times):
         )
 
 
+class InPlace(Times):
+    """The scores are multiplied where they stand."""
+
+    def scores(self, q, k):
+        scores = q @ k.mT
+        scores *= self.factor
+        return scores
+
+
+class InPlaceAtTheQueries(Times):
+    """The projected queries are, before anything compares them."""
+
+    def __init__(self, factor=1.0):
+        super().__init__(factor)
+        self.query = nn.Linear(12, 12)
+
+    def forward(self, x):
+        queries = self.query(x)
+        queries *= self.factor
+        _, keys, values = self.qkv(x).chunk(3, -1)
+        q, k, v = (self.split(y) for y in (queries, keys, values))
+        attended = self.weigh(q @ k.mT, self.mask(x.shape[1])) @ v
+        return self.out(attended.transpose(1, 2).flatten(2))
+
+
 class OneByOne(Times):
     """The scores of each head are made by itself, and put together."""
 
@@ -166,6 +191,8 @@ HEARD = [
     OneByOne,
     Written,
     Far,
+    InPlace,
+    InPlaceAtTheQueries,
     HeadsInTheBatch,
     AddedInOneCall,
     Turned,
