@@ -20,8 +20,15 @@ def axe():
 
 
 # What is folded is read too. A formula is a drawing with its words beside it,
-# and of a thousand coloured words of code three of a colour are enough.
+# and of a thousand coloured words of code three of a colour are enough. Each
+# question of the bank stands on the page of its chapter: here three of a kind.
 UNFOLD = """() => {
+  const kinds = {};
+  for (const card of document.querySelectorAll(".bank .question")) {
+    const { kind } = card.dataset;
+    kinds[kind] = (kinds[kind] ?? 0) + 1;
+    if (kinds[kind] > 3) card.remove();
+  }
   document.querySelectorAll("details").forEach(one => { one.open = true; });
   document.querySelectorAll("mjx-container").forEach(one => one.remove());
   const seen = {};
@@ -37,20 +44,26 @@ FAULTS = """async (contrast) => {
   const options = { resultTypes: ["violations"], preload: false };
   const context = {};
   if (contrast) {
-    const seen = new Set();
+    const seen = new Set(), grounds = new Map();
+    const ground = one => {
+      if (!one) return "";
+      if (!grounds.has(one)) {
+        const { opacity, backgroundImage, backgroundColor } =
+          getComputedStyle(one);
+        const below = /^rgb\\(/.test(backgroundColor)
+          ? "" : ground(one.parentElement);
+        grounds.set(one,
+          [opacity, backgroundImage, backgroundColor, below].join());
+      }
+      return grounds.get(one);
+    };
     context.include = [...document.body.querySelectorAll("*")].filter(one => {
       if (![...one.childNodes].some(n => n.nodeType === 3 && n.data.trim()))
         return false;
       const { color, fontSize, fontWeight } = getComputedStyle(one);
       const large = parseFloat(fontSize) >= (fontWeight >= 700 ? 18.66 : 24);
-      const look = [color, large];
-      for (let at = one; at; at = at.parentElement) {
-        const style = getComputedStyle(at);
-        look.push(style.opacity, style.backgroundImage, style.backgroundColor);
-        if (/^rgb\\(/.test(style.backgroundColor)) break;
-      }
-      if (seen.has(look.join()) || !one.checkVisibility()) return false;
-      return seen.add(look.join());
+      const look = [color, large, ground(one)].join();
+      return !seen.has(look) && one.checkVisibility() && seen.add(look);
     });
     options.runOnly = ["color-contrast"];
   } else options.rules = { "color-contrast": { enabled: false } };
