@@ -97,10 +97,11 @@ class EncoderLayer(nn.Module):
         x = self.attention_residual(
             x, lambda y: self.self_attention(y, mask, cache=cache)
         )
-        return apply_at(real, self._think, x)
 
-    def _think(self, x: Tensor) -> Tensor:
-        return self.feed_forward_residual(x, self.feed_forward)
+        def think(y: Tensor) -> Tensor:
+            return self.feed_forward_residual(y, self.feed_forward)
+
+        return apply_at(real, think, x)
 
     def weights(
         self,

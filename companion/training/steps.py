@@ -18,6 +18,7 @@ from companion.masks import combine_masks
 from companion.training.capability import scaler_for
 from companion.training.loss import IGNORED, check_smoothing, summed_loss
 from companion.training.optimizer import adam
+from companion.transformer import EncoderDecoder
 
 __all__ = ["Batch", "Objective", "Step", "fit", "update"]
 
@@ -97,8 +98,7 @@ class Objective(nn.Module):
             logits = self.model.logits(self._states(*batch)).flatten(0, 1)
             target = target.masked_fill(~real, IGNORED).flatten()
             return summed_loss(logits, target, self.smoothing), real.sum()
-        states = self._states(*batch, written=real)
-        logits = self.model.logits(states[real])
+        logits = self.model.logits(self._states(*batch)[real])
         # ``label_smoothing`` without its division. It uses the logits up.
         total = summed_loss(logits, target[real], self.smoothing)
         return total, len(logits)
@@ -113,18 +113,29 @@ class Objective(nn.Module):
             return torch.ones_like(target, dtype=torch.bool)
         return target != pad
 
-    def _states(self, *batch: Tensor, written: Tensor | None = None) -> Tensor:
-        """Compute what the generator reads; ``written`` is where it does."""
+    def _states(self, *batch: Tensor) -> Tensor:
         reads = batch[-1][:, :-1]
         if len(batch) == 1:
             return self.model.states(reads)
         src, pad = batch[0], self.model.config.pad
         masks = combine_masks(src, reads, pad)
-        at, to = {}, {}
-        if written is not None:
-            at, to = _only(src != pad), _only(written)
-        memory = self.model.encode(src, masks.src, **at)
-        return self.model.decode(reads, memory, masks.tgt, masks.cross, **to)
+        read, written = {}, {}
+        if self._may_leave_out(src):
+            read = _only(src != pad)
+            written = _only(self._real(batch[-1][:, 1:]))
+        memory = self.model.encode(src, masks.src, **read)
+        return self.model.decode(
+            reads, memory, masks.tgt, masks.cross, **written
+        )
+
+    def _may_leave_out(self, src: Tensor) -> bool:
+        """Whether shapes may depend on data, and the model is as we know it."""
+        ours = all(
+            getattr(getattr(self.model, name), "__func__", None)
+            is getattr(EncoderDecoder, name)
+            for name in ("encode", "decode")
+        )
+        return ours and src.is_cpu and not torch.compiler.is_compiling()
 
 
 def _only(real: Tensor) -> dict[str, Tensor]:

@@ -115,7 +115,11 @@ class DecoderLayer(nn.Module):
             return found.view(y.shape)
 
         x = self.cross_residual(x, look_at_source)
-        return apply_at(real, self._think, x)
+
+        def think(y: Tensor) -> Tensor:
+            return self.feed_forward_residual(y, self.feed_forward)
+
+        return apply_at(real, think, x)
 
     def weights(
         self, x: Float[Tensor, "batch tgt d_model"], mask: Mask = None
@@ -135,9 +139,6 @@ class DecoderLayer(nn.Module):
         """Compute which source positions each looks at: a soft alignment."""
         asking = self.cross_residual.seen(self._look_back(x, memory, mask))
         return self.cross_attention.weights(asking, memory_mask, key=memory)
-
-    def _think(self, x: Tensor) -> Tensor:
-        return self.feed_forward_residual(x, self.feed_forward)
 
     def _look_back(
         self,
