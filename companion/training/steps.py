@@ -24,6 +24,14 @@ __all__ = ["Batch", "Objective", "Step", "fit", "update"]
 
 Batch = tuple[Tensor, ...]
 
+WIDE = 96
+"""From here on it pays to leave padding out before the feed-forward networks.
+
+On a CPU a step of 2 + 2 layers, a fifth of whose batch is padding, took 0.98 to
+1.03 times as long with that padding as without, at widths of 16 to 64, and 1.04
+to 1.05 times at 96 and 128.
+"""
+
 
 class Step(NamedTuple):
     """What was measured in one update.
@@ -55,8 +63,8 @@ class Objective(nn.Module):
     """Compute what training makes small: the summed loss of all real tokens.
 
     A module, so that it can be wrapped, or compiled as one graph. Padding is
-    left out before the generator and before each feed-forward network, not
-    after it: what nobody asks for is then not computed.
+    left out before the generator, in wide models before each feed-forward
+    network too, and not after it: what nobody asks for is then not computed.
 
     Args:
         model: A ``Transformer``, or a language model.
@@ -130,12 +138,14 @@ class Objective(nn.Module):
 
     def _may_leave_out(self, src: Tensor) -> bool:
         """Whether shapes may depend on data, and the model is as we know it."""
-        ours = all(
+        if torch.compiler.is_compiling() or not src.is_cpu:
+            return False
+        known = all(
             getattr(getattr(self.model, name), "__func__", None)
             is getattr(EncoderDecoder, name)
             for name in ("encode", "decode")
         )
-        return ours and src.is_cpu and not torch.compiler.is_compiling()
+        return known and self.model.config.d_model >= WIDE
 
 
 def _only(real: Tensor) -> dict[str, Tensor]:

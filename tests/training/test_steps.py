@@ -16,6 +16,7 @@ from companion.training import (
     linear,
     update,
 )
+from companion.training.steps import WIDE
 from companion.transformer import (
     LanguageModel,
     LanguageModelConfig,
@@ -97,7 +98,7 @@ def test_leaving_padding_out_changes_neither_the_loss_nor_a_gradient(
 ):
     src = sentences((4, 7, 1), SRC, SRC_VOCAB, 0)
     tgt = sentences((1, 5, 3), TGT, TGT_VOCAB, 1)
-    styles = {"norm_first": norm_first, "num_layers": 2}
+    styles = {"norm_first": norm_first, "num_layers": 2, "d_model": WIDE}
     whole, packed = tiny(**styles), tiny(**styles)
     expected = F.cross_entropy(
         whole(src, tgt[:, :-1]).mT,
@@ -113,7 +114,7 @@ def test_leaving_padding_out_changes_neither_the_loss_nor_a_gradient(
 
 
 def test_feed_forward_networks_work_at_real_positions_alone():
-    model, seen = tiny(num_layers=2), []
+    model, seen = tiny(num_layers=2, d_model=WIDE), []
     src = sentences((4, 7, 1), SRC, SRC_VOCAB, 0)
     tgt = sentences((1, 5, 3), TGT, TGT_VOCAB, 1)
     for stack in (model.encoder, model.decoder):
@@ -127,6 +128,16 @@ def test_feed_forward_networks_work_at_real_positions_alone():
     seen.clear()
     Objective(model)(src[:, :6][:1], tgt[1:2])  # nothing to leave out
     assert seen == [6, 6, 6, 6]
+
+
+def test_a_model_with_a_decode_of_its_own_is_called_as_it_expects():
+    class Reversed(Transformer):
+        def decode(self, tgt, memory, mask, memory_mask):
+            return super().decode(tgt.flip(1), memory, mask, memory_mask)
+
+    config = vars(tiny(d_model=WIDE).config)
+    total, _ = Objective(Reversed(TransformerConfig(**config)))(*a_batch())
+    assert total.isfinite()
 
 
 @pytest.mark.parametrize(
