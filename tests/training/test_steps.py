@@ -140,6 +140,7 @@ def test_a_model_with_a_decode_of_its_own_is_called_as_it_expects():
     assert total.isfinite()
 
 
+@pytest.mark.bad_input
 @pytest.mark.parametrize(
     ("real", "error", "message"),
     [
