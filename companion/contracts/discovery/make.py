@@ -19,6 +19,9 @@ WIDTH = 12
 HEAD = 4
 """How wide a head then is."""
 
+DROPOUT = r".*drop.*|p|dr_rate|pdrop"
+"""What a rate of dropout is called."""
+
 SIZES: tuple[tuple[str, object], ...] = (
     (r"d_?ff|dff|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
     (r"intermediate_?(size|dim)|(mlp|inner|filter|forward)_?(dim|size)", 24),
@@ -37,7 +40,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)|n_?ctx", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
-    (r".*drop.*|p|dr_rate|pdrop", 0.0),
+    (DROPOUT, 0.0),
     (r".*pad.*", 0),
     (r"mem(ory)?_?len(gth)?", 0),
     (r"(bos|sos|start|cls).*", 1),
@@ -88,31 +91,39 @@ class NotBuilt(Exception):
         self.call = call
 
 
-def size(name: str) -> object:
-    """Return what an argument of this name is to be, or None."""
+def size(name: str, rate: float = 0.0) -> object:
+    """Return what an argument of this name is to be, or None.
+
+    Args:
+        name: Its name.
+        rate: What it is, if it is a rate of dropout.
+    """
     name = name.strip("_")
     for pattern, value in SIZES:
         if re.fullmatch(pattern, name, re.IGNORECASE):
-            return value
+            return rate if pattern is DROPOUT else value
     return None
 
 
 class Sizes:
     """Stands for a configuration: every name that says a size has it."""
 
+    def __init__(self, rate: float = 0.0):
+        self._rate = rate
+
     def __getattr__(self, name: str) -> Any:
-        value = None if name.startswith("__") else size(name)
+        value = None if name.startswith("__") else size(name, self._rate)
         if value is None:
             raise AttributeError(f"its configuration has no `{name}` here")
         return value
 
     def get(self, name: str, default: object = None) -> object:
         """Look a size up as in a dictionary."""
-        value = size(name)
+        value = size(name, self._rate)
         return default if value is None else value
 
     def __getitem__(self, name: str) -> object:
-        value = size(name)
+        value = size(name, self._rate)
         if value is None:
             raise KeyError(name)
         return value
@@ -122,7 +133,10 @@ class Sizes:
 
 
 def make(
-    kind: Callable, near: dict[str, object], width: int = WIDTH
+    kind: Callable,
+    near: dict[str, object],
+    width: int = WIDTH,
+    rate: float = 0.0,
 ) -> tuple[Any, str]:
     """Build ``kind`` with sizes that its arguments' names suggest.
 
@@ -130,6 +144,7 @@ def make(
         kind: The class, or a function that builds a model.
         near: What else stands in its file, where its configuration may be.
         width: How wide its vectors are to be.
+        rate: The rate of its dropout, where an argument asks for one.
 
     Returns:
         The module, and the call in words.
@@ -137,7 +152,7 @@ def make(
     Raises:
         NotBuilt: An argument says nothing, or the class raised something.
     """
-    named = arguments(kind, near)
+    named = arguments(kind, near, rate)
     if width != WIDTH:
         # That of a head, where there is no other.
         own = WIDTH if WIDTH in named.values() else HEAD
@@ -156,7 +171,9 @@ def make(
     return built, f"{kind.__name__}({said})"
 
 
-def arguments(kind: Callable, near: dict[str, object]) -> dict[str, Any]:
+def arguments(
+    kind: Callable, near: dict[str, object], rate: float = 0.0
+) -> dict[str, Any]:
     """Choose the arguments of a constructor, by their names."""
     is_class = isinstance(kind, type)
     try:
@@ -173,7 +190,7 @@ def arguments(kind: Callable, near: dict[str, object]) -> dict[str, Any]:
         if one.kind is one.POSITIONAL_ONLY and needed:
             raise NotBuilt(f"its argument `{one.name}` has no name to call")
         try:
-            value = value_of(one, near)
+            value = value_of(one, near, rate)
         except NotBuilt as reason:
             unknown.append(str(reason))
             value = UNKNOWN
@@ -198,17 +215,19 @@ def reconciled(chosen: dict[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def value_of(one: inspect.Parameter, near: dict[str, object]) -> Any:
+def value_of(
+    one: inspect.Parameter, near: dict[str, object], rate: float
+) -> Any:
     """Choose one argument; None, where nothing is to be said."""
     if CONFIG.fullmatch(one.name) and not isinstance(one.default, int | float):
-        return configuration(one, near)
+        return configuration(one, near, rate)
     default = one.default
-    value = size(one.name)
+    value = size(one.name, rate)
     if default is one.empty:
         if (kind := module_for(one, near)) is not None:
             rest = {name: x for name, x in near.items() if x is not kind}
             try:
-                return make(kind, rest)[0]
+                return make(kind, rest, rate=rate)[0]
             except RecursionError:
                 return None
         return False if one.annotation is bool else value
@@ -232,7 +251,9 @@ def module_for(one: inspect.Parameter, near: dict) -> type | None:
     return None
 
 
-def configuration(one: inspect.Parameter, near: dict[str, object]) -> object:
+def configuration(
+    one: inspect.Parameter, near: dict[str, object], rate: float
+) -> object:
     """Build the configuration that a file has, or one that knows all names."""
     kinds = [one.annotation, *near.values()]
     if one.default is None:
@@ -243,15 +264,15 @@ def configuration(one: inspect.Parameter, near: dict[str, object]) -> object:
         if dataclasses.is_dataclass(kind) and (
             kind is one.annotation or CONFIG.fullmatch(kind.__name__)
         ):
-            return filled(kind)
-    return Sizes() if one.default in (None, one.empty) else None
+            return filled(kind, rate)
+    return Sizes(rate) if one.default in (None, one.empty) else None
 
 
-def filled(kind: type) -> object:
+def filled(kind: type, rate: float) -> object:
     """Build a dataclass: a size for each name that says one."""
     named = {}
     for one in dataclasses.fields(kind):
-        value = size(one.name)
+        value = size(one.name, rate)
         plain = isinstance(one.default, str | bool | None.__class__)
         given = one.default is not dataclasses.MISSING
         kept = plain or (given and KEPT.fullmatch(one.name))

@@ -1,0 +1,193 @@
+"""``check`` on faults that it once passed over, in code written in that style.
+
+It builds a class with small sizes and without dropout: what shows only with
+others has to be looked for.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from companion.commands import main
+from companion.commands.check import worst
+from companion.commands.check.process import Asked, judged
+from companion.commands.check.target import Target
+
+pytestmark = pytest.mark.once
+
+BEGIN = """
+from dataclasses import dataclass
+import torch
+import torch.nn.functional as F
+from torch import nn
+"""
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # A name is not folded then.
+
+    def write(text, name="mine.py"):
+        path = Path(name)
+        path.write_text(BEGIN + text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def told(written):
+    def judge(text, name="", **asked):
+        section = judged(Target(written(text), name=name), Asked(**asked))
+        assert not section.error
+        parts = {p["name"]: p for p in section.parts}
+        left = {one["name"]: one["reason"] for one in section.unjudged}
+        return parts, left
+
+    return judge
+
+
+@pytest.fixture
+def printed(capfd):
+    def run(*args):
+        code = main(["check", *map(str, args)])
+        return code, " ".join(capfd.readouterr().out.split())
+
+    return run
+
+
+def messages(part, level="fault"):
+    groups = part["found"]["failed"]
+    return [g["message"] for g in groups if g["level"] == level]
+
+
+def said(part):
+    return " ".join(part["found"]["assumed"])
+
+
+LOOKS = """
+class Looks(nn.Module):
+    def __init__(self, HOW):
+        super().__init__()
+        self.heads, self.p = SIZES
+        self.drop = nn.Dropout(self.p)
+        self.three, self.out = (nn.Linear(12, n * 12) for n in (3, 1))
+
+    def forward(self, x):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.three(x).chunk(3, -1)
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        y = DROPPED @ v
+        return self.out(y.transpose(1, 2).flatten(2))
+"""
+PLAIN = LOOKS.replace("HOW", "d_model, num_heads, dropout=0.1").replace(
+    "SIZES", "num_heads, dropout"
+)
+OF_CONFIG = """
+@dataclass
+class Config:
+    num_heads: int = 3
+    attn_pdrop: float = 0.1
+
+""" + LOOKS.replace("HOW", "config: Config").replace(
+    "SIZES", "config.num_heads, config.attn_pdrop"
+)
+OF_ANY_CONFIG = LOOKS.replace("HOW", "cfg").replace(
+    "SIZES", "cfg.num_heads, cfg.dropout"
+)
+ON = "F.dropout(weights, self.p)"
+IN_FORWARD = "nn.Dropout(self.p)(weights)"
+LOST = "`F.dropout` needs `training=self.training`"
+
+
+@pytest.mark.parametrize("style", [PLAIN, OF_CONFIG, OF_ANY_CONFIG])
+@pytest.mark.parametrize("dropped", [ON, IN_FORWARD])
+def test_dropout_that_stays_on_in_evaluation_is_a_fault(told, style, dropped):
+    parts, _ = told(style.replace("DROPPED", dropped))
+    (message,) = messages(parts["Looks"])
+    assert "in eval mode, the second call differs: dropout is on" in message
+    assert LOST in message
+    assert parts["Looks"]["found"]["failed"][0]["names"] == [
+        "The same inputs give the same output"
+    ]
+
+
+@pytest.mark.parametrize("style", [PLAIN, OF_CONFIG, OF_ANY_CONFIG])
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        "self.drop(weights)",
+        "F.dropout(weights, self.p, training=self.training)",
+        "F.dropout(weights, self.p if self.training else 0.0)",
+        # What it keeps changes what it returns, and no dropout is drawn.
+        "self.kept(weights)",
+    ],
+)
+def test_dropout_that_eval_switches_off_is_none(told, style, dropped):
+    keeps = """
+    def kept(self, weights):
+        self.calls = getattr(self, "calls", 0) + (self.p > 0)
+        return weights * (1 + self.calls)
+"""
+    parts, _ = told((style + keeps).replace("DROPPED", dropped))
+    assert worst(parts["Looks"]["found"]) == ""
+
+
+LAYER = """
+class Layer(nn.Module):
+    def __init__(self, d_model, num_heads, layer_drop=0.1):
+        super().__init__()
+        self.p = layer_drop
+        self.inside = nn.TransformerEncoderLayer(
+            d_model, num_heads, 24, batch_first=True
+        )
+
+    def forward(self, x):
+        keep = torch.rand(len(x), 1, 1) > self.p
+        return torch.where(keep IN_TRAINING, self.inside(x), x)
+
+
+class Talks(nn.Module):
+    def __init__(self, vocab_size, d_model, dropout):
+        super().__init__()
+        self.p = dropout
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        x = F.dropout(self.words(ids), self.p, IN_USE)
+        at = torch.arange(1, ids.shape[1] + 1)[:, None]
+        return self.out(F.silu((x * at).cumsum(1) / at))
+
+
+def make_model(vocab_size, d_model, dropout=0.1):
+    return Talks(vocab_size, d_model, dropout)
+"""
+
+
+def test_layers_models_and_what_builds_them_are_heard_too(told):
+    wrong = LAYER.replace("IN_TRAINING", "").replace("IN_USE", "True")
+    parts, _ = told(wrong)
+    for name in ("Layer", "Talks", "make_model"):
+        assert LOST in " ".join(messages(parts[name])), name
+    right = LAYER.replace("IN_TRAINING", "| (not self.training)")
+    parts, _ = told(right.replace("IN_USE", "self.training"))
+    for name in ("Layer", "Talks", "make_model"):
+        assert not messages(parts[name]), name
+
+
+def test_a_module_in_eval_mode_is_not_told_to_be_put_there(told):
+    instance = (
+        PLAIN.replace("DROPPED", IN_FORWARD)
+        + """
+# checks: causal_attention
+looks = Looks(12, 3).eval()
+"""
+    )
+    parts, _ = told(instance)
+    (message,) = messages(parts["looks"])
+    assert "The second call differs: dropout is on in evaluation" in message
+    assert LOST in message
+    assert "call `.eval()`" not in message
