@@ -191,3 +191,37 @@ looks = Looks(12, 3).eval()
     assert "The second call differs: dropout is on in evaluation" in message
     assert LOST in message
     assert "call `.eval()`" not in message
+
+
+LISTED = """
+class Layers(nn.Module):
+    def __init__(self, d_model, num_heads, num_layers):
+        super().__init__()
+        self.layers = [
+            nn.TransformerEncoderLayer(d_model, num_heads, 24, RATE,
+                                       batch_first=True)
+            for _ in range(num_layers)
+        ]
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+"""
+
+
+@pytest.mark.parametrize("rate", ["0.1", "0.0"])
+def test_layers_that_nothing_trains_are_a_fault_with_dropout_too(
+    written, printed, rate
+):
+    code, out = printed(written(LISTED.replace("RATE", rate)))
+    assert code == 1
+    assert "`layers` is a plain list: what it holds is not among the" in out
+    assert "1 file, 1 part judged, 1 with faults, 0 not judged" in out
+
+
+def test_a_layer_that_is_lent_is_no_fault(told):
+    lent = LISTED.replace("range(num_layers)", "range(1)")
+    parts, left = told(lent.replace("RATE", "0.1"))
+    assert not parts
+    assert "`layers` is a plain list" in left["Layers"]

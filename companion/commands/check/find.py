@@ -35,12 +35,15 @@ from companion.contracts.discovery.kinds import (
     Judged,
     Raises,
     Unjudged,
-    judge,
     understood,
     widths,
 )
 from companion.contracts.discovery.make import NotBuilt, make
-from companion.contracts.discovery.models import different_parts, judge_part
+from companion.contracts.discovery.models import (
+    different_parts,
+    judge_alone,
+    judge_part,
+)
 from companion.contracts.discovery.readings import (
     ASK,
     better,
@@ -513,7 +516,7 @@ class Finder:
         if part is not model:
             whole = self.wholes.get(id(model))
             return judge_part(part, model, whole, check, self.space)
-        judged = judge(model, check, self.space, widths(model))
+        judged = judge_alone(model, check, self.space, widths(model))
         self.wholes[id(model)] = judged
         return judged
 
