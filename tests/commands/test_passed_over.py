@@ -225,3 +225,48 @@ def test_a_layer_that_is_lent_is_no_fault(told):
     parts, left = told(lent.replace("RATE", "0.1"))
     assert not parts
     assert "`layers` is a plain list" in left["Layers"]
+
+
+WAITS = """
+class Waits(nn.Module):
+    def __init__(self, d_model, vocab_size):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.to_logits = nn.Linear(d_model, vocab_size)
+        self.memory = None
+
+    def encode(self, src):
+        self.memory = self.words(src).mean(1, keepdim=True)
+
+    def forward(self, ids):
+        if self.memory is None:
+            return ids
+        return self.to_logits(self.words(ids) + self.memory)
+
+
+class Drops(nn.Module):
+    def __init__(self, p=0.1):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        return F.dropout(x, self.p, self.training)
+"""
+
+
+@pytest.mark.parametrize("name", ["", ":Waits"])
+def test_what_gives_back_what_goes_in_is_listed_if_it_has_weights(
+    written, printed, name
+):
+    code, out = printed(f"{written(WAITS)}{name}")
+    assert code == 2
+    assert "Waits: it gives back what goes in, and has weights" in out
+    assert "0 parts judged, 0 with faults, 1 not judged" in out
+
+
+def test_what_does_nothing_in_use_is_listed_if_it_is_asked_for(
+    written, printed
+):
+    code, out = printed(f"{written(WAITS)}:Drops")
+    assert code == 2
+    assert "Drops: in use it does nothing" in out

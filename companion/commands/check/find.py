@@ -293,7 +293,7 @@ class Finder:
         try:
             return self.judged_by_what_it_does(one)
         except (Unjudged, NotBuilt) as reason:
-            if str(reason) == NOTHING:
+            if str(reason) == NOTHING and not one.asked:
                 return {}
             kind = self.space.get(one.name)
             known = NO_CALL, SEQUENCE_FIRST, SEES_ALL, WHOLE

@@ -230,6 +230,12 @@ def judge_model(
     return report
 
 
+GIVES_BACK = (
+    "it gives back what goes in, and has weights all the same. If something is "
+    "to be called first, such as `encode`, mark a function that calls both"
+)
+
+
 def judge_alone(
     module: nn.Module,
     check: Callable[..., Report],
@@ -248,6 +254,8 @@ def judge_alone(
     try:
         return judge(module, check, near, hints, said)
     except Unjudged as reason:
+        if str(reason) == NOTHING and any(True for _ in module.parameters()):
+            raise Unjudged(GIVES_BACK) from None
         judged = never_trained(module, check, hints, str(reason))
         if judged is None:
             raise

@@ -41,7 +41,8 @@ __all__ = [
 
 STAYS_ON = (
     "dropout is on in evaluation. `F.dropout` needs `training=self.training`, "
-    "and a module such as `nn.Dropout` belongs in `__init__`."
+    "`dropout_p` has to be 0 there, and a module such as `nn.Dropout` belongs "
+    "in `__init__`."
 )
 CUT = "`.detach()`, `.item()`, `torch.tensor(...)` and `no_grad` cut it."
 
