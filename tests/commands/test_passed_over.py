@@ -270,3 +270,62 @@ def test_what_does_nothing_in_use_is_listed_if_it_is_asked_for(
     code, out = printed(f"{written(WAITS)}:Drops")
     assert code == 2
     assert "Drops: in use it does nothing" in out
+
+
+ALONE = """
+class Alone(nn.Module):
+    def __init__(self, embed_dim, n_query):
+        super().__init__()
+        self.heads = n_query
+        self.q = nn.Linear(embed_dim, n_query * embed_dim)
+        self.k, self.v = (nn.Linear(embed_dim, embed_dim) for _ in "kv")
+        self.out = nn.Linear(n_query * embed_dim, embed_dim)
+
+    def forward(self, x, mask=None):
+        seq, width = x.shape
+        q = self.q(x).view(seq, self.heads, width).transpose(0, 1)
+        scores = q @ self.k(x).T / width**0.5
+        if mask is not None:
+            lowest = torch.finfo(scores.dtype).min
+            scores = scores.masked_fill(mask == 0, lowest)
+        y = scores.softmax(-1) @ self.v(x)
+        return self.out(y.transpose(0, 1).flatten(1))
+
+
+class Rows(nn.Module):
+    def __init__(self, embed_dim):
+        super().__init__()
+        self.up, self.down = (nn.Linear(embed_dim, embed_dim) for _ in "ud")
+
+    def forward(self, x):
+        batch, width = x.shape
+        return self.down(self.up(x).relu())
+"""
+
+
+def test_what_takes_one_sentence_is_told_its_adapter_and_right_with_it(told):
+    _, left = told(ALONE)
+    assert (
+        "if it is meant so, judge `adapters.one_sentence(…)`" in left["Alone"]
+    )
+    assert "one_sentence" not in left["Rows"]
+    parts, _ = told(
+        ALONE
+        + """
+from companion.contracts import adapters
+
+# checks: multihead
+each = adapters.one_sentence(Alone(12, 3))
+"""
+    )
+    assert parts["each"]["found"]["headline"].startswith("multihead: no fault")
+    assert not messages(parts["each"])
+
+
+@pytest.mark.parametrize(
+    "name", ["n_query", "num_queries", "n_q", "q_heads", "query_heads"]
+)
+def test_a_number_of_queries_is_one_of_heads(told, name):
+    style = PLAIN.replace("DROPPED", "weights").replace("num_heads", name)
+    parts, _ = told(style)
+    assert f"{name}=3" in said(parts["Looks"])

@@ -22,6 +22,7 @@ from companion.contracts.discovery.kinds import (
     Judged,
     Resized,
     Unjudged,
+    answer,
     hides,
     in_time,
     judge,
@@ -30,6 +31,7 @@ from companion.contracts.discovery.kinds import (
     widths,
 )
 from companion.contracts.discovery.make import WIDTH
+from companion.contracts.engine.compare import draw
 from companion.contracts.engine.forms import ASK_FIRST
 from companion.contracts.engine.modules import (
     held_apart,
@@ -256,10 +258,39 @@ def judge_alone(
     except Unjudged as reason:
         if str(reason) == NOTHING and any(True for _ in module.parameters()):
             raise Unjudged(GIVES_BACK) from None
+        if str(reason).startswith(NO_CALL) and in_time(
+            lambda: looks_over_one_sentence(module, hints)
+        ):
+            raise Unjudged(f"{reason} {ONE_SENTENCE}") from None
         judged = never_trained(module, check, hints, str(reason))
         if judged is None:
             raise
         return judged
+
+
+ONE_SENTENCE = (
+    "It takes one sentence, (seq, d_model), and no batch: if it is meant so, "
+    "judge `adapters.one_sentence(…)` of it"
+)
+
+
+def looks_over_one_sentence(module: nn.Module, hints: list[int]) -> bool:
+    """Tell whether a module takes (seq, width), and positions see each other.
+
+    Else its first axis may be a batch as well.
+    """
+    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+        module.eval()
+        for width in dict.fromkeys([*widths(module), *hints, WIDTH]):
+            x = draw(5, width, seed=3)
+            y = torch.cat([2 * x[:1], x[1:]])
+            for args in ((x,), (x, None), (x, x, x), (x, x, x, None)):
+                other = tuple(y if a is x else a for a in args)
+                got, moved = answer(module, args), answer(module, other)
+                if got is None or moved is None or got.shape != x.shape:
+                    continue
+                return not torch.equal(got[-1], moved[-1])
+    return False
 
 
 def never_trained(
