@@ -329,3 +329,118 @@ def test_a_number_of_queries_is_one_of_heads(told, name):
     style = PLAIN.replace("DROPPED", "weights").replace("num_heads", name)
     parts, _ = told(style)
     assert f"{name}=3" in said(parts["Looks"])
+
+
+GROUPS = """
+@dataclass
+class Config:
+    vocab_size: int = VOCAB
+    hidden_size: int = 24
+    num_attention_heads: int = HEADS
+    num_key_value_heads: int = 4
+    head_dim: int = 8
+    max_len: int = 64
+    act: str = "silu"
+    attn_pdrop: float = 0.1
+
+
+class Heads(nn.Module):
+    def __init__(self, dim=24, n_heads=HEADS, n_kv_heads=4, head_dim=8):
+        super().__init__()
+        self.h, self.kv, self.wide = n_heads, n_kv_heads, head_dim
+        self.q = nn.Linear(dim, n_heads * head_dim)
+        self.k, self.v = (nn.Linear(dim, n_kv_heads * head_dim) for _ in "kv")
+        self.o = nn.Linear(n_heads * head_dim, dim)
+
+    def forward(self, x):
+        q, k, v = (
+            t.unflatten(-1, (n, self.wide)).transpose(1, 2)
+            for t, n in (
+                (self.q(x), self.h), (self.k(x), self.kv), (self.v(x), self.kv)
+            )
+        )
+        k, v = (t.repeat_interleave(self.h // self.kv, 1) for t in (k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.o(y.transpose(1, 2).flatten(2))
+
+
+class Model(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        wide = config.hidden_size
+        self.words = nn.Embedding(config.vocab_size, wide)
+        self.places = nn.Embedding(config.max_len, wide)
+        self.heads = Heads(
+            wide, config.num_attention_heads, config.num_key_value_heads,
+            config.head_dim,
+        )
+        self.out = nn.Linear(wide, config.vocab_size)
+
+    def forward(self, input_ids):
+        x = self.words(input_ids)
+        x = x + self.places.weight[: input_ids.shape[1]]
+        return self.out(x + self.heads(x))
+"""
+SIX = GROUPS.replace("HEADS", "6")
+
+
+def test_defaults_that_always_raise_are_a_risk_with_the_error_and_its_line(
+    told,
+):
+    parts, _ = told(SIX.replace("VOCAB", "500"))
+    for name, call in (
+        ("Heads", "Heads()"),
+        ("Model", "Model(config=Config())"),
+    ):
+        assert not messages(parts[name])
+        (message,) = messages(parts[name], "risk")
+        assert f"Built as {call}, with its own defaults," in message
+        assert "It raised RuntimeError in line" in message
+        assert "F.scaled_dot_product_attention(" in message
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        GROUPS.replace("HEADS", "8").replace("VOCAB", "500"),
+        # These stand for what is yet to be said, and nobody builds with them.
+        SIX.replace("VOCAB", "-1"),
+        SIX.replace("VOCAB", "1"),
+        SIX.replace("int = VOCAB", "int"),
+        # So large a model is not built.
+        SIX.replace("VOCAB", "10**9"),
+    ],
+)
+def test_defaults_that_work_or_are_none_or_are_large_are_no_risk(told, style):
+    parts, _ = told(style)
+    assert parts["Model"]["component"] == "language_model"
+    assert worst(parts["Model"]["found"]) == ""
+
+
+def test_the_sizes_that_were_put_into_a_configuration_are_told(told):
+    parts, _ = told(SIX.replace("VOCAB", "500"))
+    assert (
+        "Model(config=Config(vocab_size=11, hidden_size=12, "
+        "num_attention_heads=3, num_key_value_heads=3, head_dim=4, "
+        "max_len=32, attn_pdrop=0.0))"
+    ) in said(parts["Model"])
+
+
+SLOW = """
+class Slow(nn.Module):
+    def __init__(self, d_model=512, max_len=5000):
+        super().__init__()
+        self.register_buffer("table", torch.zeros(max_len, d_model))
+        for at in range(max_len):
+            for i in range(d_model):
+                self.table[at, i] = math.sin(at / 10 ** (i / d_model))
+
+    def forward(self, x):
+        return x + self.table[: x.shape[1]]
+"""
+
+
+def test_defaults_that_take_long_are_left_alone(told):
+    parts, _ = told("import math" + SLOW)
+    assert parts["Slow"]["component"] == "add_positions"
+    assert not messages(parts["Slow"], "risk")

@@ -25,7 +25,10 @@ from companion.contracts.adapters import (
     mask_added,
     smoothed_by,
 )
-from companion.contracts.discovery.again import with_dropout
+from companion.contracts.discovery.again import (
+    with_dropout,
+    with_own_defaults,
+)
 from companion.contracts.discovery.kinds import (
     NO_CALL,
     NOTHING,
@@ -400,7 +403,8 @@ class Finder:
     def again(self, judged: Judged, kind: Callable) -> Judged:
         """Add what shows only where a class is built with other numbers."""
         with silent():
-            return with_dropout(judged, kind, self.space)
+            judged = with_dropout(judged, kind, self.space)
+            return with_own_defaults(judged, kind, self.space)
 
     def of_each_width(self, kind: type, like: nn.Module) -> Callable:
         """Make of a class a function, as the widths of `rope` differ.

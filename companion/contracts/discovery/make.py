@@ -11,7 +11,7 @@ from torch import nn
 
 from companion.contracts.engine.blame import raised_in
 
-__all__ = ["NotBuilt", "make"]
+__all__ = ["NotBuilt", "make", "own_defaults", "said_of"]
 
 WIDTH = 12
 """What the contracts send into a module is so wide."""
@@ -107,24 +107,34 @@ def size(name: str, rate: float = 0.0) -> object:
 
 
 class Sizes:
-    """Stands for a configuration: every name that says a size has it."""
+    """Stands for a configuration: every name that says a size has it.
+
+    Those that were asked for are noted.
+    """
 
     def __init__(self, rate: float = 0.0):
         self._rate = rate
+        self._asked: dict[str, object] = {}
+
+    def _size(self, name: str) -> object:
+        value = size(name, self._rate)
+        if value is not None:
+            self._asked[name] = value
+        return value
 
     def __getattr__(self, name: str) -> Any:
-        value = None if name.startswith("__") else size(name, self._rate)
+        value = None if name.startswith("__") else self._size(name)
         if value is None:
             raise AttributeError(f"its configuration has no `{name}` here")
         return value
 
     def get(self, name: str, default: object = None) -> object:
         """Look a size up as in a dictionary."""
-        value = size(name, self._rate)
+        value = self._size(name)
         return default if value is None else value
 
     def __getitem__(self, name: str) -> object:
-        value = size(name, self._rate)
+        value = self._size(name)
         if value is None:
             raise KeyError(name)
         return value
@@ -158,7 +168,6 @@ def make(
         # That of a head, where there is no other.
         own = WIDTH if WIDTH in named.values() else HEAD
         named = {n: width if x == own else x for n, x in named.items()}
-    said = ", ".join(f"{name}={told(value)}" for name, value in named.items())
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         try:
@@ -166,10 +175,10 @@ def make(
         except Exception as error:
             guessed = any(isinstance(x, Sizes) for x in named.values())
             raise NotBuilt(
-                f"{kind.__name__}({said}) raised {raised_in(error)}",
+                f"{kind.__name__}({listed(named)}) raised {raised_in(error)}",
                 typed(kind, named, near) if guessed else "",
             ) from None
-    return built, f"{kind.__name__}({said})"
+    return built, said_of(kind, named)
 
 
 def arguments(
@@ -204,6 +213,46 @@ def arguments(
     if unknown:
         raise NotBuilt(unknown[0], typed(kind, chosen, near))
     return chosen
+
+
+def own_defaults(
+    kind: Callable, near: dict[str, object]
+) -> tuple[dict[str, Any], int] | None:
+    """Return what builds a class as it is by default, and how wide it then is.
+
+    None, if it has no default for some size or one that stands for none, such
+    as 0 or -1; or if it would be built no differently. The width is 0 where
+    its arguments do not say it.
+    """
+    own: dict[str, Any] = {}
+    pairs: list[tuple[Any, Any]] = []
+    chosen = arguments(kind, near)
+    for name, one in inspect.signature(kind).parameters.items():
+        value = chosen.get(name)
+        if isinstance(value, Sizes):
+            return None
+        if dataclasses.is_dataclass(value):
+            try:
+                config = type(value)()
+            except Exception:
+                return None
+            own[name] = config
+            pairs += [
+                (x, getattr(config, field, None))
+                for field, x in vars(value).items()
+            ]
+        elif name in chosen:
+            pairs.append((value, one.default))
+    sizes = [(x, y) for x, y in pairs if type(x) is int and x > 0]
+    if not all(type(y) is int and y >= LEAST.get(x, 1) for x, y in sizes):
+        return None
+    wide = {y for x, y in sizes if x == WIDTH}
+    different = any(x != y for x, y in sizes)
+    return (own, wide.pop() if len(wide) == 1 else 0) if different else None
+
+
+LEAST = {11: 6, 32: 5}
+"""Of a vocabulary and of a length, what a call with a few small ids takes."""
 
 
 def reconciled(chosen: dict[str, Any]) -> dict[str, Any]:
@@ -307,6 +356,36 @@ def expression(value: object, near: dict) -> str:
 
 
 def told(value: object) -> str:
-    """Write an argument."""
-    plain = isinstance(value, int | float | str | bool)
-    return repr(value) if plain else f"{type(value).__name__}(…)"
+    """Write an argument; of a configuration what was put into it."""
+    if isinstance(value, int | float | str | bool):
+        return repr(value)
+    if isinstance(value, Sizes):
+        return said_of(Sizes, value._asked)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return said_of(type(value), changed(value))
+    return f"{type(value).__name__}(…)"
+
+
+def said_of(kind: Callable, named: dict[str, Any]) -> str:
+    """Write a call."""
+    return f"{kind.__name__}({listed(named)})"
+
+
+def listed(named: dict[str, Any]) -> str:
+    """Write what a call is given."""
+    return ", ".join(f"{name}={told(value)}" for name, value in named.items())
+
+
+def changed(config: Any) -> dict[str, Any]:
+    """Return the plain numbers of a configuration that are no defaults."""
+    values = {
+        one.name: getattr(config, one.name, one.default)
+        for one in dataclasses.fields(config)
+        if one.init and one.default_factory is dataclasses.MISSING
+    }
+    given = {one.name: one.default for one in dataclasses.fields(config)}
+    return {
+        name: x
+        for name, x in values.items()
+        if isinstance(x, int | float) and x != given[name]
+    }
