@@ -388,6 +388,8 @@ def test_defaults_that_always_raise_are_a_risk_with_the_error_and_its_line(
     told,
 ):
     parts, _ = told(SIX.replace("VOCAB", "500"))
+    style = SIX.replace("@dataclass", "@dataclass(frozen=True, slots=True)")
+    assert told(style.replace("VOCAB", "500"))[0].keys() == parts.keys()
     for name, call in (
         ("Heads", "Heads()"),
         ("Model", "Model(config=Config())"),

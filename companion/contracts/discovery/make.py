@@ -238,8 +238,8 @@ def own_defaults(
                 return None
             own[name] = config
             pairs += [
-                (x, getattr(config, field, None))
-                for field, x in vars(value).items()
+                tuple(getattr(one, field.name, None) for one in (value, config))
+                for field in dataclasses.fields(value)
             ]
         elif name in chosen:
             pairs.append((value, one.default))
