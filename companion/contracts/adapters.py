@@ -38,6 +38,7 @@ __all__ = [
     "mask_each_head",
     "mask_turned",
     "one_row_a_token",
+    "one_sentence",
     "padding_from_keys",
     "padding_is",
     "probabilities_of",
@@ -381,6 +382,26 @@ def sequence_first(yours: Yours) -> Yours:
     return _in_its_form(yours, call)
 
 
+def one_sentence(yours: Yours) -> Yours:
+    """Mask: (seq, seq), that of the sentence.
+
+    For what takes and gives one sentence, (seq, d_model), and no batch.
+
+    Example:
+        >>> from companion.contracts import check
+        >>> def mine(q, k, v, mask=None):
+        ...     queries, width = q.shape
+        ...     return F.scaled_dot_product_attention(q, k, v, mask)
+        >>> check("attention", one_sentence(mine)).passed
+        True
+    """
+
+    def call(*args: Any, **named: Any) -> Any:
+        return _one_by_one(yours, args, named)
+
+    return _in_its_form(yours, call)
+
+
 def four_axes_only(yours: Yours) -> Yours:
     """Mask: (batch, 1, query, key), or (query, key).
 
@@ -512,20 +533,27 @@ def from_numpy(yours: Yours, *, batch: bool = True) -> Yours:
     def call(*args: Any, **named: Any) -> Any:
         if batch:
             return _with_arrays(yours, args, named)
-        first = next(iter((*args, *named.values())))
-        lead = first.shape[:-1] if not first.is_floating_point() else (
-            first.shape[:-2]
-        )  # fmt: skip
-        if not lead:
-            return _with_arrays(yours, args, named)
-        rows = []
-        for place in itertools.product(*map(range, lead)):
-            one = [_at(x, place, len(lead)) for x in args]
-            words = {n: _at(x, place, len(lead)) for n, x in named.items()}
-            rows.append(_with_arrays(yours, one, words))
-        return _stacked(rows, lead)
+        return _one_by_one(
+            lambda *one, **words: _with_arrays(yours, one, words), args, named
+        )
 
     return _in_its_form(yours, call)
+
+
+def _one_by_one(yours: Yours, args: tuple, named: dict) -> Any:
+    """Call with each sentence alone, and join what comes back."""
+    first = next(iter((*args, *named.values())))
+    lead = first.shape[:-1] if not first.is_floating_point() else (
+        first.shape[:-2]
+    )  # fmt: skip
+    if not lead:
+        return yours(*args, **named)
+    rows = []
+    for place in itertools.product(*map(range, lead)):
+        one = [_at(x, place, len(lead)) for x in args]
+        words = {n: _at(x, place, len(lead)) for n, x in named.items()}
+        rows.append(yours(*one, **words))
+    return _stacked(rows, lead)
 
 
 def _stacked(rows: list, lead: tuple[int, ...]) -> Any:

@@ -203,7 +203,8 @@ def test_a_class_is_built_from_the_names_of_its_arguments():
     assert said == "Wide(n_embd=12, n_head=3)"
     assert built.n_head == 3
     _, said = make(Causal, {})
-    assert said == "Causal(config=Sizes(…))"
+    sizes = "n_embd=12, vocab_size=11, block_size=32, n_head=3"
+    assert said == f"Causal(config=Sizes({sizes}))"
 
     class Odd(nn.Module):
         def __init__(self, who_knows): ...

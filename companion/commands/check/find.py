@@ -25,6 +25,10 @@ from companion.contracts.adapters import (
     mask_added,
     smoothed_by,
 )
+from companion.contracts.discovery.again import (
+    with_dropout,
+    with_own_defaults,
+)
 from companion.contracts.discovery.kinds import (
     NO_CALL,
     NOTHING,
@@ -34,12 +38,15 @@ from companion.contracts.discovery.kinds import (
     Judged,
     Raises,
     Unjudged,
-    judge,
     understood,
     widths,
 )
 from companion.contracts.discovery.make import NotBuilt, make
-from companion.contracts.discovery.models import different_parts, judge_part
+from companion.contracts.discovery.models import (
+    different_parts,
+    judge_alone,
+    judge_part,
+)
 from companion.contracts.discovery.readings import (
     ASK,
     better,
@@ -289,7 +296,7 @@ class Finder:
         try:
             return self.judged_by_what_it_does(one)
         except (Unjudged, NotBuilt) as reason:
-            if str(reason) == NOTHING:
+            if str(reason) == NOTHING and not one.asked:
                 return {}
             kind = self.space.get(one.name)
             known = NO_CALL, SEQUENCE_FIRST, SEES_ALL, WHOLE
@@ -349,11 +356,13 @@ class Finder:
         if isinstance(value, type):
             return self.judged_class(one, value)
         said = ""
+        maker = None
         if inspect.isfunction(value) and is_factory(value):
+            maker = value
             with silent():
                 value, said = make(value, self.space)
         if isinstance(value, nn.Module):
-            return self.judged_model(one, value, said)
+            return self.judged_model(one, value, said, maker)
         return {} if said else self.judged_function(one, value)
 
     def judged_class(self, one: Candidate, kind: type) -> dict:
@@ -365,11 +374,11 @@ class Finder:
         with silent():
             module, said = make(kind, self.space)
         self.built.append((one.name, module))
-        judged = self.judged_in(module, module)
+        judged = self.again(self.judged_in(module, module), kind)
         if self.components and judged.component not in self.components:
             return {}
         part = self.part(one, judged, "what it does", said)
-        if is_open(judged.report):
+        if is_open(judged.report) and not judged.report.faults:
             # A model that hands masks to it may answer.
             self.asking[kind] = one, part
             return {}
@@ -387,9 +396,15 @@ class Finder:
         if one.component == "rope":
             fn = self.of_each_width(kind, fn)
             said = "built anew for each width"
-        judged = self.as_component(one.component, fn)
+        judged = self.again(self.as_component(one.component, fn), kind)
         how = "asked" if one.asked else "name or mark"
         return {"parts": [self.part(one, judged, how, said)]}
+
+    def again(self, judged: Judged, kind: Callable) -> Judged:
+        """Add what shows only where a class is built with other numbers."""
+        with silent():
+            judged = with_dropout(judged, kind, self.space)
+            return with_own_defaults(judged, kind, self.space)
 
     def of_each_width(self, kind: type, like: nn.Module) -> Callable:
         """Make of a class a function, as the widths of `rope` differ.
@@ -460,9 +475,20 @@ class Finder:
         return {"parts": [self.part(one, best, "a usual name")]}
 
     def judged_model(
-        self, one: Candidate, model: nn.Module, built: str = ""
+        self,
+        one: Candidate,
+        model: nn.Module,
+        built: str = "",
+        maker: Callable | None = None,
     ) -> dict:
-        """Judge a module that was built, and what it is made of."""
+        """Judge a module that was built, and what it is made of.
+
+        Args:
+            one: What it is called, and where.
+            model: The module.
+            built: By which call it was built, if it was here.
+            maker: What was called, then.
+        """
         self.built.append((one.name, model))
         parts, unjudged = [], []
         for name, part, _ in different_parts(model):
@@ -473,6 +499,8 @@ class Finder:
             this = replace(one, name=said)
             try:
                 judged = self.judged_in(part, model)
+                if maker and part is model:
+                    judged = self.again(judged, maker)
                 self.seen.add(kind)
                 if not self.components or judged.component in self.components:
                     how = "" if name else built
@@ -492,7 +520,7 @@ class Finder:
         if part is not model:
             whole = self.wholes.get(id(model))
             return judge_part(part, model, whole, check, self.space)
-        judged = judge(model, check, self.space, widths(model))
+        judged = judge_alone(model, check, self.space, widths(model))
         self.wholes[id(model)] = judged
         return judged
 

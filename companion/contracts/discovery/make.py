@@ -11,13 +11,16 @@ from torch import nn
 
 from companion.contracts.engine.blame import raised_in
 
-__all__ = ["NotBuilt", "make"]
+__all__ = ["NotBuilt", "make", "own_defaults", "said_of"]
 
 WIDTH = 12
 """What the contracts send into a module is so wide."""
 
 HEAD = 4
 """How wide a head then is."""
+
+DROPOUT = r".*drop.*|p|dr_rate|pdrop"
+"""What a rate of dropout is called."""
 
 SIZES: tuple[tuple[str, object], ...] = (
     (r"d_?ff|dff|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
@@ -28,7 +31,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
     (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
-    (r"(num_|n_)?(attention|attn|mha|kv|head)_?(heads?|num)|heads?_?num", 3),
+    (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(heads?|num)|heads?_?num", 3),
+    (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
     (r"num_?(en|de)coder_?layers|N|depth|n_?stacks?|layers?_?num", 2),
     (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|num_?embeddings", 11),
@@ -37,7 +41,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)|n_?ctx", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
-    (r".*drop.*|p|dr_rate|pdrop", 0.0),
+    (DROPOUT, 0.0),
     (r".*pad.*", 0),
     (r"mem(ory)?_?len(gth)?", 0),
     (r"(bos|sos|start|cls).*", 1),
@@ -88,31 +92,49 @@ class NotBuilt(Exception):
         self.call = call
 
 
-def size(name: str) -> object:
-    """Return what an argument of this name is to be, or None."""
+def size(name: str, rate: float = 0.0) -> object:
+    """Return what an argument of this name is to be, or None.
+
+    Args:
+        name: Its name.
+        rate: What it is, if it is a rate of dropout.
+    """
     name = name.strip("_")
     for pattern, value in SIZES:
         if re.fullmatch(pattern, name, re.IGNORECASE):
-            return value
+            return rate if pattern is DROPOUT else value
     return None
 
 
 class Sizes:
-    """Stands for a configuration: every name that says a size has it."""
+    """Stands for a configuration: every name that says a size has it.
+
+    Those that were asked for are noted.
+    """
+
+    def __init__(self, rate: float = 0.0):
+        self._rate = rate
+        self._asked: dict[str, object] = {}
+
+    def _size(self, name: str) -> object:
+        value = size(name, self._rate)
+        if value is not None:
+            self._asked[name] = value
+        return value
 
     def __getattr__(self, name: str) -> Any:
-        value = None if name.startswith("__") else size(name)
+        value = None if name.startswith("__") else self._size(name)
         if value is None:
             raise AttributeError(f"its configuration has no `{name}` here")
         return value
 
     def get(self, name: str, default: object = None) -> object:
         """Look a size up as in a dictionary."""
-        value = size(name)
+        value = self._size(name)
         return default if value is None else value
 
     def __getitem__(self, name: str) -> object:
-        value = size(name)
+        value = self._size(name)
         if value is None:
             raise KeyError(name)
         return value
@@ -122,7 +144,10 @@ class Sizes:
 
 
 def make(
-    kind: Callable, near: dict[str, object], width: int = WIDTH
+    kind: Callable,
+    near: dict[str, object],
+    width: int = WIDTH,
+    rate: float = 0.0,
 ) -> tuple[Any, str]:
     """Build ``kind`` with sizes that its arguments' names suggest.
 
@@ -130,6 +155,7 @@ def make(
         kind: The class, or a function that builds a model.
         near: What else stands in its file, where its configuration may be.
         width: How wide its vectors are to be.
+        rate: The rate of its dropout, where an argument asks for one.
 
     Returns:
         The module, and the call in words.
@@ -137,12 +163,11 @@ def make(
     Raises:
         NotBuilt: An argument says nothing, or the class raised something.
     """
-    named = arguments(kind, near)
+    named = arguments(kind, near, rate)
     if width != WIDTH:
         # That of a head, where there is no other.
         own = WIDTH if WIDTH in named.values() else HEAD
         named = {n: width if x == own else x for n, x in named.items()}
-    said = ", ".join(f"{name}={told(value)}" for name, value in named.items())
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         try:
@@ -150,13 +175,15 @@ def make(
         except Exception as error:
             guessed = any(isinstance(x, Sizes) for x in named.values())
             raise NotBuilt(
-                f"{kind.__name__}({said}) raised {raised_in(error)}",
+                f"{kind.__name__}({listed(named)}) raised {raised_in(error)}",
                 typed(kind, named, near) if guessed else "",
             ) from None
-    return built, f"{kind.__name__}({said})"
+    return built, said_of(kind, named)
 
 
-def arguments(kind: Callable, near: dict[str, object]) -> dict[str, Any]:
+def arguments(
+    kind: Callable, near: dict[str, object], rate: float = 0.0
+) -> dict[str, Any]:
     """Choose the arguments of a constructor, by their names."""
     is_class = isinstance(kind, type)
     try:
@@ -173,7 +200,7 @@ def arguments(kind: Callable, near: dict[str, object]) -> dict[str, Any]:
         if one.kind is one.POSITIONAL_ONLY and needed:
             raise NotBuilt(f"its argument `{one.name}` has no name to call")
         try:
-            value = value_of(one, near)
+            value = value_of(one, near, rate)
         except NotBuilt as reason:
             unknown.append(str(reason))
             value = UNKNOWN
@@ -188,6 +215,46 @@ def arguments(kind: Callable, near: dict[str, object]) -> dict[str, Any]:
     return chosen
 
 
+def own_defaults(
+    kind: Callable, near: dict[str, object]
+) -> tuple[dict[str, Any], int] | None:
+    """Return what builds a class as it is by default, and how wide it then is.
+
+    None, if it has no default for some size or one that stands for none, such
+    as 0 or -1; or if it would be built no differently. The width is 0 where
+    its arguments do not say it.
+    """
+    own: dict[str, Any] = {}
+    pairs: list[tuple[Any, Any]] = []
+    chosen = arguments(kind, near)
+    for name, one in inspect.signature(kind).parameters.items():
+        value = chosen.get(name)
+        if isinstance(value, Sizes):
+            return None
+        if dataclasses.is_dataclass(value):
+            try:
+                config = type(value)()
+            except Exception:
+                return None
+            own[name] = config
+            pairs += [
+                tuple(getattr(one, field.name, None) for one in (value, config))
+                for field in dataclasses.fields(value)
+            ]
+        elif name in chosen:
+            pairs.append((value, one.default))
+    sizes = [(x, y) for x, y in pairs if type(x) is int and x > 0]
+    if not all(type(y) is int and y >= LEAST.get(x, 1) for x, y in sizes):
+        return None
+    wide = {y for x, y in sizes if x == WIDTH}
+    different = any(x != y for x, y in sizes)
+    return (own, wide.pop() if len(wide) == 1 else 0) if different else None
+
+
+LEAST = {11: 6, 32: 5}
+"""Of a vocabulary and of a length, what a call with a few small ids takes."""
+
+
 def reconciled(chosen: dict[str, Any]) -> dict[str, Any]:
     """Make two widths of one call different, where one is the inner one."""
     widths = [name for name, value in chosen.items() if value == WIDTH]
@@ -198,17 +265,19 @@ def reconciled(chosen: dict[str, Any]) -> dict[str, Any]:
     return chosen
 
 
-def value_of(one: inspect.Parameter, near: dict[str, object]) -> Any:
+def value_of(
+    one: inspect.Parameter, near: dict[str, object], rate: float
+) -> Any:
     """Choose one argument; None, where nothing is to be said."""
     if CONFIG.fullmatch(one.name) and not isinstance(one.default, int | float):
-        return configuration(one, near)
+        return configuration(one, near, rate)
     default = one.default
-    value = size(one.name)
+    value = size(one.name, rate)
     if default is one.empty:
         if (kind := module_for(one, near)) is not None:
             rest = {name: x for name, x in near.items() if x is not kind}
             try:
-                return make(kind, rest)[0]
+                return make(kind, rest, rate=rate)[0]
             except RecursionError:
                 return None
         return False if one.annotation is bool else value
@@ -232,7 +301,9 @@ def module_for(one: inspect.Parameter, near: dict) -> type | None:
     return None
 
 
-def configuration(one: inspect.Parameter, near: dict[str, object]) -> object:
+def configuration(
+    one: inspect.Parameter, near: dict[str, object], rate: float
+) -> object:
     """Build the configuration that a file has, or one that knows all names."""
     kinds = [one.annotation, *near.values()]
     if one.default is None:
@@ -243,15 +314,15 @@ def configuration(one: inspect.Parameter, near: dict[str, object]) -> object:
         if dataclasses.is_dataclass(kind) and (
             kind is one.annotation or CONFIG.fullmatch(kind.__name__)
         ):
-            return filled(kind)
-    return Sizes() if one.default in (None, one.empty) else None
+            return filled(kind, rate)
+    return Sizes(rate) if one.default in (None, one.empty) else None
 
 
-def filled(kind: type) -> object:
+def filled(kind: type, rate: float) -> object:
     """Build a dataclass: a size for each name that says one."""
     named = {}
     for one in dataclasses.fields(kind):
-        value = size(one.name)
+        value = size(one.name, rate)
         plain = isinstance(one.default, str | bool | None.__class__)
         given = one.default is not dataclasses.MISSING
         kept = plain or (given and KEPT.fullmatch(one.name))
@@ -285,6 +356,36 @@ def expression(value: object, near: dict) -> str:
 
 
 def told(value: object) -> str:
-    """Write an argument."""
-    plain = isinstance(value, int | float | str | bool)
-    return repr(value) if plain else f"{type(value).__name__}(…)"
+    """Write an argument; of a configuration what was put into it."""
+    if isinstance(value, int | float | str | bool):
+        return repr(value)
+    if isinstance(value, Sizes):
+        return said_of(Sizes, value._asked)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return said_of(type(value), changed(value))
+    return f"{type(value).__name__}(…)"
+
+
+def said_of(kind: Callable, named: dict[str, Any]) -> str:
+    """Write a call."""
+    return f"{kind.__name__}({listed(named)})"
+
+
+def listed(named: dict[str, Any]) -> str:
+    """Write what a call is given."""
+    return ", ".join(f"{name}={told(value)}" for name, value in named.items())
+
+
+def changed(config: Any) -> dict[str, Any]:
+    """Return the plain numbers of a configuration that are no defaults."""
+    values = {
+        one.name: getattr(config, one.name, one.default)
+        for one in dataclasses.fields(config)
+        if one.init and one.default_factory is dataclasses.MISSING
+    }
+    given = {one.name: one.default for one in dataclasses.fields(config)}
+    return {
+        name: x
+        for name, x in values.items()
+        if isinstance(x, int | float) and x != given[name]
+    }

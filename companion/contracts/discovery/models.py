@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -19,19 +20,37 @@ from companion.contracts.discovery.kinds import (
     SEQUENCE_FIRST,
     WHOLE,
     Judged,
+    Resized,
     Unjudged,
+    answer,
+    hides,
+    in_time,
     judge,
     judged_as_causal,
+    understood,
     widths,
 )
+from companion.contracts.discovery.make import WIDTH
+from companion.contracts.engine.compare import draw
 from companion.contracts.engine.forms import ASK_FIRST
-from companion.contracts.engine.modules import is_lazy
+from companion.contracts.engine.modules import (
+    held_apart,
+    is_lazy,
+    module_kept,
+)
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
 from companion.sanitize import sanitize
 from companion.words import ENGLISH, say, wrapped
 
-__all__ = ["ModelReport", "Part", "Skipped", "judge_model", "judge_part"]
+__all__ = [
+    "ModelReport",
+    "Part",
+    "Skipped",
+    "judge_alone",
+    "judge_model",
+    "judge_part",
+]
 
 CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
 
@@ -203,7 +222,7 @@ def judge_model(
                 whole = report.parts[0].judged if report.kind else None
                 judged = judge_part(part, model, whole, check, near)
             else:
-                judged = judge(part, check, near, hints)
+                judged = judge_alone(part, check, near, hints)
         except Unjudged as reason:
             if str(reason) != NOTHING:
                 said = sanitize(str(reason))
@@ -211,6 +230,93 @@ def judge_model(
             continue
         report.parts.append(Part(name, kind, judged, more))
     return report
+
+
+GIVES_BACK = (
+    "it gives back what goes in, and has weights all the same. If something is "
+    "to be called first, such as `encode`, mark a function that calls both"
+)
+
+
+def judge_alone(
+    module: nn.Module,
+    check: Callable[..., Report],
+    near: dict | None,
+    hints: list[int],
+    said: Callable[[], str] = str,
+) -> Judged:
+    """Judge a module by what it does, and as `kinds.judge` does.
+
+    What cannot be judged because dropout stays on in layers of a plain list
+    has a fault: nothing trains these.
+
+    Raises:
+        Unjudged: It is nothing that there are contracts for.
+    """
+    try:
+        return judge(module, check, near, hints, said)
+    except Unjudged as reason:
+        if str(reason) == NOTHING and any(True for _ in module.parameters()):
+            raise Unjudged(GIVES_BACK) from None
+        if str(reason).startswith(NO_CALL) and in_time(
+            lambda: looks_over_one_sentence(module, hints)
+        ):
+            raise Unjudged(f"{reason} {ONE_SENTENCE}") from None
+        judged = never_trained(module, check, hints, str(reason))
+        if judged is None:
+            raise
+        return judged
+
+
+ONE_SENTENCE = (
+    "It takes one sentence, (seq, d_model), and no batch: if it is meant so, "
+    "judge `adapters.one_sentence(…)` of it"
+)
+
+
+def looks_over_one_sentence(module: nn.Module, hints: list[int]) -> bool:
+    """Tell whether a module takes (seq, width), and positions see each other.
+
+    Else its first axis may be a batch as well.
+    """
+    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+        module.eval()
+        for width in dict.fromkeys([*widths(module), *hints, WIDTH]):
+            x = draw(5, width, seed=3)
+            y = torch.cat([2 * x[:1], x[1:]])
+            for args in ((x,), (x, None), (x, x, x), (x, x, x, None)):
+                other = tuple(y if a is x else a for a in args)
+                got, moved = answer(module, args), answer(module, other)
+                if got is None or moved is None or got.shape != x.shape:
+                    continue
+                return not torch.equal(got[-1], moved[-1])
+    return False
+
+
+def never_trained(
+    module: nn.Module,
+    check: Callable[..., Report],
+    hints: list[int],
+    reason: str,
+) -> Judged | None:
+    """Judge a module whose layers stand in a plain list, if this is the reason.
+
+    One layer alone may be lent by another module, and is trained there.
+    """
+    looks = re.match(rf"{LOOKS} (\w+), by this: (.*?)\. But it", reason)
+    apart = (one for one in held_apart(module) if len(one.held) > 1)
+    # In front of the name stands `module.` where the width was another one.
+    if not looks or not any(f"{x.name}`" in reason for x in apart):
+        return None
+    component, said = looks.groups()
+    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+        module.eval()
+        width, _ = in_time(
+            lambda: understood(module, hints, hidden=hides(check))
+        )
+        fn = module if width == WIDTH else Resized(module, width)
+        report = check(component, fn.eval())
+    return Judged(component, report, (said,))
 
 
 def judge_part(
@@ -240,7 +346,7 @@ def judge_part(
         return HANDED if right and gets_a_mask(part, model) else ""
 
     try:
-        return judge(part, check, near, hints, by_model)
+        return judge_alone(part, check, near, hints, by_model)
     except Unjudged as reason:
         said = str(reason)
         if said.startswith(SEQUENCE_FIRST) and right:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.engine.compare import (
@@ -30,8 +30,20 @@ from companion.contracts.engine.modules import (
     require_grad_mode,
 )
 
-__all__ = ["GATE", "contracts_of", "level_of_known", "recognised_mistake"]
+__all__ = [
+    "GATE",
+    "STAYS_ON",
+    "contracts_of",
+    "level_of_known",
+    "recognised_mistake",
+    "repeatable",
+]
 
+STAYS_ON = (
+    "dropout is on in evaluation. `F.dropout` needs `training=self.training`, "
+    "`dropout_p` has to be 0 there, and a module such as `nn.Dropout` belongs "
+    "in `__init__`."
+)
 CUT = "`.detach()`, `.item()`, `torch.tensor(...)` and `no_grad` cut it."
 
 
@@ -137,6 +149,8 @@ def repeatable(fn: Guarded) -> None:
             )
             if told := out_of_reach(fn, args):
                 why = f"The second call differs. {told}"
+            elif in_eval_mode(module_of(fn)):
+                why = f"The second call differs: {STAYS_ON}"
         elif furthest(before, after) is not None and (made := made_anew(fn)):
             why = f"The second call differs. {MADE_ANEW.format(made)}"
         same(fn, before, after, why)
@@ -153,6 +167,12 @@ def out_of_reach(fn: Guarded, args: tuple) -> str:
     with module_kept(module):
         module.eval()
         return apart[0].told if drops_out(fn, args) else ""
+
+
+def in_eval_mode(module: nn.Module | None) -> bool:
+    """Tell whether a module, with all that is registered in it, is in it."""
+    parts = () if module is None else module.modules()
+    return module is not None and not any(part.training for part in parts)
 
 
 def drops_out(fn: Guarded, args: tuple) -> bool:

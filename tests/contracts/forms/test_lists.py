@@ -88,6 +88,32 @@ def test_that_eval_does_not_reach_them_is_told_in_place_of_their_dropout():
     assert "`layers` is a plain list" in report.failures[0].message
 
 
+class Stack(nn.Module):
+    """An encoder that drops out, of another width than the contracts send."""
+
+    def __init__(self, hold=list):
+        super().__init__()
+        self.enter = nn.Linear(20, 20)
+        self.layers = hold(
+            nn.TransformerEncoderLayer(20, 2, 40, batch_first=True)
+            for _ in range(2)
+        )
+
+    def forward(self, x):
+        x = x + self.enter(x)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_check_model_tells_it_of_an_encoder_that_drops_out_in_them():
+    report = check_model(built(Stack))
+    assert report.kind == "encoder"
+    assert "layers` is a plain list" in report.faults[0].message
+    assert not report.unjudged
+    assert check_model(built(lambda: Stack(nn.ModuleList))).passed
+
+
 class Matrices(nn.Module):
     """A network of matrices in a list."""
 

@@ -1,0 +1,232 @@
+"""Build a class once more, with what its contracts do not show."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_parameter_registration_hook,
+)
+
+from companion.contracts.discovery.kinds import (
+    Judged,
+    Unjudged,
+    in_time,
+    understood,
+    widths,
+)
+from companion.contracts.discovery.limits import outcome, rows
+from companion.contracts.discovery.make import (
+    WIDTH,
+    NotBuilt,
+    make,
+    own_defaults,
+    said_of,
+)
+from companion.contracts.discovery.raising import arranged, wanted
+from companion.contracts.engine.blame import raised_in
+from companion.contracts.engine.compare import draw
+from companion.contracts.engine.component import title
+from companion.contracts.engine.levels import RISK
+from companion.contracts.engine.modules import is_lazy, module_kept
+from companion.contracts.engine.report import Failure
+from companion.contracts.engine.runner import finishes, stop, thread_for
+from companion.contracts.engine.universal import STAYS_ON, repeatable
+
+__all__ = ["with_dropout", "with_own_defaults"]
+
+SEQ = 5
+RATE = 0.5
+"""With a smaller rate a call of so few numbers may drop nothing."""
+
+MODELS = "language_model", "translation_model"
+
+
+def with_dropout(judged: Judged, kind: Callable, near: dict) -> Judged:
+    """Add a fault to a report if dropout stays on in evaluation.
+
+    What was judged was built without any.
+
+    Args:
+        judged: What came of it.
+        kind: The class, or a function that builds a model.
+        near: What else stands in its file.
+    """
+    if judged.report.untried:
+        return judged
+    try:
+        module, said = make(kind, near, rate=RATE)
+        ids = judged.component in MODELS
+        on = in_time(lambda: draws_in_evaluation(module, ids=ids))
+    except (NotBuilt, Unjudged):
+        return judged
+    if not on:
+        return judged
+    report, name = judged.report, title(repeatable)
+    fault = Failure(
+        name,
+        f"Built as {said} and in eval mode, the second call differs: "
+        f"{STAYS_ON}",
+        cause=STAYS_ON,
+    )
+    held = [one for one in report.held if one != name]
+    failures = [fault, *report.failures]
+    return replace(judged, report=replace(report, held=held, failures=failures))
+
+
+def draws_in_evaluation(module: nn.Module, *, ids: bool) -> bool:
+    """Tell whether what a module answers in eval mode depends on what it draws.
+
+    What differs though the same is drawn is no dropout: it keeps something.
+
+    Args:
+        module: The module.
+        ids: Whether ids go in, and no vectors.
+    """
+    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+        module.eval()
+        args = a_call(module, ids=ids)
+        if args is None:
+            return False
+        calls = (outcome(module, args, seed=seed) for seed in (0, 0, 1))
+        one, again, other = (
+            None if x is None else x.nan_to_num() for x in calls
+        )
+    if one is None or again is None or other is None:
+        return False
+    return torch.equal(one, again) and not torch.equal(one, other)
+
+
+def a_call(module: nn.Module, *, ids: bool) -> tuple | None:
+    """Return what a module can be called with; None, if nothing was found."""
+    if not ids:
+        try:
+            return understood(module, widths(module))[1]
+        except Unjudged:
+            return None
+    for args in arranged(wanted(module), [rows(SEQ)]):
+        if outcome(module, args) is not None:
+            return args
+    return None
+
+
+MOST = 4_000_000
+"""How many numbers a model may have that is built with its own defaults."""
+
+SECONDS = 1.0
+"""How long that, and a call of it, may compute."""
+
+ANSWERS = "It answers with its own defaults"
+NOT_TAKEN = "It is right if nobody takes these defaults as they are."
+
+
+def with_own_defaults(judged: Judged, kind: Callable, near: dict) -> Judged:
+    """Add a risk to a report if a class with its own defaults always raises.
+
+    What was judged was built with other sizes. The call is one that was
+    understood there.
+
+    Args:
+        judged: What came of it.
+        kind: The class, or a function that builds a model.
+        near: What else stands in its file.
+    """
+    if judged.report.untried:
+        return judged
+    ids = judged.component in MODELS
+    try:
+        own = own_defaults(kind, near)
+        if own is None:
+            return judged
+        small, _ = make(kind, near)
+        args = in_time(lambda: a_call(small.eval(), ids=ids))
+    except (NotBuilt, Unjudged):
+        return judged
+    named, width = own
+    if args is None or not (ids or (width and args[0].shape[-1] == WIDTH)):
+        return judged
+    wide = tuple(of_width(x, width) for x in args)
+    if not (raised := raised_by(kind, named, wide)):
+        return judged
+    said = said_of(kind, named)
+    risk = Failure(
+        ANSWERS,
+        f"Built as {said}, with its own defaults, it does not answer the same "
+        f"call. It raised {raised}",
+        level=RISK,
+        why=NOT_TAKEN,
+        cause=ANSWERS,
+    )
+    failures = [*judged.report.failures, risk]
+    return replace(judged, report=replace(judged.report, failures=failures))
+
+
+def of_width(x: Any, width: int) -> Any:
+    """Make vectors as wide as is said, and leave all else as it is."""
+    if isinstance(x, Tensor) and x.is_floating_point():
+        return draw(*x.shape[:-1], width, seed=3)
+    return x
+
+
+def raised_by(kind: Callable, named: dict[str, Any], args: tuple) -> str:
+    """Tell what a call raises; nothing if it comes back, or was not tried.
+
+    It is not tried if it cannot be built, is large, or takes long.
+    """
+    said = []
+
+    def task() -> None:
+        with torch.no_grad():
+            try:
+                with no_larger(MOST):
+                    module = kind(**named).eval()
+            except Exception:
+                return
+            try:
+                module(*args)
+            except (NotImplementedError, MemoryError):
+                return
+            except Exception as error:
+                said.append(raised_in(error))
+
+    thread, finished, clock = thread_for(task)
+    with torch.random.fork_rng([]):
+        thread.start()
+        finishes(finished, clock, SECONDS)
+        if not finished.is_set():
+            stop(thread, finished)
+    return said[0] if said else ""
+
+
+class TooLarge(Exception):
+    """A module has more numbers than it may have."""
+
+
+@contextlib.contextmanager
+def no_larger(most: int) -> Iterator[None]:
+    """Have whoever builds a module with more numbers stopped at once.
+
+    Raises:
+        TooLarge: Inside the block, where the module is built.
+    """
+    count = 0
+
+    def seen(module: nn.Module, name: str, x: Tensor | None) -> None:
+        nonlocal count
+        count += 0 if x is None or is_lazy(x) else x.numel()
+        if count > most:
+            raise TooLarge
+
+    hooks = (
+        register_module_parameter_registration_hook(seen),
+        register_module_buffer_registration_hook(seen),
+    )
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

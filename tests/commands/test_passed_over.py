@@ -1,0 +1,448 @@
+"""``check`` on faults that it once passed over, in code written in that style.
+
+It builds a class with small sizes and without dropout: what shows only with
+others has to be looked for.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from companion.commands import main
+from companion.commands.check import worst
+from companion.commands.check.process import Asked, judged
+from companion.commands.check.target import Target
+
+pytestmark = pytest.mark.once
+
+BEGIN = """
+from dataclasses import dataclass
+import torch
+import torch.nn.functional as F
+from torch import nn
+"""
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # A name is not folded then.
+
+    def write(text, name="mine.py"):
+        path = Path(name)
+        path.write_text(BEGIN + text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def told(written):
+    def judge(text, name="", **asked):
+        section = judged(Target(written(text), name=name), Asked(**asked))
+        assert not section.error
+        parts = {p["name"]: p for p in section.parts}
+        left = {one["name"]: one["reason"] for one in section.unjudged}
+        return parts, left
+
+    return judge
+
+
+@pytest.fixture
+def printed(capfd):
+    def run(*args):
+        code = main(["check", *map(str, args)])
+        return code, " ".join(capfd.readouterr().out.split())
+
+    return run
+
+
+def messages(part, level="fault"):
+    groups = part["found"]["failed"]
+    return [g["message"] for g in groups if g["level"] == level]
+
+
+def said(part):
+    return " ".join(part["found"]["assumed"])
+
+
+LOOKS = """
+class Looks(nn.Module):
+    def __init__(self, HOW):
+        super().__init__()
+        self.heads, self.p = SIZES
+        self.drop = nn.Dropout(self.p)
+        self.three, self.out = (nn.Linear(12, n * 12) for n in (3, 1))
+
+    def forward(self, x):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.three(x).chunk(3, -1)
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        y = DROPPED @ v
+        return self.out(y.transpose(1, 2).flatten(2))
+"""
+PLAIN = LOOKS.replace("HOW", "d_model, num_heads, dropout=0.1").replace(
+    "SIZES", "num_heads, dropout"
+)
+OF_CONFIG = """
+@dataclass
+class Config:
+    num_heads: int = 3
+    attn_pdrop: float = 0.1
+
+""" + LOOKS.replace("HOW", "config: Config").replace(
+    "SIZES", "config.num_heads, config.attn_pdrop"
+)
+OF_ANY_CONFIG = LOOKS.replace("HOW", "cfg").replace(
+    "SIZES", "cfg.num_heads, cfg.dropout"
+)
+ON = "F.dropout(weights, self.p)"
+IN_FORWARD = "nn.Dropout(self.p)(weights)"
+LOST = "`F.dropout` needs `training=self.training`"
+
+
+@pytest.mark.parametrize("style", [PLAIN, OF_CONFIG, OF_ANY_CONFIG])
+@pytest.mark.parametrize("dropped", [ON, IN_FORWARD])
+def test_dropout_that_stays_on_in_evaluation_is_a_fault(told, style, dropped):
+    parts, _ = told(style.replace("DROPPED", dropped))
+    (message,) = messages(parts["Looks"])
+    assert "in eval mode, the second call differs: dropout is on" in message
+    assert LOST in message
+    assert parts["Looks"]["found"]["failed"][0]["names"] == [
+        "The same inputs give the same output"
+    ]
+
+
+@pytest.mark.parametrize("style", [PLAIN, OF_CONFIG, OF_ANY_CONFIG])
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        "self.drop(weights)",
+        "F.dropout(weights, self.p, training=self.training)",
+        "F.dropout(weights, self.p if self.training else 0.0)",
+        # What it keeps changes what it returns, and no dropout is drawn.
+        "self.kept(weights)",
+    ],
+)
+def test_dropout_that_eval_switches_off_is_none(told, style, dropped):
+    keeps = """
+    def kept(self, weights):
+        self.calls = getattr(self, "calls", 0) + (self.p > 0)
+        return weights * (1 + self.calls)
+"""
+    parts, _ = told((style + keeps).replace("DROPPED", dropped))
+    assert worst(parts["Looks"]["found"]) == ""
+
+
+LAYER = """
+class Layer(nn.Module):
+    def __init__(self, d_model, num_heads, layer_drop=0.1):
+        super().__init__()
+        self.p = layer_drop
+        self.inside = nn.TransformerEncoderLayer(
+            d_model, num_heads, 24, batch_first=True
+        )
+
+    def forward(self, x):
+        keep = torch.rand(len(x), 1, 1) > self.p
+        return torch.where(keep IN_TRAINING, self.inside(x), x)
+
+
+class Talks(nn.Module):
+    def __init__(self, vocab_size, d_model, dropout):
+        super().__init__()
+        self.p = dropout
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        x = F.dropout(self.words(ids), self.p, IN_USE)
+        at = torch.arange(1, ids.shape[1] + 1)[:, None]
+        return self.out(F.silu((x * at).cumsum(1) / at))
+
+
+def make_model(vocab_size, d_model, dropout=0.1):
+    return Talks(vocab_size, d_model, dropout)
+"""
+
+
+def test_layers_models_and_what_builds_them_are_heard_too(told):
+    wrong = LAYER.replace("IN_TRAINING", "").replace("IN_USE", "True")
+    parts, _ = told(wrong)
+    for name in ("Layer", "Talks", "make_model"):
+        assert LOST in " ".join(messages(parts[name])), name
+    right = LAYER.replace("IN_TRAINING", "| (not self.training)")
+    parts, _ = told(right.replace("IN_USE", "self.training"))
+    for name in ("Layer", "Talks", "make_model"):
+        assert not messages(parts[name]), name
+
+
+def test_a_module_in_eval_mode_is_not_told_to_be_put_there(told):
+    instance = (
+        PLAIN.replace("DROPPED", IN_FORWARD)
+        + """
+# checks: causal_attention
+looks = Looks(12, 3).eval()
+"""
+    )
+    parts, _ = told(instance)
+    (message,) = messages(parts["looks"])
+    assert "The second call differs: dropout is on in evaluation" in message
+    assert LOST in message
+    assert "call `.eval()`" not in message
+
+
+LISTED = """
+class Layers(nn.Module):
+    def __init__(self, d_model, num_heads, num_layers):
+        super().__init__()
+        self.layers = [
+            nn.TransformerEncoderLayer(d_model, num_heads, 24, RATE,
+                                       batch_first=True)
+            for _ in range(num_layers)
+        ]
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+"""
+
+
+@pytest.mark.parametrize("rate", ["0.1", "0.0"])
+def test_layers_that_nothing_trains_are_a_fault_with_dropout_too(
+    written, printed, rate
+):
+    code, out = printed(written(LISTED.replace("RATE", rate)))
+    assert code == 1
+    assert "`layers` is a plain list: what it holds is not among the" in out
+    assert "1 file, 1 part judged, 1 with faults, 0 not judged" in out
+
+
+def test_a_layer_that_is_lent_is_no_fault(told):
+    lent = LISTED.replace("range(num_layers)", "range(1)")
+    parts, left = told(lent.replace("RATE", "0.1"))
+    assert not parts
+    assert "`layers` is a plain list" in left["Layers"]
+
+
+WAITS = """
+class Waits(nn.Module):
+    def __init__(self, d_model, vocab_size):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.to_logits = nn.Linear(d_model, vocab_size)
+        self.memory = None
+
+    def encode(self, src):
+        self.memory = self.words(src).mean(1, keepdim=True)
+
+    def forward(self, ids):
+        if self.memory is None:
+            return ids
+        return self.to_logits(self.words(ids) + self.memory)
+
+
+class Drops(nn.Module):
+    def __init__(self, p=0.1):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        return F.dropout(x, self.p, self.training)
+"""
+
+
+@pytest.mark.parametrize("name", ["", ":Waits"])
+def test_what_gives_back_what_goes_in_is_listed_if_it_has_weights(
+    written, printed, name
+):
+    code, out = printed(f"{written(WAITS)}{name}")
+    assert code == 2
+    assert "Waits: it gives back what goes in, and has weights" in out
+    assert "0 parts judged, 0 with faults, 1 not judged" in out
+
+
+def test_what_does_nothing_in_use_is_listed_if_it_is_asked_for(
+    written, printed
+):
+    code, out = printed(f"{written(WAITS)}:Drops")
+    assert code == 2
+    assert "Drops: in use it does nothing" in out
+
+
+ALONE = """
+class Alone(nn.Module):
+    def __init__(self, embed_dim, n_query):
+        super().__init__()
+        self.heads = n_query
+        self.q = nn.Linear(embed_dim, n_query * embed_dim)
+        self.k, self.v = (nn.Linear(embed_dim, embed_dim) for _ in "kv")
+        self.out = nn.Linear(n_query * embed_dim, embed_dim)
+
+    def forward(self, x, mask=None):
+        seq, width = x.shape
+        q = self.q(x).view(seq, self.heads, width).transpose(0, 1)
+        scores = q @ self.k(x).T / width**0.5
+        if mask is not None:
+            lowest = torch.finfo(scores.dtype).min
+            scores = scores.masked_fill(mask == 0, lowest)
+        y = scores.softmax(-1) @ self.v(x)
+        return self.out(y.transpose(0, 1).flatten(1))
+
+
+class Rows(nn.Module):
+    def __init__(self, embed_dim):
+        super().__init__()
+        self.up, self.down = (nn.Linear(embed_dim, embed_dim) for _ in "ud")
+
+    def forward(self, x):
+        batch, width = x.shape
+        return self.down(self.up(x).relu())
+"""
+
+
+def test_what_takes_one_sentence_is_told_its_adapter_and_right_with_it(told):
+    _, left = told(ALONE)
+    assert (
+        "if it is meant so, judge `adapters.one_sentence(…)`" in left["Alone"]
+    )
+    assert "one_sentence" not in left["Rows"]
+    parts, _ = told(
+        ALONE
+        + """
+from companion.contracts import adapters
+
+# checks: multihead
+each = adapters.one_sentence(Alone(12, 3))
+"""
+    )
+    assert parts["each"]["found"]["headline"].startswith("multihead: no fault")
+    assert not messages(parts["each"])
+
+
+@pytest.mark.parametrize(
+    "name", ["n_query", "num_queries", "n_q", "q_heads", "query_heads"]
+)
+def test_a_number_of_queries_is_one_of_heads(told, name):
+    style = PLAIN.replace("DROPPED", "weights").replace("num_heads", name)
+    parts, _ = told(style)
+    assert f"{name}=3" in said(parts["Looks"])
+
+
+GROUPS = """
+@dataclass
+class Config:
+    vocab_size: int = VOCAB
+    hidden_size: int = 24
+    num_attention_heads: int = HEADS
+    num_key_value_heads: int = 4
+    head_dim: int = 8
+    max_len: int = 64
+    act: str = "silu"
+    attn_pdrop: float = 0.1
+
+
+class Heads(nn.Module):
+    def __init__(self, dim=24, n_heads=HEADS, n_kv_heads=4, head_dim=8):
+        super().__init__()
+        self.h, self.kv, self.wide = n_heads, n_kv_heads, head_dim
+        self.q = nn.Linear(dim, n_heads * head_dim)
+        self.k, self.v = (nn.Linear(dim, n_kv_heads * head_dim) for _ in "kv")
+        self.o = nn.Linear(n_heads * head_dim, dim)
+
+    def forward(self, x):
+        q, k, v = (
+            t.unflatten(-1, (n, self.wide)).transpose(1, 2)
+            for t, n in (
+                (self.q(x), self.h), (self.k(x), self.kv), (self.v(x), self.kv)
+            )
+        )
+        k, v = (t.repeat_interleave(self.h // self.kv, 1) for t in (k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.o(y.transpose(1, 2).flatten(2))
+
+
+class Model(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        wide = config.hidden_size
+        self.words = nn.Embedding(config.vocab_size, wide)
+        self.places = nn.Embedding(config.max_len, wide)
+        self.heads = Heads(
+            wide, config.num_attention_heads, config.num_key_value_heads,
+            config.head_dim,
+        )
+        self.out = nn.Linear(wide, config.vocab_size)
+
+    def forward(self, input_ids):
+        x = self.words(input_ids)
+        x = x + self.places.weight[: input_ids.shape[1]]
+        return self.out(x + self.heads(x))
+"""
+SIX = GROUPS.replace("HEADS", "6")
+
+
+def test_defaults_that_always_raise_are_a_risk_with_the_error_and_its_line(
+    told,
+):
+    parts, _ = told(SIX.replace("VOCAB", "500"))
+    style = SIX.replace("@dataclass", "@dataclass(frozen=True, slots=True)")
+    assert told(style.replace("VOCAB", "500"))[0].keys() == parts.keys()
+    for name, call in (
+        ("Heads", "Heads()"),
+        ("Model", "Model(config=Config())"),
+    ):
+        assert not messages(parts[name])
+        (message,) = messages(parts[name], "risk")
+        assert f"Built as {call}, with its own defaults," in message
+        assert "It raised RuntimeError in line" in message
+        assert "F.scaled_dot_product_attention(" in message
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        GROUPS.replace("HEADS", "8").replace("VOCAB", "500"),
+        # These stand for what is yet to be said, and nobody builds with them.
+        SIX.replace("VOCAB", "-1"),
+        SIX.replace("VOCAB", "1"),
+        SIX.replace("int = VOCAB", "int"),
+        # So large a model is not built.
+        SIX.replace("VOCAB", "10**9"),
+    ],
+)
+def test_defaults_that_work_or_are_none_or_are_large_are_no_risk(told, style):
+    parts, _ = told(style)
+    assert parts["Model"]["component"] == "language_model"
+    assert worst(parts["Model"]["found"]) == ""
+
+
+def test_the_sizes_that_were_put_into_a_configuration_are_told(told):
+    parts, _ = told(SIX.replace("VOCAB", "500"))
+    assert (
+        "Model(config=Config(vocab_size=11, hidden_size=12, "
+        "num_attention_heads=3, num_key_value_heads=3, head_dim=4, "
+        "max_len=32, attn_pdrop=0.0))"
+    ) in said(parts["Model"])
+
+
+SLOW = """
+class Slow(nn.Module):
+    def __init__(self, d_model=512, max_len=5000):
+        super().__init__()
+        self.register_buffer("table", torch.zeros(max_len, d_model))
+        for at in range(max_len):
+            for i in range(d_model):
+                self.table[at, i] = math.sin(at / 10 ** (i / d_model))
+
+    def forward(self, x):
+        return x + self.table[: x.shape[1]]
+"""
+
+
+def test_defaults_that_take_long_are_left_alone(told):
+    parts, _ = told("import math" + SLOW)
+    assert parts["Slow"]["component"] == "add_positions"
+    assert not messages(parts["Slow"], "risk")
