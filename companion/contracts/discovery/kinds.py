@@ -214,15 +214,50 @@ def in_time(task: Callable[[], Any]) -> Any:
 # Models: ids in, logits out.
 
 
+NAMES_OF_IDS = re.compile(
+    r"(?i)((input|token|src|tgt|trg|source|target)s?_?)?(ids|idxs?|indices)"
+)
+"""What only ids are called, and no vectors."""
+
+
 def takes_ids(module: nn.Module) -> bool:
-    """Tell whether something in it looks up ids."""
-    embeddings = (nn.Embedding, nn.EmbeddingBag)
-    if any(isinstance(part, embeddings) for part in module.modules()):
+    """Tell whether something in it looks up ids, or they are asked for."""
+    bags = any(isinstance(x, nn.EmbeddingBag) for x in module.modules())
+    if bags or rows_for_ids(module):
+        return True
+    if any(map(NAMES_OF_IDS.fullmatch, wanted(module)[:1])):
         return True
     ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
     calls = [(ids,), (ids, None), (ids, ids), (ids, ids[:, 1:])]
     calls += [(ids, ids, None, None), (ids, None, None)]
     return any(answer(module, args) is not None for args in calls)
+
+
+def rows_for_ids(module: nn.Module) -> list[int]:
+    """List how many ids each embedding in it knows, PyTorch's or its own."""
+    return [
+        len(next(part.parameters()))
+        for part in module.modules()
+        if isinstance(part, nn.Embedding) or looks_up(part)
+    ]
+
+
+def looks_up(part: nn.Module) -> bool:
+    """Tell whether it is an embedding that somebody wrote.
+
+    It holds one table, has a row of it for each id, and takes no vectors.
+    """
+    own = [*part.parameters()]
+    if len(own) != 1 or own[0].ndim != 2 or len(own[0]) < 2:
+        return False
+    ids = torch.tensor([[0, 1, 1]])
+    found = answer(part, (ids,))
+    vectors = torch.zeros(*ids.shape, len(own[0].mT))
+    return (
+        found is not None
+        and found.shape == vectors.shape
+        and answer(part, (vectors,)) is None
+    )
 
 
 def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
@@ -393,11 +428,7 @@ def only_looks_up(module: nn.Module) -> bool:
 
 def why_no_model(module: nn.Module, message: str) -> str:
     """Say why ids cannot be sent into it."""
-    rows = [
-        part.num_embeddings
-        for part in module.modules()
-        if isinstance(part, nn.Embedding)
-    ]
+    rows = in_time(lambda: rows_for_ids(module))
     if rows and max(rows) < 10:
         return (
             f"its vocabulary has {max(rows)} tokens at most, and the contracts "
