@@ -37,6 +37,7 @@ from companion.contracts.engine.runner import (
     too_long,
 )
 from companion.contracts.engine.scale import Heard
+from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
 from companion.contracts.transformer.encoder import NORMED_STREAM
 
 __all__ = [
@@ -557,6 +558,9 @@ def judged_on_vectors(
         report, words = tried(), ""
     if said.endswith(NO_INPUT) and not report.untried:
         report = replace(report, failures=[*report.failures, LOST])
+    if component == "add_positions" and report.passed:
+        wrong = in_time(lambda: rates_of(module, width, args))
+        report = replace(report, failures=[*report.failures, *wrong])
     best = Judged(component, report, tuple(filter(None, (said, words))))
     no_mask = any(NO_MASK in said for said in best.report.assumed)
     alone = best.report.untried or no_mask
@@ -567,6 +571,32 @@ def judged_on_vectors(
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, best, check)
     return best if not best.report.untried else upside_down(best, tried, check)
+
+
+def rates_of(module: nn.Module, width: int, args: tuple) -> list[Failure]:
+    """Tell what is wrong with the rates of sinusoids that are added, if so.
+
+    Args:
+        module: What adds positions.
+        width: How wide its vectors are.
+        args: What it is called with.
+    """
+    x = torch.zeros(BATCH, 3, width)
+    table = first(module(*(x if a is args[0] else a for a in args)))[0]
+    hint = wrong_rates(table)
+    if not hint:
+        return []
+    expected = SINUSOIDAL.oracle(3, width)
+    return [
+        Failure(
+            "Sinusoids have the rates of the formula",
+            hint,
+            table,
+            expected,
+            SINUSOIDAL.axes,
+            cause=hint,
+        )
+    ]
 
 
 def upside_down(

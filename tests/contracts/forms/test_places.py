@@ -1,5 +1,7 @@
 """A block that adds positions inside is right, and so is a BatchNorm in it."""
 
+import math
+
 import pytest
 import torch
 from contracts.right import built
@@ -188,3 +190,82 @@ def test_masks_that_pytorchs_layer_gets_are_read_as_it_reads_them():
     said = " ".join((*part.assumed, *part.report.assumed))
     assert "so that True hides, as in PyTorch's `MultiheadAttention`" in said
     assert "added to the scores" not in said
+
+
+class Sinusoids(nn.Module):
+    """Adds sinusoids from a buffer, as most do."""
+
+    def __init__(self, width=12):
+        super().__init__()
+        place, i = torch.arange(64.0)[:, None], torch.arange(0, width, 2)
+        self.register_buffer("pe", self.filled(place, i, width))
+
+    def filled(self, place, i, width):
+        table = torch.zeros(len(place), width)
+        angle = self.angles(place, i, width)
+        table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
+        return table
+
+    def angles(self, place, i, width):
+        return place * torch.exp(-i * (math.log(10000.0) / width))
+
+    def forward(self, x):
+        return x + self.pe[: x.shape[1]]
+
+
+class Halves(Sinusoids):
+    def filled(self, place, i, width):
+        angle = self.angles(place, i, width)
+        return torch.cat([angle.sin(), angle.cos()], -1)
+
+
+class AsInTensor2Tensor(Halves):
+    def angles(self, place, i, width):
+        return place * 1e4 ** (-i / 2 / (width / 2 - 1))
+
+
+class OfAnotherBase(Sinusoids):
+    def angles(self, place, i, width):
+        return place / 1000 ** (i / width)
+
+
+class FromOne(Sinusoids):
+    def angles(self, place, i, width):
+        return super().angles(place + 1, i, width)
+
+
+@pytest.mark.parametrize("width", [12, 18])
+@pytest.mark.parametrize(
+    "make", [Sinusoids, Halves, AsInTensor2Tensor, OfAnotherBase, FromOne]
+)
+def test_sinusoids_that_are_added_may_have_any_layout(make, width):
+    (part,) = check_model(built(lambda: make(width))).parts
+    assert part.judged.component == "add_positions"
+    assert not part.judged.report.failures, str(part.judged.report)
+
+
+class Multiplied(Sinusoids):
+    def angles(self, place, i, width):
+        return place * 10000.0 ** (i / width)
+
+
+class TwiceTheDimension(Sinusoids):
+    def angles(self, place, i, width):
+        return place / 10000.0 ** (2 * i / width)
+
+
+@pytest.mark.parametrize("width", [12, 18])
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (Multiplied, "The position is multiplied by 10000^(2i/d)"),
+        (TwiceTheDimension, "The dimension is taken for i"),
+    ],
+)
+def test_sinusoids_that_are_added_with_wrong_rates_are_a_fault(
+    make, named, width
+):
+    (part,) = check_model(built(lambda: make(width))).parts
+    (fault,) = part.judged.report.faults
+    assert fault.contract == "Sinusoids have the rates of the formula"
+    assert fault.message.startswith(named)
