@@ -39,6 +39,7 @@ __all__ = [
     "held_apart",
     "home_of",
     "is_unused",
+    "last_part",
     "made_anew",
     "made_on_the_cpu",
     "matrices_in_use",
@@ -536,7 +537,19 @@ def batch_norm_that_explains(fn: Guarded, module: nn.Module) -> str:
         require_apart(fn)
     except Broken:
         return ""
-    return names[0].rpartition(".")[2] if names else ""
+    return last_part(names[0]) if names else ""
+
+
+def last_part(name: str) -> str:
+    """Return the last part of a name, and that before a mere number.
+
+    Example:
+        >>> last_part("module.encoder.norm"), last_part("encoder.layers.2")
+        ('norm', 'layers.2')
+    """
+    before, _, last = name.rpartition(".")
+    holder = before.rpartition(".")[2]
+    return f"{holder}.{last}" if last.isdigit() and holder else last
 
 
 def works_at_home(fn: Guarded, home: torch.device) -> None:

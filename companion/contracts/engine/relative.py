@@ -15,10 +15,19 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.parameter import is_lazy
 
 from companion.contracts.engine.compare import furthest
-from companion.contracts.engine.families import DISTANCES, PLACES, keeps_order
+from companion.contracts.engine.families import (
+    DISTANCES,
+    PLACES,
+    UNDER_A_MASK,
+    keeps_order,
+)
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import FAULT
-from companion.contracts.engine.modules import module_kept, modules_behind
+from companion.contracts.engine.modules import (
+    last_part,
+    module_kept,
+    modules_behind,
+)
 from companion.contracts.engine.report import Report
 
 __all__ = ["orders_inside", "with_equal_distances"]
@@ -45,7 +54,7 @@ def with_equal_distances(
         something else.
     """
     counts = any(
-        f.level == FAULT or f.cause in (DISTANCES, PLACES)
+        f.level == FAULT or f.cause in (DISTANCES, PLACES, UNDER_A_MASK)
         for f in report.failures
     )
     if report.component != "multihead" or not counts:
@@ -128,13 +137,12 @@ def orders_inside(fn: Guarded, x: Tensor) -> tuple[str, str]:
             kernel.zero_()
         if not (tables or kernels) or not keeps_order(fn, x):
             return "", ""
-    return last_of(tables), last_of(kernels)
+    return first_of(tables), first_of(kernels)
 
 
-def last_of(named: dict[str, Tensor]) -> str:
-    """Return the last part of the first name, which its writer gave it."""
-    name = next(iter(named), "").removesuffix(".weight")
-    return name.rpartition(".")[2]
+def first_of(named: dict[str, Tensor]) -> str:
+    """Return the first name, as its writer gave it."""
+    return last_part(next(iter(named), "").removesuffix(".weight"))
 
 
 def kernels_in(modules: list[nn.Module]) -> dict[str, Tensor]:
