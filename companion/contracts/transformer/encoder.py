@@ -137,6 +137,11 @@ JOINED = (
     "transpose?"
 )
 
+CONVOLVES_PADDING = (
+    "`{}` is a convolution over positions, and sees what the mask hides: set "
+    "that to 0 in front of it."
+)
+
 UPSIDE_DOWN = "The mask is upside down: True means may attend."
 
 ADDS = (
@@ -207,7 +212,11 @@ def within(fn: Guarded, x: Tensor, mask: Tensor) -> str:
     if not mask_meets_scores(fn, (x, mask), may):
         return NO_SCORES
     if mixes_positions(fn, x, hidden_from(fn, (x, mask), may), may):
-        return JOINED
+        table, kernel = orders_inside(fn, x)
+        if not (table or kernel):
+            return JOINED
+        if kernel:
+            return CONVOLVES_PADDING.format(kernel)
     return IN_ONE if len(attentions(fn, (x,))) == 1 else NOT_EVERYWHERE
 
 
