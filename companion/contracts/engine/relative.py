@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.parameter import is_lazy
 
-from companion.contracts.engine.compare import furthest
+from companion.contracts.engine.compare import Broken, furthest
 from companion.contracts.engine.families import (
     DISTANCES,
     PLACES,
@@ -135,8 +135,12 @@ def orders_inside(fn: Guarded, x: Tensor) -> tuple[str, str]:
         for kernel in kernels.values():
             kept.enter_context(put_back(kernel))
             kernel.zero_()
-        if not (tables or kernels) or not keeps_order(fn, x):
-            return "", ""
+        try:
+            explained = (tables or kernels) and keeps_order(fn, x)
+        except Broken:
+            explained = False
+    if not explained:
+        return "", ""
     return first_of(tables), first_of(kernels)
 
 
