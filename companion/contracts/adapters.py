@@ -670,8 +670,9 @@ def _slopes(plain: Yours, tensors: list, i: int, grads: tuple) -> Tensor:
 def with_causal_mask(yours: Yours, axes: int = 2) -> Yours:
     """Mask: (seq, seq), or with ``axes`` 3 or 4 (batch, seq, seq), (…, 1, …).
 
-    For a language model ``yours(tokens, mask)`` that is given its causal mask;
-    True = may attend. Turn it round in a line of your own if True hides.
+    For a language model ``yours(tokens, mask)`` that is given its causal mask,
+    or attention ``yours(x, mask)``; True = may attend. Turn it round in a line
+    of your own if True hides.
 
     Example:
         >>> from companion.transformer import Transformer

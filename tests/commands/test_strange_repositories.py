@@ -492,3 +492,83 @@ def test_a_module_that_turns_one_width_is_built_for_each_of_rope(told, width):
     text = text.replace("self.at[positions]", "self.at[: x.shape[-2]]")
     parts, _ = told(text, "Turns", components=("rope",))
     assert faults(parts["Turns"])
+
+
+OWN_EMBEDDING = """
+class Embedding(nn.Module):
+    def __init__(self, num_embeddings, embedding_dim):
+        super().__init__()
+        rows = torch.randn(num_embeddings, embedding_dim)
+        self.weight = nn.Parameter(rows)
+
+    def forward(self, at):
+        return self.weight[at]
+
+
+class TransformerLM(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads):
+        super().__init__()
+        self.emb, self.h = Embedding(vocab_size, d_model), num_heads
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, x):
+        y = self.emb(x)
+        two = y.view(*y.shape[:2], self.h, -1).transpose(1, 2)
+        place = torch.arange(y.shape[1]).expand(len(y), -1)
+        two = two * place[..., None]
+        return self.head(two.transpose(1, 2).flatten(2))
+
+
+class BertModel(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.words = Embedding(vocab_size, d_model)
+        self.turn = nn.Linear(d_model, d_model)
+
+    def forward(self, input_ids, attention_mask=None):
+        return self.turn(self.words(input_ids) + places_of(input_ids))
+
+
+class Loose(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.rows = nn.Parameter(torch.randn(vocab_size, d_model))
+
+    def forward(self, token_ids):
+        x = self.rows[token_ids]
+        return x @ x
+
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, tokens):
+        return self.up(self.up(tokens))
+"""
+
+
+def test_a_model_with_an_embedding_of_its_own_raises_what_ids_make_it_raise(
+    told, written
+):
+    _, left = told(OWN_EMBEDDING)
+    assert "`two = two * place[..., None]`" in left["TransformerLM"]
+    assert "NameError in line 2 of `BertModel.forward`" in left["BertModel"]
+    assert "line 3 of `Loose.forward`, `return x @ x`" in left["Loose"]
+    assert "no usual call was" in left["FeedForward"]
+    names = ("TransformerLM", "BertModel", "Loose")
+    assert all("no call with ids was und" in left[name] for name in names)
+    section = judged(Target(written(OWN_EMBEDDING)), Asked())
+    levels = {one["name"]: one["level"] for one in section.unjudged}
+    assert levels == {
+        "Embedding": "",
+        **dict.fromkeys(names, "risk"),
+        "FeedForward": "",
+    }
+
+
+def test_the_rows_of_an_embedding_of_its_own_are_the_vocabulary(told):
+    text = OWN_EMBEDDING.replace("Embedding(vocab_size", "Embedding(7")
+    _, left = told(text)
+    assert "vocabulary has 7 tokens at most" in left["BertModel"]

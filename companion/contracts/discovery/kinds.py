@@ -37,6 +37,7 @@ from companion.contracts.engine.runner import (
     too_long,
 )
 from companion.contracts.engine.scale import Heard
+from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
 from companion.contracts.transformer.encoder import NORMED_STREAM
 
 __all__ = [
@@ -214,15 +215,50 @@ def in_time(task: Callable[[], Any]) -> Any:
 # Models: ids in, logits out.
 
 
+NAMES_OF_IDS = re.compile(
+    r"(?i)((input|token|src|tgt|trg|source|target)s?_?)?(ids|idxs?|indices)"
+)
+"""What only ids are called, and no vectors."""
+
+
 def takes_ids(module: nn.Module) -> bool:
-    """Tell whether something in it looks up ids."""
-    embeddings = (nn.Embedding, nn.EmbeddingBag)
-    if any(isinstance(part, embeddings) for part in module.modules()):
+    """Tell whether something in it looks up ids, or they are asked for."""
+    bags = any(isinstance(x, nn.EmbeddingBag) for x in module.modules())
+    if bags or rows_for_ids(module):
+        return True
+    if any(map(NAMES_OF_IDS.fullmatch, wanted(module)[:1])):
         return True
     ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
     calls = [(ids,), (ids, None), (ids, ids), (ids, ids[:, 1:])]
     calls += [(ids, ids, None, None), (ids, None, None)]
     return any(answer(module, args) is not None for args in calls)
+
+
+def rows_for_ids(module: nn.Module) -> list[int]:
+    """List how many ids each embedding in it knows, PyTorch's or its own."""
+    return [
+        len(next(part.parameters()))
+        for part in module.modules()
+        if isinstance(part, nn.Embedding) or looks_up(part)
+    ]
+
+
+def looks_up(part: nn.Module) -> bool:
+    """Tell whether it is an embedding that somebody wrote.
+
+    It holds one table, has a row of it for each id, and takes no vectors.
+    """
+    own = [*part.parameters()]
+    if len(own) != 1 or own[0].ndim != 2 or len(own[0]) < 2:
+        return False
+    ids = torch.tensor([[0, 1, 1]])
+    found = answer(part, (ids,))
+    vectors = torch.zeros(*ids.shape, len(own[0].mT))
+    return (
+        found is not None
+        and found.shape == vectors.shape
+        and answer(part, (vectors,)) is None
+    )
 
 
 def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
@@ -393,11 +429,7 @@ def only_looks_up(module: nn.Module) -> bool:
 
 def why_no_model(module: nn.Module, message: str) -> str:
     """Say why ids cannot be sent into it."""
-    rows = [
-        part.num_embeddings
-        for part in module.modules()
-        if isinstance(part, nn.Embedding)
-    ]
+    rows = in_time(lambda: rows_for_ids(module))
     if rows and max(rows) < 10:
         return (
             f"its vocabulary has {max(rows)} tokens at most, and the contracts "
@@ -526,6 +558,9 @@ def judged_on_vectors(
         report, words = tried(), ""
     if said.endswith(NO_INPUT) and not report.untried:
         report = replace(report, failures=[*report.failures, LOST])
+    if component == "add_positions" and report.passed:
+        wrong = in_time(lambda: rates_of(module, width, args))
+        report = replace(report, failures=[*report.failures, *wrong])
     best = Judged(component, report, tuple(filter(None, (said, words))))
     no_mask = any(NO_MASK in said for said in best.report.assumed)
     alone = best.report.untried or no_mask
@@ -536,6 +571,32 @@ def judged_on_vectors(
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, best, check)
     return best if not best.report.untried else upside_down(best, tried, check)
+
+
+def rates_of(module: nn.Module, width: int, args: tuple) -> list[Failure]:
+    """Tell what is wrong with the rates of sinusoids that are added, if so.
+
+    Args:
+        module: What adds positions.
+        width: How wide its vectors are.
+        args: What it is called with.
+    """
+    x = torch.zeros(BATCH, 3, width)
+    table = first(module(*(x if a is args[0] else a for a in args)))[0]
+    hint = wrong_rates(table)
+    if not hint:
+        return []
+    expected = SINUSOIDAL.oracle(3, width)
+    return [
+        Failure(
+            "Sinusoids have the rates of the formula",
+            hint,
+            table,
+            expected,
+            SINUSOIDAL.axes,
+            cause=hint,
+        )
+    ]
 
 
 def upside_down(

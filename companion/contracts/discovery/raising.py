@@ -39,7 +39,7 @@ VECTORS = (
 )
 IDS = (
     r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids"
-    r"|tokens|.*mask.*"
+    r"|tokens?(_?ids)?|.*mask.*"
 )
 """What vectors are called, and what ids; either way with masks."""
 

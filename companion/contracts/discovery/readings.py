@@ -89,6 +89,8 @@ def settled(
     if turned.passed:
         return open_question(shown, turned), ""
     turned, other = turned.whole(), other or shown
+    if reason and better(turned, shown) and not better(other, turned):
+        return without_the_word(turned), f"{HIDES}, {reason}"
     best, words = (other, ADDED) if better(other, shown) else (shown, "")
     if better(turned, best):
         assumed = (EITHER, *without_the_word(turned).assumed)

@@ -31,6 +31,7 @@ from companion.contracts.engine.levels import FAULT, NOTE, RISK, risk
 from companion.contracts.engine.masking import (
     EMPTY,
     EMPTY_NAN,
+    causal,
     require_finite_gradients,
     require_hidden,
     require_zeros_in_row_one,
@@ -45,6 +46,7 @@ __all__ = [
     "LARGE_SCORES",
     "PLACES",
     "THREE_AXES",
+    "UNDER_A_MASK",
     "alone_as_in_the_batch",
     "batch_independence",
     "block_by_block",
@@ -341,15 +343,27 @@ EITHER = (
     "It is right if positions are to be known inside, as with RoPE, or in an "
     "encoder that adds them itself."
 )
+UNDER_A_MASK = (
+    "It knows how far apart positions are under a causal mask only: without "
+    "one, moving all of them on changes their rows. Is it made for a causal "
+    "mask?"
+)
+ALWAYS_CAUSAL = (
+    "It is right if it always gets one: judge `adapters.with_causal_mask(…)` "
+    "of it, as `causal_attention`."
+)
+BEFORE = 3
+"""How many vectors stand in front, to have the others move on."""
 ORDER = torch.tensor([3, 0, 4, 2, 1], device="cpu")
 
 
 def known_inside(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
     """Make of what breaks a contract about order what it may be instead.
 
-    A note of attention that knows distances. Without a mask nobody can have
-    the positions move on: then a risk, if alike ones get alike rows. In an
-    encoder they need not, for it may add positions itself.
+    A note of attention that knows distances, and a risk where it does so under
+    a causal mask only. Without a mask nobody can have the positions move on:
+    then a risk, if alike ones get alike rows. In an encoder they need not, for
+    it may add positions itself.
     """
     if not reach(fn, x).all():
         return None  # A mask is built in.
@@ -359,6 +373,8 @@ def known_inside(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
     else:
         told, level, why = DISTANCES, NOTE, INSIDE
         known = knows_distances(fn, x)
+        if not known and is_made_for_a_causal_mask(fn, x):
+            told, level, why, known = UNDER_A_MASK, RISK, ALWAYS_CAUSAL, True
     if not known:
         return None
     got = broken.got, broken.expected
@@ -384,20 +400,51 @@ def keeps_alike(fn: Guarded, x: Tensor) -> bool:
 def knows_distances(fn: Guarded, x: Tensor) -> bool:
     """Tell whether rows stay as they are where all positions move on.
 
-    Three vectors stand in front for that, and a mask hides them. Which way
-    round the mask is read is another contract's business.
+    Vectors stand in front for that, and a mask hides them. Which way round the
+    mask is read is another contract's business.
     """
-    batch, seq, width = x.shape
-    longer = torch.cat([draw(batch, 3, width, seed=71), x], 1)
-    words = (torch.arange(seq + 3) >= 3).expand(batch, 1, 1, -1)
+    longer = moved_on(x)
+    seq = longer.shape[1]
+    words = (torch.arange(seq) >= BEFORE).expand(len(x), 1, 1, -1)
     for mask in (words, ~words):
         try:
-            later = fn.raw(longer, mask)[:, 3:]
+            later = fn.raw(longer, mask)[:, BEFORE:]
         except Broken:
             return False
         if furthest(later, fn.raw(x)) is None:
             return True
     return False
+
+
+def moved_on(x: Tensor) -> Tensor:
+    """Put vectors in front, so that all positions move on."""
+    return torch.cat([draw(len(x), BEFORE, x.shape[-1], seed=71), x], 1)
+
+
+def is_made_for_a_causal_mask(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether it knows distances under a causal mask.
+
+    What a mask is to hide has to be hidden, be it the future or padding: else
+    there is more to say than that.
+    """
+    longer = moved_on(x)
+    seq = longer.shape[1]
+    # What stands in front sees itself, for a row of nothing may be NaN.
+    words = (torch.arange(seq) >= BEFORE) | torch.eye(seq, dtype=torch.bool)
+    past = (words & causal(seq)).expand(len(x), 1, -1, -1)
+    own = causal(x.shape[1])
+    pads = (torch.arange(x.shape[1]) < 2)[None]
+    itself = torch.eye(x.shape[1], dtype=torch.bool)
+    try:
+        later = fn.raw(longer, past)[:, BEFORE:]
+        if furthest(later, fn.raw(x, past[..., BEFORE:, BEFORE:])) is not None:
+            return False
+        return not any(
+            (reach(fn, x, may.expand(len(x), 1, -1, -1)) & ~may & ~itself).any()
+            for may in (own, pads)
+        )
+    except Broken:
+        return False
 
 
 def keeps_order(fn: Guarded, x: Tensor) -> bool:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
@@ -37,6 +39,7 @@ __all__ = [
     "held_apart",
     "home_of",
     "is_unused",
+    "last_part",
     "made_anew",
     "made_on_the_cpu",
     "matrices_in_use",
@@ -72,6 +75,14 @@ ANSWERS = (
 NORM_OVER_THE_BATCH = (
     "does a norm run over the batch (BatchNorm)? In eval mode it does not "
     "show. LayerNorm runs over the features of one position."
+)
+BATCH_NORM = (
+    "`{}` is a BatchNorm: in training mode a sentence moves with the others of "
+    "its batch."
+)
+OF_A_CONVOLUTION = (
+    "It is meant so behind a convolution, as in a Conformer. Padding counts in "
+    "its mean."
 )
 
 
@@ -478,13 +489,25 @@ def is_unused(parameter: Tensor, gradient: Tensor | None) -> bool:
 def apart_in_training(fn: Guarded) -> None:
     """In training mode too no sentence sees another."""
     module = module_of(fn)
-    usual = fn.component.example
-    other = tuple(first_as_second(x) for x in usual)
     with module_kept(module):
         module.train()
-        before, again, after = (
-            same_draws(fn, args) for args in (usual, usual, other)
-        )
+        try:
+            require_apart(fn)
+        except Broken as broken:
+            name = batch_norm_that_explains(fn, module)
+            if name:
+                broken.message = BATCH_NORM.format(name)
+                broken.level, broken.why = RISK, OF_A_CONVOLUTION
+            raise
+
+
+def require_apart(fn: Guarded) -> None:
+    """Raise Broken if a sentence moves with another, as things are."""
+    usual = fn.component.example
+    other = tuple(first_as_second(x) for x in usual)
+    before, again, after = (
+        same_draws(fn, args) for args in (usual, usual, other)
+    )
     for one, two, moved in zip(before, again, after, strict=True):
         # Otherwise it draws from where nobody can put it back.
         repeatable = furthest(one, two) is None
@@ -497,6 +520,36 @@ def apart_in_training(fn: Guarded) -> None:
                 fn.component.axes[-2:],
                 NORM_OVER_THE_BATCH,
             )
+
+
+def batch_norm_that_explains(fn: Guarded, module: nn.Module) -> str:
+    """Name a BatchNorm beside a convolution, if nothing else sees the batch.
+
+    In place of a LayerNorm, where there is no convolution, it is a mistake.
+    """
+    parts = dict(module.named_modules())
+    if not any(isinstance(x, _ConvNd) for x in parts.values()):
+        return ""
+    names = [n for n, x in parts.items() if isinstance(x, _BatchNorm)]
+    for name in names:
+        parts[name].eval()
+    try:
+        require_apart(fn)
+    except Broken:
+        return ""
+    return last_part(names[0]) if names else ""
+
+
+def last_part(name: str) -> str:
+    """Return the last part of a name, and that before a mere number.
+
+    Example:
+        >>> last_part("module.encoder.norm"), last_part("encoder.layers.2")
+        ('norm', 'layers.2')
+    """
+    before, _, last = name.rpartition(".")
+    holder = before.rpartition(".")[2]
+    return f"{holder}.{last}" if last.isdigit() and holder else last
 
 
 def works_at_home(fn: Guarded, home: torch.device) -> None:

@@ -92,13 +92,15 @@ def gain_of(
     """
     held = dict([*module.named_parameters(), *module.named_buffers()])
     with torch.no_grad():
-        for less, name in itertools.product((0.0, 1.0), names):
+        # What adds 1 to its result is to be told so, and has a gain too.
+        tried = itertools.product((0.0, 1.0), (0.0, 1.0), names)
+        for more, less, name in tried:
             if less and bool((held[name] == 1).all()):
                 continue
             values = {n: torch.full(x.shape[-1:], 2.0) for n in names}
             values[name] = torch.full(x.shape[-1:], -less)
             got = torch.func.functional_call(module, values, (x,))
-            left = 2.0 if len(names) > 1 else 0.0
+            left = more + (2.0 if len(names) > 1 else 0.0)
             if torch.equal(got, torch.full_like(x, left)):
                 return name, less
     return None

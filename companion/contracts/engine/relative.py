@@ -1,7 +1,8 @@
-"""Attention that learns a number for each distance, judged as if it had none.
+"""What knows positions inside, judged as if it knew none.
 
 Equal numbers for all distances change no softmax. So what is left is attention
-that knows no order, of which the contracts know more.
+that knows no order, of which the contracts know more. A table of positions that
+an encoder adds is made equal likewise, and a convolution is silenced.
 """
 
 import contextlib
@@ -10,14 +11,26 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
 from torch.nn.parameter import is_lazy
 
-from companion.contracts.engine.families import DISTANCES, PLACES
+from companion.contracts.engine.compare import Broken, furthest
+from companion.contracts.engine.families import (
+    DISTANCES,
+    PLACES,
+    UNDER_A_MASK,
+    keeps_order,
+)
+from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import FAULT
-from companion.contracts.engine.modules import module_kept, modules_behind
+from companion.contracts.engine.modules import (
+    last_part,
+    module_kept,
+    modules_behind,
+)
 from companion.contracts.engine.report import Report
 
-__all__ = ["with_equal_distances"]
+__all__ = ["orders_inside", "with_equal_distances"]
 
 NAMES = re.compile(
     r"(?i)(.*\.)?(?P<own>([^.]*_)?(rel|relative|rpe|distance)\w*(\.weight)?)"
@@ -41,7 +54,7 @@ def with_equal_distances(
         something else.
     """
     counts = any(
-        f.level == FAULT or f.cause in (DISTANCES, PLACES)
+        f.level == FAULT or f.cause in (DISTANCES, PLACES, UNDER_A_MASK)
         for f in report.failures
     )
     if report.component != "multihead" or not counts:
@@ -87,3 +100,108 @@ def numbers_for_distances(modules: list[nn.Module]) -> list[tuple[str, Tensor]]:
         for name, x in module.named_parameters()
         if (match := NAMES.fullmatch(name)) and not is_lazy(x)
     ]
+
+
+def orders_inside(fn: Guarded, x: Tensor) -> tuple[str, str]:
+    """Name what makes an encoder know an order, if that explains all of it.
+
+    Where all positions get the same row of a table, and a convolution says
+    nothing, an encoder knows no order. It still does if heads and positions
+    are mixed up.
+
+    Args:
+        fn: An encoder that knows an order.
+        x: Its vectors.
+
+    Returns:
+        The name of a table of positions, and that of a convolution; nothing
+        for what there is not, or for what does not explain it.
+    """
+    tables: dict[str, Tensor] = {}
+    kernels: dict[str, Tensor] = {}
+    # What is given may be anything, and break whoever looks into it.
+    with contextlib.suppress(Exception):
+        modules = modules_behind(fn.given)
+        kernels = kernels_in(modules)
+        tables = {
+            name: rows
+            for name, rows in tables_in(modules).items()
+            if counts_its_first_rows(fn, x, rows)
+        }
+    with contextlib.ExitStack() as kept:
+        for rows in tables.values():
+            kept.enter_context(put_back(rows))
+            rows.copy_(rows[:1].clone().expand_as(rows))
+        for kernel in kernels.values():
+            kept.enter_context(put_back(kernel))
+            kernel.zero_()
+        try:
+            explained = (tables or kernels) and keeps_order(fn, x)
+        except Broken:
+            explained = False
+    if not explained:
+        return "", ""
+    return first_of(tables), first_of(kernels)
+
+
+def first_of(named: dict[str, Tensor]) -> str:
+    """Return the first name, as its writer gave it."""
+    return last_part(next(iter(named), "").removesuffix(".weight"))
+
+
+def kernels_in(modules: list[nn.Module]) -> dict[str, Tensor]:
+    """List the weights of convolutions that see more than one place."""
+    return {
+        name: part.weight.data
+        for module in modules
+        for name, part in module.named_modules()
+        if isinstance(part, _ConvNd)
+        and max(part.kernel_size) > 1
+        and not is_lazy(part.weight)
+    }
+
+
+def tables_in(modules: list[nn.Module]) -> dict[str, Tensor]:
+    """List what may be a table of positions, a row for each; also unregistered.
+
+    It shares its memory with the module.
+    """
+    held = {
+        f"{prefix}.{name}".lstrip("."): x
+        for module in modules
+        for prefix, part in module.named_modules()
+        for name, x in (
+            *part.named_parameters(recurse=False),
+            *part.named_buffers(recurse=False),
+            *vars(part).items(),
+        )
+        if isinstance(x, Tensor) and not is_lazy(x) and x.is_floating_point()
+    }
+    found = {name: x.data.squeeze() for name, x in held.items()}
+    return {name: x for name, x in found.items() if x.ndim == 2}
+
+
+def counts_its_first_rows(fn: Guarded, x: Tensor, rows: Tensor) -> bool:
+    """Tell whether only the first rows of a table count, as of positions.
+
+    Of a matrix that multiplies, all do.
+    """
+    few, usual = 2 * x.shape[1], fn.raw(x)
+    if len(rows) <= few or bool((rows == rows[:1]).all()):
+        return False
+    moves = []
+    for part in (rows[:few], rows[few:]):
+        with put_back(rows):
+            part += 1
+            moves.append(furthest(fn.raw(x), usual) is not None)
+    return moves == [True, False]
+
+
+@contextlib.contextmanager
+def put_back(x: Tensor) -> Iterator[None]:
+    """Undo what is done to a tensor meanwhile."""
+    before = x.clone()
+    try:
+        yield
+    finally:
+        x.copy_(before)

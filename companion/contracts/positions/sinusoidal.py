@@ -17,7 +17,7 @@ from companion.contracts.engine.universal import (
     recognised_mistake,
 )
 
-__all__ = ["SINUSOIDAL"]
+__all__ = ["SINUSOIDAL", "wrong_rates"]
 
 
 def cases() -> dict[str, tuple]:
@@ -369,3 +369,36 @@ def base_for_exponent(length, d_model):
     j = torch.arange(d_model)
     angle = torch.outer(torch.arange(length), ((j - j % 2) / d_model) ** 1e-4)
     return torch.where(j % 2 == 0, angle.sin(), angle.cos())
+
+
+WRONG = {
+    "sign-of-the-exponent",
+    "dimension-for-i",
+    "rounded-down",
+    "base-for-exponent",
+}
+"""Mistakes in the rates that no convention explains."""
+
+
+def wrong_rates(found: Tensor) -> str:
+    """Return the hint of what is wrong with the rates of sinusoids, or nothing.
+
+    Any other table is right: a learned one, or one in another order.
+
+    Args:
+        found: The first rows of a table. The fastest angles are large, so that
+            rounding shows in them.
+    """
+    size = found.shape
+    if torch.allclose(found, oracle(*size), atol=ROUNDED):
+        return ""
+    for mistake in SINUSOIDAL.mistakes:
+        if mistake.id in WRONG and torch.allclose(
+            found, mistake.fn(*size).float(), atol=ROUNDED
+        ):
+            return mistake.hint
+    return ""
+
+
+ROUNDED = 0.05
+"""How far rounding in float32 moves the sine of an angle of some thousands."""

@@ -49,6 +49,7 @@ from companion.contracts.engine.modules import (
     module_of,
     no_way_past,
 )
+from companion.contracts.engine.relative import orders_inside
 from companion.contracts.engine.scale import (
     A_SCORE,
     attentions,
@@ -136,7 +137,27 @@ JOINED = (
     "transpose?"
 )
 
+CONVOLVES_PADDING = (
+    "`{}` is a convolution over positions, and sees what the mask hides: set "
+    "that to 0 in front of it."
+)
+
 UPSIDE_DOWN = "The mask is upside down: True means may attend."
+
+ADDS = (
+    "`{}` adds positions inside: reordering them changes their rows, and "
+    "without this table it does not."
+)
+CONVOLVES = (
+    "`{}` is a convolution over positions: reordering them changes their rows, "
+    "and without it it does not."
+)
+DOES_BOTH = (
+    "`{}` adds positions inside, and `{}` is a convolution over them: "
+    "reordering them changes their rows, and without both it does not."
+)
+WITHOUT_PLACES = "It is right if `x` comes without positions."
+NEIGHBOURS = "A convolution is to see neighbours, as in a Conformer."
 
 MISTAKEN = {
     UPSIDE_DOWN: lambda may: ~may,
@@ -191,7 +212,11 @@ def within(fn: Guarded, x: Tensor, mask: Tensor) -> str:
     if not mask_meets_scores(fn, (x, mask), may):
         return NO_SCORES
     if mixes_positions(fn, x, hidden_from(fn, (x, mask), may), may):
-        return JOINED
+        table, kernel = orders_inside(fn, x)
+        if not (table or kernel):
+            return JOINED
+        if kernel:
+            return CONVOLVES_PADDING.format(kernel)
     return IN_ONE if len(attentions(fn, (x,))) == 1 else NOT_EVERYWHERE
 
 
@@ -290,7 +315,34 @@ def order(fn: Guarded) -> None:
         "`x` brings its positions along, and an encoder knows no order: does "
         "it add positions again, or are heads and positions mixed up?"
     )
-    require_no_order(fn, arguments(23), why)
+    try:
+        require_no_order(fn, arguments(23), why)
+    except Broken as broken:
+        if broken.level or fn.takes_no_mask:
+            raise
+        table, kernel = orders_inside(fn, arguments(23))
+        raise knows_by(table, kernel, broken) or broken from None
+
+
+def knows_by(table: str, kernel: str, broken: Broken) -> Broken | None:
+    """Make of a lost order the note that names what knows it, if it is known.
+
+    Args:
+        table: The name of a table of positions, if there is one.
+        kernel: That of a convolution.
+        broken: What was found.
+    """
+    names = [name for name in (table, kernel) if name]
+    if not names:
+        return None
+    told, why = {
+        (True, False): (ADDS, WITHOUT_PLACES),
+        (False, True): (CONVOLVES, NEIGHBOURS),
+        (True, True): (DOES_BOTH, f"{WITHOUT_PLACES} {NEIGHBOURS}"),
+    }[bool(table), bool(kernel)]
+    got = broken.got, broken.expected
+    said = told.format(*names)
+    return Broken(said, *got, cause=told, level=NOTE, why=why)
 
 
 @ENCODER.contract

@@ -1,5 +1,8 @@
 """Contracts of RMS normalisation: each vector by its own size."""
 
+import functools
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -22,6 +25,7 @@ from companion.contracts.engine.families import (
 )
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, risk
+from companion.contracts.engine.universal import recognised_mistake
 
 __all__ = ["RMS_NORM"]
 
@@ -71,7 +75,31 @@ RMS_NORM = Component(
 )
 
 
+TOO_HIGH = (
+    "Every number is too high by 1: is 1 added to the result? Gemma adds it to "
+    "the gain, `x * (1 + gain)`."
+)
+
+
+def not_too_high(contract: Callable) -> Callable:
+    """Have a contract report what 1 too much breaks as that alone."""
+
+    @functools.wraps(contract)
+    def holds(fn: Guarded) -> None:
+        try:
+            contract(fn)
+        except Broken as broken:
+            known = recognised_mistake(fn)
+            if known is None or known[0] != TOO_HIGH:
+                raise
+            got = broken.got, broken.expected
+            raise Broken(TOO_HIGH, *got, cause=TOO_HIGH) from None
+
+    return holds
+
+
 @RMS_NORM.contract
+@not_too_high
 def unit_size(fn: Guarded) -> None:
     """With gain 1, the squares of every vector have the mean 1."""
     x, gain, eps = arguments(7)
@@ -81,6 +109,7 @@ def unit_size(fn: Guarded) -> None:
 
 
 @RMS_NORM.contract
+@not_too_high
 def mean_stays(fn: Guarded) -> None:
     """A vector of equal numbers becomes the gain."""
     x, gain, eps = arguments(11)
@@ -105,12 +134,15 @@ RMS_NORM.contract(
 FACTOR = torch.tensor([2.0, 3.0, -5.0, 7.0, 11.0]).unsqueeze(-1)
 
 RMS_NORM.contract(
-    equivariance(
-        "Stretching a vector changes nothing, and turning it round its sign",
-        lambda: arguments(17),
-        lambda x, *rest: (FACTOR * x, *rest),
-        lambda y: FACTOR.sign() * y,
-        why="A vector's own size is divided out, and its direction stays.",
+    not_too_high(
+        equivariance(
+            "Stretching a vector changes nothing, and turning it round its "
+            "sign",
+            lambda: arguments(17),
+            lambda x, *rest: (FACTOR * x, *rest),
+            lambda y: FACTOR.sign() * y,
+            why="A vector's own size is divided out, and its direction stays.",
+        )
     )
 )
 
@@ -123,13 +155,15 @@ def with_axes(lead: tuple[int, ...]) -> tuple[Tensor, Tensor, float]:
 
 
 RMS_NORM.contract(
-    leading_axes(
-        "the features",
-        ((), (3,), (1, 1), (2, 3, 2)),
-        with_axes,
-        lambda fn, got, args: oracle(*args),
-        "F.rms_norm returns",
-        THREE_AXES,
+    not_too_high(
+        leading_axes(
+            "the features",
+            ((), (3,), (1, 1), (2, 3, 2)),
+            with_axes,
+            lambda fn, got, args: oracle(*args),
+            "F.rms_norm returns",
+            THREE_AXES,
+        )
     )
 )
 
@@ -142,6 +176,7 @@ ZEROS = (
 
 @RMS_NORM.contract
 @risk(ZEROS)
+@not_too_high
 def zeros(fn: Guarded) -> None:
     """A vector of zeros stays one."""
     x, *rest = arguments(23)
@@ -176,6 +211,7 @@ RMS_NORM.contract(
 
 @RMS_NORM.contract
 @risk(HALF)
+@not_too_high
 def large_in_half(fn: Guarded) -> None:
     """In float16 a vector of numbers near 1000 does not overflow."""
     x, gain, eps = arguments(37)
@@ -408,3 +444,9 @@ def squares_in_half_precision(x, gain, eps):
 def unit_vector_made_smaller(x, gain, eps):
     """`dim ** -0.5` is called a scale, and a scale is multiplied."""
     return x / (total(x) + eps).sqrt() * x.shape[-1] ** -0.5 * gain
+
+
+@RMS_NORM.mistake(hint=TOO_HIGH)
+def one_added_to_the_result(x, gain, eps):
+    """The 1 of a gain that is stored less 1 goes to the result instead."""
+    return oracle(x, gain, eps) + 1.0

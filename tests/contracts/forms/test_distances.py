@@ -295,3 +295,81 @@ def test_equal_numbers_for_distances_excuse_no_other_mistake():
 def test_to_the_letter_numbers_for_distances_stay_as_they_are():
     report = check("multihead", built(Relative), strict=True)
     assert ORDER in [f.contract for f in report.faults]
+
+
+# Numbers for each distance that are right under a causal mask alone
+
+
+class Skewed(Heads):
+    """Music Transformer: a padded column moves each row on by one."""
+
+    def __init__(self):
+        super().__init__()
+        self.E = nn.Embedding(32, 4)
+
+    def scores(self, q, k):
+        n = q.shape[-2]
+        far = nn.functional.pad(q @ self.E.weight[-n:].mT, (1, 0))
+        far = far.reshape(*far.shape[:2], n + 1, n)[:, :, 1:]
+        return (q @ k.mT + far) / q.shape[-1] ** 0.5
+
+
+class SkewedHiding(Skewed):
+    def weigh(self, scores, mask):
+        return super().weigh(scores, None if mask is None else ~mask)
+
+
+@pytest.mark.parametrize(
+    ("make", "mask"), [(Skewed, None), (SkewedHiding, "hidden")]
+)
+def test_what_knows_distances_under_a_causal_mask_alone_is_a_question(
+    make, mask
+):
+    report = check("multihead", built(make), mask=mask)
+    assert report.passed, str(report)
+    first, *_ = report.risks
+    assert first.contract == ORDER
+    assert "made for a causal mask" in first.message
+    assert "`adapters.with_causal_mask(…)`" in first.why
+    assert len(report.grouped()) == 1, str(report)
+
+
+def test_with_its_causal_mask_it_is_right():
+    with_it = adapters.with_causal_mask(built(Skewed))
+    assert check("causal_attention", with_it).passed
+
+
+class SkewedJoinedByView(Skewed):
+    def join(self, heads):
+        return heads.reshape(len(heads), -1, 12)
+
+
+class SkewedTheOtherWay(Skewed):
+    """Padded on the other side: a row gets the distances of others."""
+
+    def scores(self, q, k):
+        n = q.shape[-2]
+        far = nn.functional.pad(q @ self.E.weight[:n].mT, (0, 1))
+        far = far.reshape(*far.shape[:2], n + 1, n)[:, :, :-1]
+        return (q @ k.mT + far) / q.shape[-1] ** 0.5
+
+
+class SkewedIgnoringPadding(Skewed):
+    def weigh(self, scores, mask):
+        if mask is not None and mask.shape[-2] == 1:
+            mask = None
+        return super().weigh(scores, mask)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        SkewedJoinedByView,
+        SkewedTheOtherWay,
+        SkewedIgnoringPadding,
+        SkewedHiding,
+    ],
+)
+def test_a_causal_mask_excuses_nothing_that_it_does_not_mend(make):
+    report = check("multihead", built(make))
+    assert ORDER in [f.contract for f in report.faults]

@@ -93,3 +93,37 @@ def no_batch_of_one(x, gain, eps):
 )
 def test_a_norm_that_three_axes_do_not_excuse_stays_a_fault(fn):
     assert check("rms_norm", fn).faults
+
+
+class AddsOne(nn.Module):
+    """Adds the 1 of a gain that is stored less 1 to the result instead."""
+
+    def __init__(self, dim=12, eps=1e-6):
+        super().__init__()
+        self.eps, self.weight = eps, nn.Parameter(torch.ones(dim))
+
+    def forward(self, x):
+        y = x.float()
+        y = y * torch.rsqrt(y.square().mean(-1, keepdim=True) + self.eps)
+        return (y * self.weight.float()).to(x.dtype) + 1.0
+
+
+class AddsOneToTheGainToo(AddsOne):
+    def forward(self, x):
+        y = super().forward(x)
+        return y + y - 1.0
+
+
+def test_a_norm_that_adds_1_to_its_result_is_told_so_once():
+    report = check("rms_norm", AddsOne())
+    (group,) = report.grouped()
+    assert len(group) > 5
+    assert "Every number is too high by 1" in group[0].message
+    assert {f.level for f in report.failures} == {"fault"}
+    assert "float16 ends" not in str(report)
+
+
+def test_what_is_wrong_in_another_way_too_is_told_as_before():
+    report = check("rms_norm", AddsOneToTheGainToo())
+    assert "too high by 1" not in str(report)
+    assert len(report.grouped()) > 3
