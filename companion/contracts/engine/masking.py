@@ -27,6 +27,7 @@ __all__ = [
     "causal",
     "fully_masked",
     "hide",
+    "hides_padding",
     "require_attended",
     "require_finite_gradients",
     "require_finite_row",
@@ -70,6 +71,16 @@ def sends_masks(contract: Callable) -> Callable:
     """Declare that a contract needs a mask, and tells nothing without one."""
     vars(contract).update(sends_masks=True)
     return contract
+
+
+def hides_padding(which: str) -> Callable[[Callable], Callable]:
+    """Declare that a contract is about padding, of ``source`` or ``target``."""
+
+    def declared(contract: Callable) -> Callable:
+        vars(contract).update(hides_padding=which)
+        return contract
+
+    return declared
 
 
 def causal(n: int) -> Tensor:
