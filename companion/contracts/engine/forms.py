@@ -41,6 +41,7 @@ from companion.contracts.engine.guard import (
     swallows_words,
 )
 from companion.contracts.engine.influence import reach
+from companion.contracts.engine.masking import hides_rows, unchanged
 from companion.contracts.engine.norms import norm_form
 
 __all__ = [
@@ -115,15 +116,19 @@ class Wanted:
         required: Those without a default.
         all: Those by keyword too.
         bound: What ``inspect`` knows of it, if anything.
+        mask: Which of several masks is meant, if that is known.
     """
 
     names: tuple[str, ...] = ()
     required: frozenset = frozenset()
     all: frozenset = frozenset()
     bound: inspect.Signature | None = None
+    mask: str = ""
 
     def named(self, argument: str) -> str | None:
         """Return what it calls an argument of the contracts, if one fits."""
+        if argument == "mask" and self.mask:
+            return self.mask
         found = next((n for n in SAME[argument] if n in self.all), None)
         if found or argument != "mask":
             return found
@@ -225,6 +230,11 @@ class Form:
     ungiven: tuple[str, ...] = ()
     wants: Wanted = field(default_factory=Wanted)
     said: tuple[str, ...] = ()
+
+    @property
+    def row_by_row_asked(self) -> bool:
+        """Whether a mask has no rows, so that each row is asked alone."""
+        return self.layout in OF_KEYS
 
     def __call__(self, fn: Callable, args: tuple) -> Any:
         """Call ``fn`` in this way."""
@@ -1084,6 +1094,7 @@ def adopt(
         found = found or less_usual(fn, with_wants, offered, cases, right)
         plain = found[0] if found else plain
     fn.form = plain
+    fn.form = plain = with_another_mask(fn, with_wants, cases) or plain
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
 
@@ -1411,6 +1422,66 @@ def softmax_by_lengths(yours: Callable, scores: Tensor, mask: Tensor) -> Tensor:
         return weights.gather(2, place.argsort())
 
     return rows_by_lengths(written, ask).reshape(scores.shape)
+
+
+# Which of several masks
+
+
+def with_another_mask(
+    fn: Guarded, form: Form, cases: list[tuple]
+) -> Form | None:
+    """Return the form that gives what hides keys, of several called masks.
+
+    Nothing, if the one that is given does, or none of the others.
+    """
+    known = form.wants.bound.parameters if form.wants.bound else {}
+    masks = [
+        n for n in known if "mask" in n.lower() and not NO_PADDING.search(n)
+    ]
+    covered = [args for args in cases if has_mask(args)]
+    usual = fn.form
+    if fn.component.name not in SELF or len(masks) < 2:
+        return None
+    if getattr(usual, "whole", None) or hides_keys(fn, usual, covered):
+        return None
+    offered: list[Form] = []
+    for name in masks:
+        read = replace(form, wants=replace(form.wants, mask=name))
+        for found in candidates(fn, read, by_its_word(name), cases):
+            if hides_keys(fn, found, covered):
+                offered.append(found)
+                break
+    return min(offered, key=lambda form: breaks(fn, form), default=None)
+
+
+def by_its_word(name: str) -> list[tuple[str, Style]]:
+    """List the ways to give vectors, and a mask of this name."""
+    return [
+        (f"its mask was given as `{name}`", by_word("x")),
+        (
+            f"it was called as (x, x, x), and its mask as `{name}`",
+            by_word("x", "x", "x"),
+        ),
+        (
+            f"it was called as (x, x), and its mask as `{name}`",
+            by_word("x", "x"),
+        ),
+    ]
+
+
+def hides_keys(fn: Guarded, form: Form | None, covered: list[tuple]) -> bool:
+    """Tell whether a mask counts, and not for the rows of its keys alone.
+
+    One that has an axis for its rows is meant for both, and may be wrong.
+    """
+    fn.form = form
+    x, mask = covered[-1]
+    of_keys = form is not None and form.row_by_row_asked
+    try:
+        only_rows = of_keys and hides_rows(fn, x, mask)
+        return not only_rows and not unchanged(fn, x, mask)
+    except Broken:
+        return False
 
 
 # Masks that a translator need not be given

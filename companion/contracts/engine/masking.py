@@ -21,6 +21,7 @@ __all__ = [
     "EACH_OTHERS",
     "EMPTY",
     "EMPTY_NAN",
+    "HIDES_ROWS",
     "MASK_HINTS",
     "NAN_IN_ROW",
     "PATCHY",
@@ -28,6 +29,7 @@ __all__ = [
     "fully_masked",
     "hide",
     "hides_padding",
+    "hides_rows",
     "require_attended",
     "require_finite_gradients",
     "require_finite_row",
@@ -35,6 +37,7 @@ __all__ = [
     "require_zeros_in_row_one",
     "sends_masks",
     "some_mask",
+    "unchanged",
     "visible",
 ]
 
@@ -81,6 +84,30 @@ def hides_padding(which: str) -> Callable[[Callable], Callable]:
         return contract
 
     return declared
+
+
+HIDES_ROWS = (
+    "The mask hides rows, the queries, and not keys: whose own entry is False "
+    "loses its row, and all others see it still. Lay it over the keys, "
+    "`mask[:, None, None, :]`."
+)
+
+
+def unchanged(fn: Guarded, x: Tensor, mask: Tensor) -> bool:
+    """Tell whether it is the same as with a mask that hides nothing."""
+    return not rows_changed(fn, x, mask).any()
+
+
+def hides_rows(fn: Guarded, x: Tensor, mask: Tensor) -> bool:
+    """Tell whether a mask (batch, 1, 1, key) changes its hidden rows alone."""
+    changed = rows_changed(fn, x, mask)
+    return bool(changed.any()) and torch.equal(changed, ~mask[:, 0, 0])
+
+
+def rows_changed(fn: Guarded, x: Tensor, mask: Tensor) -> Tensor:
+    """Map which rows change with a mask: (batch, row)."""
+    gap = fn.raw(x, mask) - fn.raw(x, torch.ones_like(mask))
+    return gap.detach().nan_to_num(1).abs().amax(-1) > 1e-5
 
 
 def causal(n: int) -> Tensor:
