@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,7 @@ from companion.contracts.engine.guard import (
     swallows_words,
 )
 from companion.contracts.engine.influence import reach
+from companion.contracts.engine.masking import hides_rows, unchanged
 from companion.contracts.engine.norms import norm_form
 
 __all__ = [
@@ -115,15 +116,19 @@ class Wanted:
         required: Those without a default.
         all: Those by keyword too.
         bound: What ``inspect`` knows of it, if anything.
+        mask: Which of several masks is meant, if that is known.
     """
 
     names: tuple[str, ...] = ()
     required: frozenset = frozenset()
     all: frozenset = frozenset()
     bound: inspect.Signature | None = None
+    mask: str = ""
 
     def named(self, argument: str) -> str | None:
         """Return what it calls an argument of the contracts, if one fits."""
+        if argument == "mask" and self.mask:
+            return self.mask
         found = next((n for n in SAME[argument] if n in self.all), None)
         if found or argument != "mask":
             return found
@@ -208,6 +213,7 @@ class Form:
         first: Whether the sequence comes first, and the batch second.
         whole: The whole call, where it is none of these.
         no_mask: Whether no mask is ever handed over.
+        ungiven: Masks of padding that may be given, and are not.
         wants: The signature.
         said: What all this is, in sentences.
     """
@@ -221,8 +227,14 @@ class Form:
     first: bool = False
     whole: Callable | None = None
     no_mask: bool = False
+    ungiven: tuple[str, ...] = ()
     wants: Wanted = field(default_factory=Wanted)
     said: tuple[str, ...] = ()
+
+    @property
+    def row_by_row_asked(self) -> bool:
+        """Whether a mask has no rows, so that each row is asked alone."""
+        return self.layout in OF_KEYS
 
     def __call__(self, fn: Callable, args: tuple) -> Any:
         """Call ``fn`` in this way."""
@@ -1082,6 +1094,7 @@ def adopt(
         found = found or less_usual(fn, with_wants, offered, cases, right)
         plain = found[0] if found else plain
     fn.form = plain
+    fn.form = plain = with_another_mask(fn, with_wants, cases) or plain
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
 
@@ -1094,7 +1107,9 @@ def form_by_name(
     if name in ("layer_norm", "rms_norm") and (found := norm_form(fn.fn, name)):
         whole, said = found
         return replace(form, whole=whole, said=(said,))
-    return with_labels(fn, mask, right) if right else None
+    if right is None or name != "translation_model":
+        return None
+    return with_labels(fn, mask, right) or with_its_masks(fn, form, mask, right)
 
 
 def with_labels(fn: Guarded, mask: str | None, right: Right) -> Form | None:
@@ -1104,9 +1119,7 @@ def with_labels(fn: Guarded, mask: str | None, right: Right) -> Form | None:
     """
     wants, usual = wanted(fn.fn), fn.form
     word = wants.named("src")
-    if fn.component.name != "translation_model" or "labels" not in wants.all:
-        return None
-    if word is None or wants.named("tgt"):
+    if "labels" not in wants.all or word is None or wants.named("tgt"):
         return None
 
     def by_labels(src: Tensor, tgt: Tensor) -> object:
@@ -1409,6 +1422,374 @@ def softmax_by_lengths(yours: Callable, scores: Tensor, mask: Tensor) -> Tensor:
         return weights.gather(2, place.argsort())
 
     return rows_by_lengths(written, ask).reshape(scores.shape)
+
+
+# Which of several masks
+
+
+def with_another_mask(
+    fn: Guarded, form: Form, cases: list[tuple]
+) -> Form | None:
+    """Return the form that gives what hides keys, of several called masks.
+
+    Nothing, if the one that is given does, or none of the others.
+    """
+    known = form.wants.bound.parameters if form.wants.bound else {}
+    masks = [
+        n for n in known if "mask" in n.lower() and not NO_PADDING.search(n)
+    ]
+    covered = [args for args in cases if has_mask(args)]
+    usual = fn.form
+    if fn.component.name not in SELF or len(masks) < 2:
+        return None
+    if getattr(usual, "whole", None) or hides_keys(fn, usual, covered):
+        return None
+    offered: list[Form] = []
+    for name in masks:
+        read = replace(form, wants=replace(form.wants, mask=name))
+        for found in candidates(fn, read, by_its_word(name), cases):
+            if hides_keys(fn, found, covered):
+                offered.append(found)
+                break
+    return min(offered, key=lambda form: breaks(fn, form), default=None)
+
+
+def by_its_word(name: str) -> list[tuple[str, Style]]:
+    """List the ways to give vectors, and a mask of this name."""
+    return [
+        (f"its mask was given as `{name}`", by_word("x")),
+        (
+            f"it was called as (x, x, x), and its mask as `{name}`",
+            by_word("x", "x", "x"),
+        ),
+        (
+            f"it was called as (x, x), and its mask as `{name}`",
+            by_word("x", "x"),
+        ),
+    ]
+
+
+def hides_keys(fn: Guarded, form: Form | None, covered: list[tuple]) -> bool:
+    """Tell whether a mask counts, and not for the rows of its keys alone.
+
+    One that has an axis for its rows is meant for both, and may be wrong.
+    """
+    fn.form = form
+    x, mask = covered[-1]
+    of_keys = form is not None and form.row_by_row_asked
+    try:
+        only_rows = of_keys and hides_rows(fn, x, mask)
+        return not only_rows and not unchanged(fn, x, mask)
+    except Broken:
+        return False
+
+
+# Masks that a translator need not be given
+
+
+class Roles(NamedTuple):
+    """Which masks of a translator are for what, by their names.
+
+    Attributes:
+        source: Those of the source's padding.
+        target: Those of the target.
+        order: Those of the target's order alone, where padding is apart.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+
+
+NO_PADDING = re.compile(r"(?i)head|token|ratio|prob|_id$|^use|^return")
+"""What is called a mask, and hides no padding."""
+OF_SOURCE = re.compile(r"(?i)src|source|enc|memory|mem|cross|context|(^|_)e_")
+OF_TARGET = re.compile(r"(?i)tgt|trg|target|dec|(^|_)d_")
+"""How masks are called that are the source's, and the target's. What has both
+words is for rows of the target, and for keys of the source.
+"""
+
+
+def optional_masks(wants: Wanted) -> list[str]:
+    """List the masks that may be given, and need not."""
+    known = wants.bound.parameters if wants.bound else {}
+    return [
+        name
+        for name, one in known.items()
+        if "mask" in name.lower()
+        and one.default is None
+        and not NO_PADDING.search(name)
+    ]
+
+
+def roles(masks: list[str]) -> Iterator[Roles]:
+    """List what masks of these names may be for, the likeliest first."""
+    pads = [n for n in masks if "pad" in n.lower()]
+    apart = bool(pads) and len(pads) < len(masks)
+    kept = pads if apart else masks
+    source = [n for n in kept if OF_SOURCE.search(n)]
+    target = [n for n in kept if OF_TARGET.search(n) and n not in source]
+    for name in kept:
+        if name not in (*source, *target):
+            # A name that says nothing is the source's, if no other is.
+            own = target if source and not target else source
+            own.append(name)
+    order = [n for n in masks if n not in pads and not OF_SOURCE.search(n)]
+    yield Roles(tuple(source), tuple(target), tuple(order) if apart else ())
+    if len(source) == len(target) == 1 and not (
+        OF_SOURCE.search(source[0]) and OF_TARGET.search(target[0])
+    ):
+        yield Roles(tuple(target), tuple(source), tuple(order) if apart else ())
+
+
+class Made(NamedTuple):
+    """How a mask is made, and what is told of it.
+
+    Attributes:
+        name: What it is called.
+        of: Makes True = may attend, of the ids of source and target.
+        kind: Makes of that what the learner wants.
+        said: What it does, with its shape.
+    """
+
+    name: str
+    of: Callable[[Tensor, Tensor], Tensor]
+    kind: Callable[[Tensor], Tensor]
+    said: str
+
+
+def of_padding(which: int, axes: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Make a mask (batch, key) of source or target; with more axes 1 stands."""
+    return lambda *ids: (ids[which] != 0)[(slice(None), *[None] * (axes - 2))]
+
+
+def of_future(src: Tensor, tgt: Tensor) -> Tensor:
+    """Make a causal mask, (seq, seq)."""
+    return torch.ones(tgt.shape[1], tgt.shape[1], dtype=torch.bool).tril()
+
+
+def of_both(axes: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Make a mask of the target's future and padding."""
+    own = of_padding(1, axes)
+    return lambda src, tgt: own(src, tgt) & of_future(src, tgt)
+
+
+def added(may: Tensor) -> Tensor:
+    """Make of a mask one that is added to the scores."""
+    return torch.zeros(may.shape).masked_fill(~may, -torch.inf)
+
+
+PLAIN, NUMBERS, ADDED = "{}", "{} of 1 and 0", "{} of 0 and −∞"
+KINDS: dict[str, Callable[[Tensor], Tensor]] = {
+    PLAIN: lambda may: may,
+    NUMBERS: lambda may: may.float(),
+    ADDED: added,
+}
+"""What is told of masks -> how they are made of True = may attend."""
+PADDED = {2: "(batch, key)", 4: "(batch, 1, 1, key)", 3: "(batch, 1, key)"}
+WHOLE = {4: "(batch, 1, seq, seq)", 3: "(batch, seq, seq)"}
+"""Axes -> the shape of a mask of padding, and of one with the future."""
+
+
+def for_source(role: Roles, kind: str) -> Iterator[tuple[Made, ...]]:
+    """List the usual masks of the source's padding."""
+    for axes, plain in PADDED.items():
+        shape = kind.format(plain)
+        yield tuple(
+            Made(
+                name,
+                of_padding(0, axes),
+                KINDS[kind],
+                f"`{name}` hid the source's padding, {shape}",
+            )
+            for name in role.source
+        )
+
+
+def for_target(role: Roles, kind: str) -> Iterator[tuple[Made, ...]]:
+    """List the usual masks of the target, and none at last."""
+
+    def made(names: tuple[str, ...], of: Callable, said: str) -> tuple:
+        return tuple(
+            Made(name, of, KINDS[kind], f"`{name}` {kind.format(said)}")
+            for name in names
+        )
+
+    order = made(role.order, of_future, f"{FUTURE}, (seq, seq)")
+    for axes, shape in PADDED.items():
+        own = made(role.target, of_padding(1, axes), f"{PADDING}, {shape}")
+        yield (*own, *order)
+    for axes, shape in WHOLE.items():
+        yield made(role.target, of_both(axes), f"{BOTH}, {shape}")
+    yield made(role.target, of_future, f"{FUTURE}, (seq, seq)")
+    yield order
+    yield ()
+
+
+PADDING = "hid the target's padding"
+FUTURE = "hid the target's future"
+BOTH = "hid the target's future and padding"
+
+
+def with_made(form: Form, made: Iterable[Made]) -> Form:
+    """Return a form that gives these masks too."""
+    made, bare = tuple(made), form.style
+
+    def style(wants: Wanted, named: dict) -> Call | None:
+        call = bare(wants, named) if bare else None
+        if call is None:
+            return None
+        ids = named["src"], named["tgt"]
+        masks = {one.name: one.kind(one.of(*ids)) for one in made}
+        return filled(wants, (call[0], {**call[1], **masks}), named)
+
+    if not made:
+        return form
+    told = () if GOT_MASKS in form.said else (GOT_MASKS,)
+    more = (*told, *(one.said for one in made))
+    return replace(form, style=style, said=(*form.said, *more))
+
+
+GOT_MASKS = "it got masks too"
+
+
+def with_its_masks(
+    fn: Guarded, form: Form, mask: str | None, right: Right
+) -> Form | None:
+    """Return the form that gives a translator the masks that it may be given.
+
+    Nothing, where it has none, or is as good without them. It is the first in
+    which no contract finds a fault, or else one in which few do: a mask that
+    does not arrive stays a fault.
+
+    Args:
+        fn: What is tried.
+        form: The plain form.
+        mask: What True means in its masks, if that was said.
+        right: Tells whether no contract finds a fault.
+    """
+    usual, drawn = fn.form, torch.get_rng_state()
+    form = replace(form, wants=wanted(fn.fn))
+    cases = list(fn.component.cases().values())
+    given = None
+    if optional_masks(form.wants):
+        plain = called_bare(fn, form, cases)
+        if plain and (mask or not right_so(fn, plain, right)):
+            given = masks_given(fn, plain, mask, right, cases)
+    fn.form = usual
+    torch.set_rng_state(drawn)
+    return given
+
+
+def called_bare(fn: Guarded, form: Form, cases: list[tuple]) -> Form | None:
+    """Return the form that calls a translator without masks, if one fits."""
+    offered = STYLES["translation_model"][:2]
+    found = next(candidates(fn, form, offered, cases), None)
+    return found or next(sequence_first(fn, form, offered, cases), None)
+
+
+class Given(NamedTuple):
+    """Masks of the source's padding that fit.
+
+    Attributes:
+        role: Which masks are for what.
+        kind: How they are made of True = may attend.
+        form: Gives them.
+    """
+
+    role: Roles
+    kind: str
+    form: Form
+
+
+def masks_given(
+    fn: Guarded, plain: Form, mask: str | None, right: Right, cases: list[tuple]
+) -> Form | None:
+    """Do what ``with_its_masks`` does; ``plain`` is the call without masks."""
+    hidden = mask == "hidden"
+    found: list[Given] = []
+    for given in source_given(fn, plain, mask, cases):
+        as_said = given.form.hidden == hidden
+        if not keeps_padding_out(fn, given.form):
+            found += [given] * as_said
+            continue
+        whole = with_target(fn, given, cases)
+        for form in (whole, given.form):
+            if right_so(fn, form, right):
+                # What True means is asked for, and never guessed.
+                return replace(form, hidden=hidden)
+        if as_said:
+            return whole  # What is wrong is no matter of masks.
+    role = next(roles(optional_masks(plain.wants)))
+    if not mask and keeps_padding_out(fn, plain):
+        # It makes masks of the padding itself.
+        form = with_target(fn, Given(role, PLAIN, plain), cases)
+        better = breaks(fn, form) < breaks(fn, plain)
+        return form if better else None
+    if found:
+        return with_target(fn, found[0], cases)
+    names = " and ".join(f"`{name}`" for name in role.source)
+    said = (*plain.said, UNGIVEN.format(names)) if names else plain.said
+    form = replace(plain, ungiven=role.source, said=said)
+    return with_target(fn, Given(role, PLAIN, form), cases)
+
+
+UNGIVEN = "{0} was not given, for no usual mask of padding fits"
+
+
+def source_given(
+    fn: Guarded, plain: Form, mask: str | None, cases: list[tuple]
+) -> Iterator[Given]:
+    """List the masks of the source's padding that fit, the usual ones first."""
+    hides = [mask == "hidden"] if mask else [False, True]
+    tries = [(kind, h) for h in hides for kind in (PLAIN, NUMBERS)]
+    # To some what is not 0 is True, as −∞ is: so that comes last.
+    for kind, hidden in [*tries, (ADDED, hides[0])]:
+        if hidden and kind != PLAIN:
+            continue  # Only True and False are turned round.
+        for role in roles(optional_masks(plain.wants)):
+            for made in for_source(role, kind):
+                form = with_made(replace(plain, hidden=hidden), made)
+                if made and fit_all(fn, form, cases, []):
+                    yield Given(role, kind, form)
+
+
+def with_target(fn: Guarded, given: Given, cases: list[tuple]) -> Form:
+    """Return the form with masks of the target in which the fewest break."""
+    offered: dict[tuple[str, ...], Form] = {}
+    for made in for_target(given.role, given.kind):
+        form = with_made(given.form, made)
+        if form.said not in offered and fit_all(fn, form, cases, []):
+            offered[form.said] = form
+    return min(offered.values(), key=lambda form: breaks(fn, form))
+
+
+def keeps_padding_out(fn: Guarded, form: Form) -> bool:
+    """Tell whether padding of the source counts nowhere if it is called so."""
+    fn.form = form
+    return all(holds(contract, fn) for contract in about("source", fn))
+
+
+def breaks(fn: Guarded, form: Form) -> int:
+    """Count what does not hold of who moves with whom if it is called so."""
+    fn.form = form
+    tried = [*fn.component.early, *about("target", fn)]
+    return sum(not holds(contract, fn) for contract in tried)
+
+
+def about(which: str, fn: Guarded) -> list[Callable]:
+    """List the contracts about the padding of source or target."""
+    own = fn.component.own
+    return [c for c in own if getattr(c, "hides_padding", "") == which]
+
+
+def holds(contract: Callable, fn: Guarded) -> bool:
+    """Tell whether a contract holds."""
+    try:
+        contract(fn)
+    except Exception:  # Raised while a result was looked at, perhaps.
+        return False
+    return True
 
 
 # PyTorch's own, of which all is known

@@ -21,12 +21,15 @@ __all__ = [
     "EACH_OTHERS",
     "EMPTY",
     "EMPTY_NAN",
+    "HIDES_ROWS",
     "MASK_HINTS",
     "NAN_IN_ROW",
     "PATCHY",
     "causal",
     "fully_masked",
     "hide",
+    "hides_padding",
+    "hides_rows",
     "require_attended",
     "require_finite_gradients",
     "require_finite_row",
@@ -34,6 +37,7 @@ __all__ = [
     "require_zeros_in_row_one",
     "sends_masks",
     "some_mask",
+    "unchanged",
     "visible",
 ]
 
@@ -70,6 +74,40 @@ def sends_masks(contract: Callable) -> Callable:
     """Declare that a contract needs a mask, and tells nothing without one."""
     vars(contract).update(sends_masks=True)
     return contract
+
+
+def hides_padding(which: str) -> Callable[[Callable], Callable]:
+    """Declare that a contract is about padding, of ``source`` or ``target``."""
+
+    def declared(contract: Callable) -> Callable:
+        vars(contract).update(hides_padding=which)
+        return contract
+
+    return declared
+
+
+HIDES_ROWS = (
+    "The mask hides rows, the queries, and not keys: whose own entry is False "
+    "loses its row, and all others see it still. Lay it over the keys, "
+    "`mask[:, None, None, :]`."
+)
+
+
+def unchanged(fn: Guarded, x: Tensor, mask: Tensor) -> bool:
+    """Tell whether it is the same as with a mask that hides nothing."""
+    return not rows_changed(fn, x, mask).any()
+
+
+def hides_rows(fn: Guarded, x: Tensor, mask: Tensor) -> bool:
+    """Tell whether a mask (batch, 1, 1, key) changes its hidden rows alone."""
+    changed = rows_changed(fn, x, mask)
+    return bool(changed.any()) and torch.equal(changed, ~mask[:, 0, 0])
+
+
+def rows_changed(fn: Guarded, x: Tensor, mask: Tensor) -> Tensor:
+    """Map which rows change with a mask: (batch, row)."""
+    gap = fn.raw(x, mask) - fn.raw(x, torch.ones_like(mask))
+    return gap.detach().nan_to_num(1).abs().amax(-1) > 1e-5
 
 
 def causal(n: int) -> Tensor:

@@ -38,7 +38,9 @@ from companion.contracts.engine.levels import risk
 from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
+    HIDES_ROWS,
     causal,
+    hides_rows,
     require_finite_row,
     sends_masks,
 )
@@ -152,6 +154,9 @@ def alike_if_masked(rows: Tensor, may: Tensor) -> bool:
 
 def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
     """Name the mistake that makes rows move as ``seen`` under ``mask``."""
+    by_rows = getattr(fn.form, "row_by_row_asked", False)
+    if by_rows and hides_rows(fn, x, padding(2, 4)):
+        return HIDES_ROWS
     if furthest(fn.raw(x, torch.ones_like(mask)), fn.raw(x, mask)) is None:
         return IGNORED
     if counts_afterwards(fn, x):

@@ -38,7 +38,9 @@ from companion.contracts.engine.levels import NOTE, risk
 from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
+    HIDES_ROWS,
     causal,
+    hides_rows,
     require_finite_row,
     sends_masks,
 )
@@ -192,6 +194,9 @@ def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
     """The mistake that makes rows move as ``seen`` under ``mask``."""
     if torch.equal(seen | torch.eye(SEQ, dtype=torch.bool), with_itself(mask)):
         return NOT_KEPT
+    by_rows = getattr(fn.form, "row_by_row_asked", False)
+    if by_rows and hides_rows(fn, x, padding(3, 4)):
+        return HIDES_ROWS
     if furthest(fn.raw(x, torch.ones_like(mask)), fn.raw(x, mask)) is None:
         return IGNORED
     # One mask alone may have two explanations.

@@ -14,7 +14,11 @@ from companion.contracts.engine.compare import Broken, finite, furthest, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, RISK
-from companion.contracts.engine.masking import EACH_OTHERS, causal
+from companion.contracts.engine.masking import (
+    EACH_OTHERS,
+    causal,
+    hides_padding,
+)
 from companion.contracts.engine.scale import (
     Heard,
     divided_by_the_root_of_a_head,
@@ -72,6 +76,12 @@ PADDING_IS_NAN = (
     "Only the rows of padding are NaN, which no translation reads; but a loss "
     "has NaN gradients of them, even if it leaves them out."
 )
+
+UNGIVEN = "{0} was not given, for no usual mask of padding fits."
+
+BY_ADAPTER = "An adapter gives it, `lambda src, tgt: yours(src, tgt, {0}=…)`."
+
+GIVEN = "It is right if it hides the padding once it is given its mask."
 
 SOURCE_ORDER = (
     "Source tokens 0 and 1 changed places, and the last row did not notice: "
@@ -194,6 +204,7 @@ def target_order(fn: Guarded) -> None:
 
 
 @TRANSLATION_MODEL.contract
+@hides_padding("source")
 def source_padding(fn: Guarded) -> None:
     """Padding behind the source changes nothing."""
     src, tgt = pairs(17, BATCH)
@@ -204,10 +215,15 @@ def source_padding(fn: Guarded) -> None:
     # Of another length the same sums round otherwise.
     if moved.max() > 100 * SHARE * whole_gap(fn, (src, tgt), 0):
         row, why = int(moved.argmax()), why_read(fn, longer, tgt)
-        raise Broken(
-            f"Two tokens of padding (id {PAD}) behind the source move the "
-            f"logits of position {row}, by up to {moved[row]:.2g}. {why}",
-            cause=why,
+        raise asked(
+            fn,
+            longer,
+            tgt,
+            Broken(
+                f"Two tokens of padding (id {PAD}) behind the source move the "
+                f"logits of position {row}, by up to {moved[row]:.2g}. {why}",
+                cause=why,
+            ),
         )
 
 
@@ -225,6 +241,7 @@ def why_read(fn: Guarded, src: Tensor, tgt: Tensor) -> str:
 
 
 @TRANSLATION_MODEL.contract
+@hides_padding("source")
 def unequal_sources(fn: Guarded) -> None:
     """A short source beside a long one has the logits that it has alone."""
     src, tgt = pairs(19)
@@ -236,10 +253,44 @@ def unequal_sources(fn: Guarded) -> None:
     if furthest(got, alone) is not None:
         why = why_read(fn, short, tgt)
         says = f"Its padding, or the other sentence, counts. {why}"
-        same(fn, got, alone, says, cause=why)
+        try:
+            same(fn, got, alone, says, cause=why)
+        except Broken as broken:
+            raise asked(fn, short, tgt, broken) from None
+
+
+def asked(fn: Guarded, src: Tensor, tgt: Tensor, broken: Broken) -> Broken:
+    """Make a question of a leak, if a mask is left out that nobody else makes.
+
+    Args:
+        fn: What is checked.
+        src: Sources with padding.
+        tgt: Their targets.
+        broken: What was found.
+    """
+    left = getattr(fn.form, "ungiven", ())
+    if not left or makes_a_mask(fn, src[:2], tgt[:2]):
+        return broken
+    names = " and ".join(f"`{name}`" for name in left)
+    told = f"{UNGIVEN.format(names)} {BY_ADAPTER.format(left[0])}"
+    broken.message = broken.message.replace(broken.cause, told)
+    broken.cause, broken.level, broken.why = told, RISK, GIVEN
+    return broken
+
+
+def makes_a_mask(fn: Guarded, src: Tensor, tgt: Tensor) -> bool:
+    """Tell whether some attention hides some of the source's padding."""
+    for rows in (src.shape[1], tgt.shape[1]):
+        may = (src != PAD)[:, None].expand(-1, rows, -1)
+        for hidden in hidden_from(fn, (src, tgt), may):
+            repeated = may.repeat_interleave(len(hidden) // len(may), 0)
+            if (hidden & ~repeated).any():
+                return True
+    return False
 
 
 @TRANSLATION_MODEL.contract
+@hides_padding("target")
 def target_padding(fn: Guarded) -> None:
     """Padding behind the target changes no row before it."""
     src, tgt = pairs(23)
