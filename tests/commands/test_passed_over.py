@@ -323,9 +323,17 @@ each = adapters.one_sentence(Alone(12, 3))
 
 
 @pytest.mark.parametrize(
-    "name", ["n_query", "num_queries", "n_q", "q_heads", "query_heads"]
+    "name",
+    [
+        "n_query",
+        "num_queries",
+        "n_q",
+        "q_heads",
+        "query_heads",
+        "encoder_attention_heads",
+    ],
 )
-def test_a_number_of_queries_is_one_of_heads(told, name):
+def test_a_number_of_heads_goes_by_many_names(told, name):
     style = PLAIN.replace("DROPPED", "weights").replace("num_heads", name)
     parts, _ = told(style)
     assert f"{name}=3" in said(parts["Looks"])

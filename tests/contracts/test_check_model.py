@@ -402,7 +402,14 @@ class ForItsLoss(Bound):
         return logits, loss
 
 
-@pytest.mark.parametrize("make", [Segments, ForItsLoss])
+class ShortlySegments(Segments):
+    """The same, called in short."""
+
+    def forward(self, tokens, seg):
+        return super().forward(tokens, seg)
+
+
+@pytest.mark.parametrize("make", [Segments, ShortlySegments, ForItsLoss])
 def test_what_reads_one_sentence_is_still_told_of_a_causal_mask(make):
     (one,) = check_model(built(make)).unjudged
     assert "the causal mask is missing" in one.reason

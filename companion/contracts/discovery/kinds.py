@@ -41,6 +41,7 @@ from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
 from companion.contracts.transformer.encoder import NORMED_STREAM
 
 __all__ = [
+    "ADDED_ALONG_THE_FIRST",
     "LOOKS",
     "NOTHING",
     "NO_CALL",
@@ -427,8 +428,16 @@ def only_looks_up(module: nn.Module) -> bool:
     return len(matrices) <= 3
 
 
+NO_FORWARD = (
+    "it has no `forward`. If it is called by methods, such as `encode` and "
+    "`decode`, mark a function that calls them"
+)
+
+
 def why_no_model(module: nn.Module, message: str) -> str:
     """Say why ids cannot be sent into it."""
+    if type(module).forward is nn.Module.forward:
+        return NO_FORWARD
     rows = in_time(lambda: rows_for_ids(module))
     if rows and max(rows) < 10:
         return (
@@ -1028,8 +1037,8 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
         return first(module(*own)).detach()
 
     x = draw(BATCH, SEQ, width, seed=7)
-    if sequence_seems_first(fn, x):
-        raise Unjudged(SEQUENCE_FIRST + by_default(module))
+    if seems := sequence_seems_first(fn, x):
+        raise Unjudged(seems + by_default(module))
     moved = movement(fn, x)
     if torch.equal(moved, torch.eye(SEQ, dtype=torch.bool)):
         return each_alone(module, fn, x)
@@ -1076,6 +1085,14 @@ SEQUENCE_FIRST = (
 )
 
 
+ADDED_ALONG_THE_FIRST = (
+    "what it adds differs along what stands first in its tensors, and nowhere "
+    "else. If the sequence comes first in yours, it may be right: judge "
+    "`adapters.sequence_first(…)` of it. If the batch comes first, this is a "
+    "fault"
+)
+
+
 def by_default(module: nn.Module) -> str:
     """Say where `batch_first` was left at False, which is its default."""
     for name, part in module.named_modules():
@@ -1093,8 +1110,8 @@ def by_default(module: nn.Module) -> str:
     return ""
 
 
-def sequence_seems_first(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:
-    """Tell whether the first axis is looked over, and the second is not.
+def sequence_seems_first(fn: Callable[[Tensor], Tensor], x: Tensor) -> str:
+    """Say how the first axis is taken for the positions, if it seems so.
 
     Either as attention looks over positions, or as positions are added.
     """
@@ -1104,16 +1121,18 @@ def sequence_seems_first(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:
         added = got - x
         twice = fn(2 * x) - 2 * x
     except Exception:
-        return False
+        return ""
     if got.shape != x.shape or lone.shape != x[:, :1].shape:
-        return False
-    sees = not torch.allclose(got[:1], other[:1], **CLOSE)
-    if sees:
-        return torch.allclose(lone, got[:, :1], **CLOSE)
+        return ""
+    if not torch.allclose(got[:1], other[:1], **CLOSE):
+        alone = torch.allclose(lone, got[:, :1], **CLOSE)
+        return SEQUENCE_FIRST if alone else ""
     same = added[:, :1, :].expand_as(added)
     apart = not torch.allclose(added[0], added[1], **CLOSE)
     constant = torch.allclose(added, twice, **CLOSE)
-    return constant and apart and torch.allclose(added, same, **CLOSE)
+    if constant and apart and torch.allclose(added, same, **CLOSE):
+        return ADDED_ALONG_THE_FIRST
+    return ""
 
 
 def known() -> set[str]:

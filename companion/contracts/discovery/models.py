@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from companion.contracts.adapters import sequence_first
 from companion.contracts.discovery.kinds import (
+    ADDED_ALONG_THE_FIRST,
     LOOKS,
     NO_CALL,
     NOTHING,
@@ -349,7 +350,7 @@ def judge_part(
         return judge_alone(part, check, near, hints, by_model)
     except Unjudged as reason:
         said = str(reason)
-        if said.startswith(SEQUENCE_FIRST) and right:
+        if said.startswith((SEQUENCE_FIRST, ADDED_ALONG_THE_FIRST)) and right:
             first = sequence_first(part)
             judged = judge(first, check, near, hints, by_model)
             shows = "the sequence comes first in it, for the whole is right"

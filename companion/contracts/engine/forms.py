@@ -519,9 +519,10 @@ USUAL = {
     "position_bias": lambda named: None,
     "freqs_cis": lambda named: None,
     "start_pos": lambda named: 0,
+    "device": lambda named: "cpu",
     **dict.fromkeys(
         ("segment_info", "segment_label", "segment_ids", "segments",
-         "segment", "token_type_ids"),
+         "segment", "seg", "segs", "token_type_ids"),
         lambda named: torch.zeros_like(named["tokens"])
         if "tokens" in named else None,
     ),
@@ -740,20 +741,32 @@ def behind(wants: Wanted, named: dict) -> Call | None:
 
 def takes_table(wants: Wanted) -> bool:
     """Tell whether a rotation says that it wants a table, by its name."""
-    return bool(wants.names) and "freq" in wants.names[-1]
+    return vectors_before_a_table(wants) > 0
+
+
+def vectors_before_a_table(wants: Wanted) -> int:
+    """Return how many arguments a rotation takes before its table, if any.
+
+    What follows, such as a device, is left at its default.
+    """
+    places = range(1, len(wants.names))
+    found = [i for i in places if "freq" in wants.names[i]]
+    required = [i for i in found if wants.names[i] in wants.required]
+    last = [i for i in found if i == len(wants.names) - 1]
+    return next(iter(required + last), 0)
 
 
 def with_complex_table(wants: Wanted, named: dict) -> Call | None:
     """Give what turns complex numbers a table of them, (seq, head_dim / 2)."""
-    if not takes_table(wants):
+    count = vectors_before_a_table(wants)
+    if not count:
         return None
     x, positions = named["x"], named["positions"]
     even = torch.arange(0, x.shape[-1], 2) / x.shape[-1]
     angles = torch.outer(positions.float(), 10000.0**-even)
     table = torch.polar(torch.ones_like(angles), angles)
     (four, _), _ = behind(Wanted(), named)
-    vectors = (four,) * (len(wants.names) - 1)
-    return filled(wants, ((*vectors, table), {}), named)
+    return filled(wants, ((*(four,) * count, table), {}), named)
 
 
 WIDTHS = {"head_dim", "d_head", "dim_head", "rotary_dim", *SAME["d_model"]}

@@ -76,6 +76,10 @@ NORM_OVER_THE_BATCH = (
     "does a norm run over the batch (BatchNorm)? In eval mode it does not "
     "show. LayerNorm runs over the features of one position."
 )
+NOT_ONLY_IN_TRAINING = (
+    "Only sentence 0 was changed, and sentence 1 moved, in eval mode as in "
+    "training mode: sentences see each other."
+)
 BATCH_NORM = (
     "`{}` is a BatchNorm: in training mode a sentence moves with the others of "
     "its batch."
@@ -498,7 +502,19 @@ def apart_in_training(fn: Guarded) -> None:
             if name:
                 broken.message = BATCH_NORM.format(name)
                 broken.level, broken.why = RISK, OF_A_CONVOLUTION
+            module.eval()
+            if not name and sees_another(fn):
+                broken.message = broken.cause = NOT_ONLY_IN_TRAINING
             raise
+
+
+def sees_another(fn: Guarded) -> bool:
+    """Tell whether a sentence moves with another, as things are."""
+    try:
+        require_apart(fn)
+    except Broken:
+        return True
+    return False
 
 
 def require_apart(fn: Guarded) -> None:

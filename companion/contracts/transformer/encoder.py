@@ -212,6 +212,8 @@ def within(fn: Guarded, x: Tensor, mask: Tensor) -> str:
         return MIXED
     may = mask.expand(BATCH, 1, SEQ, SEQ)[:, 0]
     score = hidden_score(fn, (x, mask), may)
+    if score is None:  # Where True means that a key is hidden.
+        score = hidden_score(fn, (x, mask), ~may)
     if score is not None:
         return A_SCORE.format(score)
     if not mask_meets_scores(fn, (x, mask), may):

@@ -665,6 +665,14 @@ def both_at_once(xq, xk, freqs_cis):
     return tuple(turned)
 
 
+@standin("rope", said="a table of complex numbers, of base 10000")
+def with_a_device(x, freqs_complex, device="cpu"):
+    """The table is not the last: a device stands behind it."""
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
+    turned = torch.view_as_real(pairs * freqs_complex[None, :, None])
+    return turned.flatten(-2).type_as(x).to(device)
+
+
 @standin("padding_mask", mask="hidden", said="called as (tokens, tokens)")
 def of_both_sequences(seq_q, seq_k):
     """Each row has the mask of the keys, in which padding is 0."""

@@ -1,0 +1,87 @@
+"""What is told of a fault, or of what cannot be judged, is its cause."""
+
+from contracts.right import built
+from torch import nn
+
+from companion.contracts import check, check_model
+from companion.positions import sinusoidal
+
+
+class NearlyZero(nn.Module):
+    """A layer whose mask hides with 1e-9 where -1e9 was meant."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(12, 36), nn.Linear(12, 12)
+        self.norm = nn.LayerNorm(12)
+
+    def forward(self, x, hide):
+        parts = self.qkv(x).chunk(3, -1)
+        q, k, v = (y.unflatten(-1, (3, 4)).transpose(1, 2) for y in parts)
+        scores = (q @ k.mT / 2).masked_fill(hide[:, None], 1e-9)
+        attended = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        return self.norm(x + self.out(attended))
+
+
+def test_a_score_of_nearly_zero_is_named_whatever_true_means():
+    for said in ({}, {"mask": "hidden"}):
+        report = check("encoder", built(NearlyZero), **said)
+        messages = [fault.message for fault in report.faults]
+        assert any("1e-9 is nearly 0" in text for text in messages), str(report)
+
+
+class OverTheBatch(nn.Module):
+    """A language model whose attention has the batch for the sequence."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.places = nn.Embedding(11, 12), nn.Embedding(32, 12)
+        self.attention = nn.MultiheadAttention(12, 3)
+        self.head = nn.Linear(12, 11)
+
+    def forward(self, tokens):
+        x = self.embed(tokens) + self.places.weight[: tokens.shape[1]]
+        return self.head(x + self.attention(x, x, x)[0])
+
+
+def test_sentences_that_see_each_other_in_eval_mode_are_told_of_no_batch_norm():
+    report = check("language_model", built(OverTheBatch).eval())
+    assert len(report.faults) > 1
+    messages = " ".join(fault.message for fault in report.faults)
+    assert "BatchNorm" not in messages
+    assert "in eval mode as in training mode" in messages
+
+
+class PlacesAlongTheBatch(nn.Module):
+    """It adds a vector to each sentence, and not to each position."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.register_buffer("table", sinusoidal(50, d_model)[:, None])
+
+    def forward(self, x):
+        return x + self.table[: len(x)]
+
+
+def test_who_adds_positions_along_the_batch_is_told_of_no_sight():
+    (one,) = check_model(PlacesAlongTheBatch(12)).unjudged
+    assert one.reason.startswith("what it adds differs along what stands first")
+
+
+class ByMethods(nn.Module):
+    """It is called by its methods alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(11, 12), nn.Linear(12, 11)
+
+    def encode(self, src):
+        return self.embed(src)
+
+    def decode(self, tgt, memory):
+        return self.head(self.embed(tgt) + memory.mean(1, keepdim=True))
+
+
+def test_a_module_without_a_forward_is_told_what_to_mark():
+    (one,) = check_model(ByMethods()).unjudged
+    assert one.reason.startswith("it has no `forward`")
