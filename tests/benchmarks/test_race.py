@@ -86,6 +86,7 @@ def test_the_gradient_of_dropout_is_dropped_where_the_value_was():
     assert (kept != 0).any()
 
 
+@pytest.mark.once  # What is compiled cannot look into the shape hook.
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_compiled_dropout_draws_as_the_plain_one_and_once(backend):
     layer = Dropout(0.3).train()
@@ -348,6 +349,7 @@ def test_a_table_shows_three_digits():
 # All of it runs
 
 
+@pytest.mark.once  # It compiles too.
 def test_the_whole_race_runs_at_toy_size_and_leaves_two_files(tmp_path, capsys):
     main(["--small", "--out", str(tmp_path)])
     (data,) = tmp_path.glob("*.json")

@@ -1687,11 +1687,19 @@ def with_its_masks(
     given = None
     if optional_masks(form.wants):
         plain = called_bare(fn, form, cases)
-        if plain and (mask or not right_so(fn, plain, right)):
+        if plain and (mask or not right_without(fn, plain, right)):
             given = masks_given(fn, plain, mask, right, cases)
     fn.form = usual
     torch.set_rng_state(drawn)
     return given
+
+
+def right_without(fn: Guarded, plain: Form, right: Right) -> bool:
+    """Tell whether no contract finds a fault if no mask is given.
+
+    Those about padding are asked first: where they find one, it is enough.
+    """
+    return keeps_padding_out(fn, plain) and right_so(fn, plain, right)
 
 
 def called_bare(fn: Guarded, form: Form, cases: list[tuple]) -> Form | None:
@@ -1769,12 +1777,15 @@ def source_given(
 
 def with_target(fn: Guarded, given: Given, cases: list[tuple]) -> Form:
     """Return the form with masks of the target in which the fewest break."""
-    offered: dict[tuple[str, ...], Form] = {}
+    offered: dict[tuple[str, ...], tuple[int, Form]] = {}
     for made in for_target(given.role, given.kind):
         form = with_made(given.form, made)
         if form.said not in offered and fit_all(fn, form, cases, []):
-            offered[form.said] = form
-    return min(offered.values(), key=lambda form: breaks(fn, form))
+            broken = breaks(fn, form)
+            if not broken:
+                return form
+            offered[form.said] = broken, form
+    return min(offered.values(), key=lambda one: one[0])[1]
 
 
 def keeps_padding_out(fn: Guarded, form: Form) -> bool:

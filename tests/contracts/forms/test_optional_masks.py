@@ -14,6 +14,9 @@ from companion.contracts.transformer.translation_model import (
 from companion.transformer.layers import DecoderLayer
 from companion.words import say, understood
 
+# The shape hook doubles what a check costs, and has nothing to see here.
+pytestmark = pytest.mark.once
+
 LEAKS = {
     "Padding behind the source changes nothing",
     "A short source beside a long one has the logits that it has alone",
