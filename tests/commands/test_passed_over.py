@@ -454,3 +454,49 @@ def test_defaults_that_take_long_are_left_alone(told):
     parts, _ = told("import math" + SLOW)
     assert parts["Slow"]["component"] == "add_positions"
     assert not messages(parts["Slow"], "risk")
+
+
+UNDIVIDED = """
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.q, self.k, self.v, self.out = (
+            nn.Linear(d_model, d_model) for _ in range(4)
+        )
+
+    def forward(self, x):
+        q, k, v = (
+            part(x).unflatten(-1, (self.h, -1)).transpose(1, 2)
+            for part in (self.q, self.k, self.v)
+        )
+        past = torch.ones(x.shape[1], x.shape[1]).tril().bool()
+        scores = (q @ k.mT).masked_fill(~past, -torch.inf)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Writer(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(32, d_model)
+        self.attention = Attention(d_model, num_heads)
+        self.head = nn.Linear(d_model, vocab_size)
+        with torch.no_grad():
+            self.attention.q.weight.mul_(FACTOR)
+
+    def forward(self, tokens):
+        x = self.embed(tokens) + self.places.weight[: tokens.shape[1]]
+        return self.head(x + self.attention(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("factor", "headline"),
+    [("0.5", "no fault in 13 contracts, 1 note"), ("1", "1 of 13 contracts")],
+)
+def test_undivided_scores_are_a_note_where_the_model_draws_smaller_queries(
+    told, factor, headline
+):
+    parts, _ = told(UNDIVIDED.replace("FACTOR", factor))
+    assert headline in parts["Attention"]["found"]["headline"]

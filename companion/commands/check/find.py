@@ -91,6 +91,17 @@ ALIASES = {
 """What functions are called elsewhere -> what they then are."""
 
 
+def only_undivided(report: Report) -> bool:
+    """Tell whether all that is wrong is that its scores are not divided.
+
+    A model may draw smaller weights for the queries instead, as T5 does.
+    """
+    return bool(report.faults) and all(
+        re.match(r"The scores are not divided\b", fault.message)
+        for fault in report.faults
+    )
+
+
 def report_of(component: str, fn: object, *, strict: bool = False) -> dict:
     """Check ``fn``, and tell what the report says as JSON."""
     fn = fn.eval() if isinstance(fn, nn.Module) else fn
@@ -378,8 +389,9 @@ class Finder:
         if self.components and judged.component not in self.components:
             return {}
         part = self.part(one, judged, "what it does", said)
-        if is_open(judged.report) and not judged.report.faults:
-            # A model that hands masks to it may answer.
+        masks = is_open(judged.report) and not judged.report.faults
+        if masks or only_undivided(judged.report):
+            # A model that hands masks to it, or draws its weights, may answer.
             self.asking[kind] = one, part
             return {}
         return {"parts": [part]}
@@ -554,7 +566,7 @@ class Finder:
         return {"parts": [*parts, *self.inside()], "unjudged": unjudged}
 
     def answered(self) -> Iterator[dict]:
-        """Judge what asks for its masks by a model that hands them to it."""
+        """Judge by its model what depends on it: masks, weights as drawn."""
         for kind, (one, part) in self.asking.items():
             for name, model in self.built:
                 inside = (x for x in model.modules() if type(x) is kind)
