@@ -34,6 +34,7 @@ from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import (
     Guarded,
+    Raised,
     copied,
     has_mask,
     lengths_among,
@@ -1257,7 +1258,7 @@ def candidates(
                     continue
                 laid = layouts(fn.fn) if given else [("", None)]
                 laid = [(first, outer)] if full else laid
-                for told, reading in readings_that_fit(fn, styled, bare):
+                for told, reading in readings_that_fit(fn, styled, bare, said):
                     read = replace(styled, reading=reading)
                     else_given = at_the_start(styled)
                     more = filter(None, (said, told, else_given))
@@ -1304,15 +1305,21 @@ def at_the_start(form: Form) -> str:
 
 
 def readings_that_fit(
-    fn: Guarded, form: Form, cases: list[tuple]
+    fn: Guarded, form: Form, cases: list[tuple], said: str = ""
 ) -> Iterator[tuple[str, Callable | None]]:
-    """List what can be read of the results, of all cases without a mask."""
+    """List what can be read of the results, of all cases without a mask.
+
+    What a model raises that is called so, as ``said`` tells, is kept.
+    """
     results = []
     for args in cases:
         fn.form = form
         try:
             results.append((fn.call(*map(copied, args)), args))
-        except Broken:
+        except Broken as broken:
+            model = fn.component.name in MODELS and not form.first
+            if model and said and isinstance(broken, Raised):
+                fn.note(broken, f"Called as yours: {said}.")
             return
     read = fn.component.read or one_tensor
     for told, reading in readings(fn.component.name, form.style):
