@@ -523,6 +523,47 @@ class Resized(nn.Module):
 DECODER = "a decoder"
 MEMORY = r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)|enc"
 """What decoders call what the encoder has made."""
+SECOND = rf"{MEMORY}|context"
+"""What they call it where it stands second."""
+
+
+def a_decoder(module: nn.Module) -> Unjudged:
+    """Say that it is a decoder."""
+    names = ", ".join(inspect.signature(module.forward).parameters)
+    return Unjudged(
+        f"it takes `{names}`: {DECODER}, which has no contracts of its own. "
+        "The whole translator is judged with it"
+    )
+
+
+def is_decoder(module: nn.Module, width: int) -> bool:
+    """Tell whether a module looks at itself, and at a memory that it wants.
+
+    It adds to what comes in, which attention to a memory alone does not do.
+
+    Args:
+        module: What takes vectors.
+        width: How wide they are.
+    """
+    names = wanted(module)[1:2]
+    if not any(re.fullmatch(SECOND, name) for name in names):
+        return False
+    more = [None] * (least_arguments(module) - 2)
+    x, memory, other = (draw(BATCH, SEQ, width, seed=s) for s in (7, 8, 9))
+    try:
+        got, moved = (first(module(x, y, *more)) for y in (memory, other))
+        if got.shape != x.shape or torch.equal(got, moved):
+            return False
+        rows = movement(lambda v: first(module(v, memory, *more)), x)
+        with module_kept(module):
+            for weight in module.parameters():
+                if weight.ndim > 1:
+                    weight.data.zero_()
+            left, after = (first(module(v, memory, *more)) for v in (x, other))
+    except Exception:
+        return False
+    apart = rows & ~torch.eye(SEQ, dtype=torch.bool)
+    return bool(apart.any()) and not torch.equal(left, after)
 
 
 def masks_are_told(check: Check) -> bool:
@@ -544,7 +585,7 @@ def judged_on_vectors(
     told: Callable[[], str],
 ) -> Judged:
     """Judge a part that takes vectors."""
-    module, component, said = named_or_taken(module, width, args)
+    module, component, said = no_decoder(module, width, args)
     if component in ("layer_norm", "rms_norm"):
         return judged_norm(module, component, said, check, near)
 
@@ -889,14 +930,12 @@ def understood(
     if blind is not None:
         return blind
     names = list(inspect.signature(module.forward).parameters)
-    if any(re.fullmatch(MEMORY, name) for name in names):
-        raise Unjudged(
-            f"it takes `{', '.join(names)}`: {DECODER}, which has no contracts "
-            "of its own. The whole translator is judged with it"
-        )
+    own = [*widths(module), *hints, WIDTH]
+    named = any(re.fullmatch(MEMORY, name) for name in names)
+    if named or any(is_decoder(module, width) for width in own):
+        raise a_decoder(module)
     plain = of_plain(said)
     raises = said and all(text.startswith(RAISED) for _, text in said)
-    own = [*widths(module), *hints, WIDTH]
     bad = raises and not refuses(plain) and fails(module, own)
     reason = f"{NO_CALL}, from `{', '.join(names)}`. {plain}".rstrip()
     raise Raises(reason) if bad else Unjudged(reason)
@@ -1238,6 +1277,25 @@ def named_or_taken(
         lone = len([*module.parameters()]) == 1 or "rms" in name.lower()
         kind = "rms_norm" if lone else "layer_norm"
         return module, kind, "its name says so, and it norms nothing"
+
+
+def no_decoder(
+    module: nn.Module, width: int, args: tuple
+) -> tuple[nn.Module, str, str]:
+    """Recognise a module; a decoder is refused, and not taken for an encoder.
+
+    Raises:
+        Unjudged: It is nothing that there are contracts for.
+    """
+    try:
+        taken = named_or_taken(module, width, args)
+    except Unjudged as reason:
+        if THREE in str(reason) and in_time(lambda: is_decoder(module, width)):
+            raise a_decoder(module) from None
+        raise
+    if taken[1] == "encoder" and in_time(lambda: is_decoder(module, width)):
+        raise a_decoder(module)
+    return taken
 
 
 def judged_norm(

@@ -89,7 +89,8 @@ def fails(module: nn.Module, widths: list[int], *, ids: bool = False) -> bool:
     if any(isinstance(part, OTHERS) for part in module.modules()):
         return False
     if ids and any(may_be_right(module, args) for args in alike_in(module)):
-        return True  # Only where two rows of ids differ in length.
+        # Only where two rows of ids differ in length, or for want of a mask.
+        return not any("mask" in n.lower() for n in wanted(module)[1:])
     others = other_calls(module, widths, ids=ids)
     return not any(may_be_right(module, args) for args in others)
 
@@ -106,8 +107,23 @@ def may_be_right(module: nn.Module, args: tuple) -> bool:
 
 
 def alike_in(module: nn.Module) -> Iterator[tuple]:
-    """List calls with ids of one length."""
-    return arranged(wanted(module), [torch.ones(BATCH, SEQ, dtype=torch.long)])
+    """List calls with ids of one length; of several masks each has a shape."""
+    ids, names = torch.ones(BATCH, SEQ, dtype=torch.long), wanted(module)
+    yield from arranged(names, [ids])
+    masks = [name for name in names if "mask" in name.lower()]
+    if len(masks) > 1:
+        shapes = (OF_PADDING if "pad" in n.lower() else OF_ANY for n in masks)
+        for chosen in itertools.islice(itertools.product(*shapes), MOST):
+            made = (torch.ones(axes, dtype=torch.bool) for axes in chosen)
+            given = dict(zip(masks, made, strict=True))
+            yield tuple(given.get(name, ids) for name in names)
+
+
+OF_PADDING = [(BATCH, SEQ), (BATCH, 1, 1, SEQ), (BATCH, 1, SEQ)]
+OF_ANY = [(SEQ, SEQ), (BATCH, 1, SEQ, SEQ), *OF_PADDING]
+"""What shapes masks may have, by their names."""
+MOST = 200
+"""More calls take too long."""
 
 
 def other_calls(

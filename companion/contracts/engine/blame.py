@@ -16,6 +16,7 @@ from torch import Tensor
 __all__ = [
     "SIZES",
     "hint",
+    "lines_of",
     "now_at",
     "raised_at",
     "raised_in",
@@ -112,6 +113,21 @@ def source_of(code: CodeType) -> str:
 def raised_at(error: BaseException) -> str:
     """Name the learner's line that an exception came from."""
     return learner_line(traceback.walk_tb(error.__traceback__))
+
+
+def lines_of(error: BaseException) -> tuple[int, ...]:
+    """List the lines that were run last, from the learner's code inwards.
+
+    Of two calls of the same code the greater got further. Nothing if what was
+    raised did not come from there, as where arguments are missing.
+    """
+    steps = [*traceback.walk_tb(error.__traceback__)]
+    files = [f.f_code.co_filename for f, _ in steps]
+    after = len(files) - files[::-1].index(GUARD) if GUARD in files else 0
+    inside = steps[after:]
+    theirs = [i for i, (f, _) in enumerate(inside) if is_theirs(f.f_code)]
+    own = inside[theirs[0] :] if theirs else []
+    return tuple(line for _, line in own)
 
 
 def raised_in(error: BaseException) -> str:

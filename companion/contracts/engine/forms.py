@@ -34,6 +34,7 @@ from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import (
     Guarded,
+    Raised,
     copied,
     has_mask,
     lengths_among,
@@ -1270,7 +1271,7 @@ def candidates(
                     continue
                 laid = layouts(fn.fn) if given else [("", None)]
                 laid = [(first, outer)] if full else laid
-                for told, reading in readings_that_fit(fn, styled, bare):
+                for told, reading in readings_that_fit(fn, styled, bare, said):
                     read = replace(styled, reading=reading)
                     else_given = at_the_start(styled)
                     more = filter(None, (said, told, else_given))
@@ -1317,15 +1318,21 @@ def at_the_start(form: Form) -> str:
 
 
 def readings_that_fit(
-    fn: Guarded, form: Form, cases: list[tuple]
+    fn: Guarded, form: Form, cases: list[tuple], said: str = ""
 ) -> Iterator[tuple[str, Callable | None]]:
-    """List what can be read of the results, of all cases without a mask."""
+    """List what can be read of the results, of all cases without a mask.
+
+    What a model raises that is called so, as ``said`` tells, is kept.
+    """
     results = []
     for args in cases:
         fn.form = form
         try:
             results.append((fn.call(*map(copied, args)), args))
-        except Broken:
+        except Broken as broken:
+            model = fn.component.name in MODELS and not form.first
+            if model and said and isinstance(broken, Raised):
+                fn.note(broken, f"Called as yours: {said}.")
             return
     read = fn.component.read or one_tensor
     for told, reading in readings(fn.component.name, form.style):
@@ -1507,11 +1514,14 @@ class Roles(NamedTuple):
         source: Those of the source's padding.
         target: Those of the target.
         order: Those of the target's order alone, where padding is apart.
+        memory: Those of the source's padding for the attention to the memory,
+            beside one for the encoder: their shape may be another.
     """
 
     source: tuple[str, ...]
     target: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
 
 
 NO_PADDING = re.compile(r"(?i)head|token|ratio|prob|_id$|^use|^return")
@@ -1521,6 +1531,12 @@ OF_TARGET = re.compile(r"(?i)tgt|trg|target|dec|(^|_)d_")
 """How masks are called that are the source's, and the target's. What has both
 words is for rows of the target, and for keys of the source.
 """
+
+
+def of_memory(name: str) -> bool:
+    """Tell whether a mask is for the attention to the memory, by its name."""
+    both = OF_SOURCE.search(name) and OF_TARGET.search(name)
+    return bool(both or re.search("(?i)cross|mem", name))
 
 
 def optional_masks(wants: Wanted) -> list[str]:
@@ -1548,7 +1564,16 @@ def roles(masks: list[str]) -> Iterator[Roles]:
             own = target if source and not target else source
             own.append(name)
     order = [n for n in masks if n not in pads and not OF_SOURCE.search(n)]
-    yield Roles(tuple(source), tuple(target), tuple(order) if apart else ())
+    # PyTorch's `memory_mask` hides no padding; another of the memory does.
+    cross = [n for n in source if of_memory(n)] or [
+        n for n in masks if n not in kept and of_memory(n)
+    ]
+    yield Roles(
+        tuple(source),
+        tuple(target),
+        tuple(order) if apart else (),
+        tuple(cross) if {*source} - {*cross} else (),
+    )
     if len(source) == len(target) == 1 and not (
         OF_SOURCE.search(source[0]) and OF_TARGET.search(target[0])
     ):
@@ -1606,17 +1631,26 @@ WHOLE = {4: "(batch, 1, seq, seq)", 3: "(batch, seq, seq)"}
 
 def for_source(role: Roles, kind: str) -> Iterator[tuple[Made, ...]]:
     """List the usual masks of the source's padding."""
-    for axes, plain in PADDED.items():
-        shape = kind.format(plain)
-        yield tuple(
+
+    def made(names: Iterable[str], axes: int) -> tuple[Made, ...]:
+        shape = kind.format(PADDED[axes])
+        return tuple(
             Made(
                 name,
                 of_padding(0, axes),
                 KINDS[kind],
                 f"`{name}` hid the source's padding, {shape}",
             )
-            for name in role.source
+            for name in names
         )
+
+    own = [name for name in role.source if name not in role.memory]
+    for axes in PADDED:
+        others = [n for n in PADDED if n != axes] if role.memory else []
+        for shape in (axes, *others):
+            yield (*made(own, axes), *made(role.memory, shape))
+        if not {*role.memory} <= {*role.source}:
+            yield made(own, axes)
 
 
 def for_target(role: Roles, kind: str) -> Iterator[tuple[Made, ...]]:

@@ -10,7 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from companion.contracts.engine.blame import SIZES, hint, raised_at, text_of
+from companion.contracts.engine.blame import (
+    SIZES,
+    hint,
+    lines_of,
+    raised_at,
+    text_of,
+)
 from companion.contracts.engine.compare import (
     Broken,
     finite,
@@ -71,6 +77,9 @@ READY: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 returns. What is not here has none that is ready: a line of one's own will do.
 """
 
+MOST_MASKS = 2
+"""As many `adapters.with_masks` gives."""
+
 OTHERS = re.compile(
     "values to unpack|is invalid for input of size|positional argument|"
     "keyword argument"
@@ -86,7 +95,13 @@ class Stop(SystemExit):
 
 
 class Raised(Broken):
-    """The learner's function raised something."""
+    """The learner's function raised something.
+
+    Attributes:
+        lines: Those that were run last, if it was raised inside its code.
+    """
+
+    lines: tuple[int, ...] = ()
 
 
 class OtherNumbers(Broken):
@@ -110,6 +125,8 @@ class Guarded:
         moves_zeros: Whether tables that are all 0 are drawn anew meanwhile.
         gains: What is told of gains that were moved meanwhile, if any were.
         not_tried: Contracts that it gives no chance to be tried -> why.
+        furthest: What was raised in the call that got furthest, and how it was
+            called, of all that were tried.
     """
 
     moves_zeros = True
@@ -122,6 +139,7 @@ class Guarded:
         self.stopped = threading.Event()
         self.gains = ""
         self.not_tried: dict[str, str] = {}
+        self.furthest: tuple[Raised, str] | None = None
 
     @property
     def name(self) -> str:
@@ -179,13 +197,27 @@ class Guarded:
         except BaseException as error:
             message = self.explain(error, args)
             cause = f"{type(error).__name__} {raised_at(error)}".rstrip()
+            lines = lines_of(error)
         finally:
             self.calls += 1
             torch.set_grad_enabled(True)
             if self.stopped.is_set():
                 # It swallowed the Stop, and whatever came of it is no result.
                 raise Stop
-        raise Raised(message, cause=cause)
+        raised = Raised(message, cause=cause)
+        raised.lines = lines
+        raise raised
+
+    def note(self, raised: Raised, said: str) -> None:
+        """Keep what was raised, if no other call got further.
+
+        Args:
+            raised: It is kept only if it came from inside the code.
+            said: How it was called.
+        """
+        before = self.furthest[0].lines if self.furthest else ()
+        if raised.lines > before:
+            self.furthest = raised, said
 
     def explain(self, error: BaseException, args: tuple) -> str:
         """Tell what was raised, where, and what it probably means."""
@@ -223,9 +255,21 @@ class Guarded:
         """What stands between another call and the contracts' own."""
         inside = self.component.signature.partition("(")[2].rstrip(")")
         ready = READY.get(self.component.name, ((), ()))[0]
+        if self.masks > MOST_MASKS:
+            ready = tuple(name for name in ready if name != "with_masks")
         names = " or ".join(f"`adapters.{name}`" for name in ready)
         more = f", or a ready one, {names}" if names else ""
         return f"`lambda {inside}: yours(…)`{more}"
+
+    @property
+    def masks(self) -> int:
+        """How many masks it may be given, as far as its names say."""
+        try:
+            module = isinstance(self.fn, nn.Module)
+            names = inspect.signature(self.fn.forward if module else self.fn)
+        except (TypeError, ValueError):
+            return 0
+        return sum("mask" in name.lower() for name in names.parameters)
 
     def add_way_out(self, broken: Broken, result: object, args: tuple) -> None:
         """Tell of what does not fit where an adapter is that makes it fit.
@@ -417,6 +461,13 @@ class Guarded:
             signature.bind(*args)
         except TypeError as error:
             called = ", ".join(self.component.parameters[: len(args)])
+            if self.furthest:
+                # The calls that it takes say more than the one it does not.
+                raised, said = self.furthest
+                told = f"{raised.message} {said}"
+                if ADAPTERS not in told:
+                    told += f" {self.way_out(signature)}"
+                raise Raised(told, cause=raised.cause) from None
             raise Broken(
                 f"It cannot be called as `{self.name}({called})`: "
                 f"{error}. {self.way_out(signature)}"

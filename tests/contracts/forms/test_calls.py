@@ -34,6 +34,7 @@ from companion.commands.check.target import Target
 from companion.contracts import adapters, check, check_model
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.runner import NOT_TRIED
+from companion.words import say
 
 PAGE = Path(__file__).parents[3] / "book" / "check.md"
 
@@ -536,3 +537,109 @@ def test_a_form_is_found_quickly():
     began = time.perf_counter()
     check("language_model", built(Recurrent))
     assert time.perf_counter() - began < 2
+
+
+class OfFourMasks(nn.Module):
+    """A right translator of masks (batch, key), and of one of the order."""
+
+    def __init__(self):
+        super().__init__()
+        self.src, self.tgt = nn.Embedding(11, 12), nn.Embedding(11, 12)
+        self.body = nn.Transformer(12, 4, 1, 1, 24, batch_first=True)
+        self.out = nn.Linear(12, 11)
+
+    def forward(
+        self, src, tgt, src_pad_mask, tgt_pad_mask, tgt_mask, memory_pad_mask
+    ):
+        x = self.body(
+            self.src(src), self.tgt(tgt), tgt_mask=tgt_mask,
+            src_key_padding_mask=src_pad_mask,
+            tgt_key_padding_mask=tgt_pad_mask,
+            **self.of_memory(memory_pad_mask),
+        )  # fmt: skip
+        return self.out(x)
+
+    def of_memory(self, mask):
+        return {"memory_key_padding_mask": mask}
+
+
+class OfPaddingForOrder(OfFourMasks):
+    """A mistake: the padding is (batch, src), and (tgt, src) is wanted."""
+
+    def of_memory(self, mask):
+        return {"memory_mask": mask, **super().of_memory(mask)}
+
+
+class NeverComesBack(OfFourMasks):
+    """It raises whatever its masks are."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(13, 11)
+
+
+@pytest.mark.parametrize(
+    ("make", "raised", "always"),
+    [
+        (OfPaddingForOrder, "attn_mask is", False),
+        (NeverComesBack, "shapes cannot be multiplied", True),
+    ],
+)
+def test_of_the_calls_with_masks_the_one_that_got_furthest_is_told(
+    make, raised, always
+):
+    (left,) = check_model(built(make).eval()).unjudged
+    assert "It raised RuntimeError in line" in left.reason
+    assert "of `OfFourMasks.forward`, `" in left.reason
+    assert raised in left.reason
+    assert "Called as yours: it got the masks too" in left.reason
+    assert "missing a required argument" not in left.reason
+    assert "`lambda src, tgt: yours(…)`" in left.reason
+    assert "with_masks" not in left.reason
+    assert ("Only a risk: it is right if" in left.reason) == always
+    assert "按你的方式调用：还传入了掩码，" in say(left.reason, "zh")
+
+
+class OfFourAxes(OfFourMasks):
+    """A right one, of whose masks two have four axes, and one has two."""
+
+    def forward(self, src, tgt, src_pad_mask, tgt_mask, memory_pad_mask):
+        sizes = src_pad_mask.ndim, tgt_mask.ndim, memory_pad_mask.ndim
+        if sizes != (2, 4, 4):
+            raise ValueError(f"masks of {sizes} axes")
+        hide, own = ~src_pad_mask, ~tgt_mask[0, 0]
+        of_memory = ~memory_pad_mask[:, 0, 0]
+        return super().forward(src, tgt, hide, None, own, of_memory)
+
+
+class OfPaddingAlone(nn.Module):
+    """A language model that wants a mask (batch, key)."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.out = nn.Embedding(11, 12), nn.Linear(12, 11)
+
+    def forward(self, tokens, mask):
+        if mask.shape != tokens.shape:
+            raise ValueError("a mask of padding is wanted")
+        return self.out(self.table(tokens) * mask[..., None])
+
+
+@pytest.mark.parametrize("make", [OfFourAxes, OfPaddingAlone])
+def test_what_wants_masks_that_are_not_tried_has_no_risk(make):
+    (left,) = check_model(built(make).eval()).unjudged
+    assert "It raised ValueError in line" in left.reason
+    assert "Only a risk" not in left.reason
+
+
+class OfTwoMasks(nn.Module):
+    """It wants two masks, and another thing that nobody knows."""
+
+    def forward(self, src, tgt, src_mask, tgt_mask, weights):
+        return F.one_hot(tgt, 11).float() + weights
+
+
+def test_masks_are_given_by_the_adapter_where_it_has_all():
+    report = check("translation_model", OfTwoMasks())
+    assert "missing a required argument" in report.failures[0].message
+    assert "`adapters.with_masks`" in report.failures[0].message

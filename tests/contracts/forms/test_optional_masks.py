@@ -204,6 +204,109 @@ def test_a_mask_that_does_not_arrive_stays_a_fault(make):
     assert check_model(built(make)).parts[0].judged.report.faults
 
 
+def of_four_axes(mask):
+    assert mask is None or mask.ndim == 4
+    return mask
+
+
+def of_two_axes(mask):
+    assert mask is None or mask.ndim == 2
+    return over_rows(mask)
+
+
+class OfTheMemoryApart(OfPadding):
+    """The mask of its cross attention has another shape than the encoder's."""
+
+    def forward(
+        self, src, tgt, encoder_padding_mask=None, cross_attention_mask=None,
+        causal_mask=None,
+    ):  # fmt: skip
+        own = of_two_axes(encoder_padding_mask)
+        cross = of_four_axes(cross_attention_mask)
+        return self.answer(src, tgt, own, causal_mask, cross)
+
+
+class OfCross(OfPadding):
+    def forward(self, src, tgt, src_mask=None, tgt_mask=None, cross_mask=None):
+        own, cross = of_four_axes(src_mask), of_two_axes(cross_mask)
+        return self.answer(src, tgt, own, past(tgt), cross)
+
+
+class OfBoth(OfPadding):
+    def forward(self, src, tgt, enc_mask=None, dec_mask=None,
+                enc_dec_mask=None):  # fmt: skip
+        own, cross = of_two_axes(enc_mask), of_four_axes(enc_dec_mask)
+        return self.answer(src, tgt, own, past(tgt), cross)
+
+
+class OfMemory(OfPadding):
+    def forward(self, src, tgt, src_padding_mask=None, memory_mask=None):
+        own, cross = of_two_axes(src_padding_mask), of_two_axes(memory_mask)
+        return self.answer(src, tgt, own, past(tgt), cross)
+
+
+class OfOrderInTheMemory(OfPadding):
+    """Its `memory_mask` is (tgt, src), as PyTorch's, and hides no padding."""
+
+    def forward(self, src, tgt, src_padding_mask=None, memory_mask=None):
+        own = cross = of_two_axes(src_padding_mask)
+        if memory_mask is not None:
+            assert memory_mask.shape == (tgt.shape[1], src.shape[1])
+            cross = memory_mask
+        return self.answer(src, tgt, own, past(tgt), cross)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "shape"),
+    [
+        (OfTheMemoryApart, "cross_attention_mask", "(batch, 1, 1, key)"),
+        (OfCross, "cross_mask", "(batch, key)"),
+        (OfBoth, "enc_dec_mask", "(batch, 1, 1, key)"),
+        (OfMemory, "memory_mask", "(batch, key)"),
+    ],
+)
+def test_the_mask_of_the_memory_is_given_in_a_shape_of_its_own(
+    make, name, shape
+):
+    report = check("translation_model", built(make))
+    assert not report.failures, str(report)
+    said = f"`{name}` hid the source's padding, {shape}"
+    assert said in report.assumed[0], str(report)
+    assert understood(say(report.assumed[0])), say(report.assumed[0])
+
+
+def test_a_mask_of_the_memory_that_hides_no_padding_is_left_out():
+    report = check("translation_model", built(OfOrderInTheMemory))
+    assert not report.failures, str(report)
+    assert "`memory_mask`" not in report.assumed[0]
+
+
+class MemorysIsLost(OfTheMemoryApart):
+    def answer(self, src, tgt, own, order, memory_mask):
+        return super().answer(src, tgt, own, order, None)
+
+
+class EncodersIsLost(OfTheMemoryApart):
+    def answer(self, src, tgt, own, order, memory_mask):
+        return super().answer(src, tgt, None, order, memory_mask)
+
+
+class MemorysIsTurnedRound(OfMemory):
+    def answer(self, src, tgt, own, order, memory_mask):
+        cross = None if memory_mask is None else ~memory_mask
+        return super().answer(src, tgt, own, order, cross)
+
+
+@pytest.mark.parametrize(
+    "make", [MemorysIsLost, EncodersIsLost, MemorysIsTurnedRound]
+)
+def test_a_mask_of_its_own_that_does_not_arrive_stays_a_fault(make):
+    report = check("translation_model", built(make))
+    assert {f.contract for f in report.faults} >= LEAKS, str(report)
+    assert "it got masks too" in report.assumed[0]
+    assert check_model(built(make)).parts[0].judged.report.faults
+
+
 class OfAnotherShape(OfPadding):
     """One mask a head, with batch and heads on one axis."""
 

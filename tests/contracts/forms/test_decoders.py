@@ -1,0 +1,162 @@
+"""A decoder's layer is no encoder's, also if its masks may be left out."""
+
+import pytest
+from contracts.right import built
+from contracts.right.standins import weigh
+from torch import nn
+
+from companion.contracts import check_model
+from companion.contracts.discovery.kinds import Unjudged, judge
+from companion.words import say, understood
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(12, 12) for _ in range(4))
+
+    def forward(self, x, other, mask=None):
+        q, k, v = (
+            part(y).unflatten(-1, (3, 4)).transpose(1, 2)
+            for part, y in ((self.q, x), (self.k, other), (self.v, other))
+        )
+        y = weigh(q @ k.mT / 2, mask) @ v
+        return self.o(y.transpose(1, 2).flatten(2))
+
+
+class Layer(nn.Module):
+    """Its masks are (batch, key) for the source, and of the order."""
+
+    def __init__(self):
+        super().__init__()
+        self.own, self.cross = Attention(), Attention()
+        self.net = nn.Sequential(
+            nn.Linear(12, 24), nn.ReLU(), nn.Linear(24, 12)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(12) for _ in range(3))
+
+    def forward(self, x, memory, src_mask=None, tgt_mask=None):
+        return self.layer(x, memory, src_mask, tgt_mask)
+
+    def layer(self, x, memory, of_source, order):
+        one, two, three = self.norms
+        if of_source is not None:
+            of_source = of_source[:, None, None]
+        x = one(x + self.own(x, x, order))
+        x = two(x + self.cross(x, memory, of_source))
+        return three(x + self.net(x))
+
+
+class OfOutputs(Layer):
+    def forward(self, y, enc_outputs, tgt_mask=None, src_mask=None):
+        return self.layer(y, enc_outputs, src_mask, tgt_mask)
+
+
+class OfStates(Layer):
+    """It can do without its memory as well."""
+
+    def forward(
+        self, x, encoder_hidden_states, padding_mask=None, future_mask=None
+    ):
+        if encoder_hidden_states is None:
+            encoder_hidden_states = x
+        return self.layer(x, encoder_hidden_states, padding_mask, future_mask)
+
+
+class OfContext(Layer):
+    """Neither argument says by its name that it is a memory."""
+
+    def forward(self, x, context, mask=None, context_mask=None):
+        return self.layer(x, context, context_mask, mask)
+
+
+class OfAnyThird(Layer):
+    """What it takes for a mask may be vectors."""
+
+    def forward(self, x, enc_out, tgt_mask=None, src_mask=None):
+        return self.layer(x, enc_out, None, None)
+
+
+class NormedFirst(Layer):
+    def layer(self, x, memory, of_source, order):
+        one, two, three = self.norms
+        if of_source is not None:
+            of_source = of_source[:, None, None]
+        y = one(x)
+        x = x + self.own(y, y, order)
+        x = x + self.cross(two(x), memory, of_source)
+        return x + self.net(three(x))
+
+
+@pytest.mark.parametrize(
+    "make", [Layer, OfOutputs, OfStates, OfContext, OfAnyThird, NormedFirst]
+)
+def test_a_layer_with_a_memory_is_a_decoders_and_not_judged(make):
+    with pytest.raises(Unjudged, match="a decoder, which has no con") as told:
+        judge(built(make).eval(), never)
+    reason = str(told.value)
+    assert "it takes `" in reason
+    assert understood(say(reason)), say(reason)
+
+
+def never(component, fn, **_):
+    pytest.fail(f"judged as {component}")
+
+
+class Unused(Layer):
+    """Only the signature is a decoder's, as in models of one stack."""
+
+    def forward(self, x, memory, src_mask=None, tgt_mask=None):
+        return self.norms[2](self.norms[0](x + self.own(x, x, tgt_mask))
+                             + self.net(x))  # fmt: skip
+
+
+def test_a_memory_that_counts_nowhere_makes_no_decoder():
+    part, *_ = check_model(built(Unused).eval()).parts
+    assert part.judged.component == "encoder"
+
+
+class Crossing(Attention):
+    """It can do without its memory as well."""
+
+    def forward(self, x, memory, mask=None):
+        memory = x if memory is None else memory
+        mask = None if mask is None else mask[:, None, None]
+        return super().forward(x, memory, mask)
+
+
+class CrossingBeforeItsNorm(Crossing):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(12)
+
+    def forward(self, x, memory, mask=None):
+        return self.norm(x + super().forward(x, memory, mask))
+
+
+class Mixed(Crossing):
+    """A mistake: heads and positions are mixed up, and rows see each other."""
+
+    def forward(self, x, memory, mask=None):
+        memory = x if memory is None else memory
+        q, k, v = (
+            part(y).reshape(len(y), 3, -1, 4)
+            for part, y in ((self.q, x), (self.k, memory), (self.v, memory))
+        )
+        mask = None if mask is None else mask[:, None, None]
+        y = weigh(q @ k.mT / 2, mask) @ v
+        return self.o(y.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize(
+    ("make", "component"),
+    [
+        (Crossing, "multihead"),
+        (CrossingBeforeItsNorm, "encoder"),
+        (Mixed, "encoder"),
+    ],
+)
+def test_what_only_looks_at_a_memory_is_judged(make, component):
+    part, *_ = check_model(built(make).eval()).parts
+    assert part.judged.component == component
+    assert bool(part.judged.report.faults) == (make is Mixed)
