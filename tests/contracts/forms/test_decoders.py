@@ -9,6 +9,9 @@ from companion.contracts import check_model
 from companion.contracts.discovery.kinds import Unjudged, judge
 from companion.words import say, understood
 
+# The shape hook doubles what a check costs, and has nothing to see here.
+pytestmark = pytest.mark.once
+
 
 class Attention(nn.Module):
     def __init__(self):

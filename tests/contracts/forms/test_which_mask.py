@@ -8,6 +8,9 @@ from torch import nn
 from companion.contracts import check, check_model
 from companion.words import say, understood
 
+# The shape hook doubles what a check costs, and has nothing to see here.
+pytestmark = pytest.mark.once
+
 
 class DecoderOnly(nn.Module):
     """The arguments that PyTorch's decoder gives; one counts."""
