@@ -25,10 +25,6 @@ from companion.contracts.adapters import (
     mask_added,
     smoothed_by,
 )
-from companion.contracts.discovery.again import (
-    with_dropout,
-    with_own_defaults,
-)
 from companion.contracts.discovery.kinds import (
     NO_CALL,
     NOTHING,
@@ -54,10 +50,15 @@ from companion.contracts.discovery.readings import (
     said_by,
     settled,
 )
+from companion.contracts.discovery.rebuild import (
+    with_dropout,
+    with_own_defaults,
+)
 from companion.contracts.engine.forms import MASKS, takes_mask
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Report
+from companion.contracts.engine.scale import BY_THE_ROOT
 from companion.sanitize import sanitize
 from companion.words import ENGLISH
 
@@ -91,15 +92,13 @@ ALIASES = {
 """What functions are called elsewhere -> what they then are."""
 
 
-def only_undivided(report: Report) -> bool:
-    """Tell whether all that is wrong is that its scores are not divided.
+def only_scaled_wrongly(report: Report) -> bool:
+    """Tell whether all that is wrong is by what its scores are divided.
 
     A model may draw smaller weights for the queries instead, as T5 does.
     """
-    return bool(report.faults) and all(
-        re.match(r"The scores are not divided\b", fault.message)
-        for fault in report.faults
-    )
+    broken = {fault.contract for fault in report.faults}
+    return broken == {BY_THE_ROOT}
 
 
 def report_of(component: str, fn: object, *, strict: bool = False) -> dict:
@@ -390,7 +389,7 @@ class Finder:
             return {}
         part = self.part(one, judged, "what it does", said)
         masks = is_open(judged.report) and not judged.report.faults
-        if masks or only_undivided(judged.report):
+        if masks or only_scaled_wrongly(judged.report):
             # A model that hands masks to it, or draws its weights, may answer.
             self.asking[kind] = one, part
             return {}

@@ -5,6 +5,6 @@ kinds     tells what a module is: attention, a feed-forward network, a norm, …
 limits    tells what keeps a model from being judged: a memory, or one length
 raising   tells whether what raises could be meant to be called otherwise
 readings  tells what True means in masks, or asks
-again     builds a class once more: with dropout, and with its own defaults
+rebuild   builds a class once more: with dropout, and with its own defaults
 models    judges a whole model, and the parts that it is made of
 """

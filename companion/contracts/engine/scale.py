@@ -28,6 +28,7 @@ from companion.contracts.engine.levels import NOTE, RISK
 
 __all__ = [
     "A_SCORE",
+    "BY_THE_ROOT",
     "Heard",
     "as_drawn",
     "attentions",
@@ -570,6 +571,7 @@ def mistaken(one: Attention) -> dict[str, float]:
     }
 
 
+BY_THE_ROOT = "The scores of a head are divided by the root of its width"
 UNHEARD = "Nobody can tell from outside, and no softmax was heard in it"
 UNKNOWN = (
     "What enters its softmax could not be followed back to queries and keys"
@@ -610,5 +612,5 @@ def divided_by_the_root_of_a_head(args: Callable[[], tuple]) -> Callable:
         for one in found:
             require_root(one)
 
-    holds.__doc__ = "The scores of a head are divided by the root of its width."
+    holds.__doc__ = f"{BY_THE_ROOT}."
     return holds

@@ -1,4 +1,4 @@
-"""``check`` on faults that it once passed over, in code written in that style.
+"""``check`` finds faults that it once missed, in code written in that style.
 
 It builds a class with small sizes and without dropout: what shows only with
 others has to be looked for.
