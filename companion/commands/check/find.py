@@ -26,6 +26,7 @@ from companion.contracts.adapters import (
     smoothed_by,
 )
 from companion.contracts.discovery.kinds import (
+    ADDED_ALONG_THE_FIRST,
     NO_CALL,
     NOTHING,
     SEES_ALL,
@@ -309,7 +310,8 @@ class Finder:
             if str(reason) == NOTHING and not one.asked:
                 return {}
             kind = self.space.get(one.name)
-            known = NO_CALL, SEQUENCE_FIRST, SEES_ALL, WHOLE
+            first = SEQUENCE_FIRST, ADDED_ALONG_THE_FIRST
+            known = NO_CALL, *first, SEES_ALL, WHOLE
             later = isinstance(reason, NotBuilt) or any(
                 words in str(reason) for words in known
             )
