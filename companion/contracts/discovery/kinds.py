@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -520,6 +521,32 @@ class Resized(nn.Module):
         return x
 
 
+class InPieces(Resized):
+    """Lets 12-wide vectors into narrow positions, as more sentences.
+
+    A sum is a sum of all numbers then, and not of those few that a narrow
+    vector can hold. The last piece is filled up with zeros.
+    """
+
+    def enter(self, x: Any) -> Any:
+        """Cut vectors into pieces, one behind the other along the batch."""
+        if not isinstance(x, Tensor) or not x.is_floating_point():
+            return x
+        cut = x.shape[-1] == WIDTH
+        return torch.cat(self.filled(x).split(self.width, -1)) if cut else x
+
+    def filled(self, x: Tensor) -> Tensor:
+        """Append zeros, until pieces of its width come out even."""
+        return F.pad(x, (0, -WIDTH % self.width))
+
+    def leave(self, x: Any) -> Any:
+        """Put the pieces together again."""
+        if isinstance(x, Tensor) and x.ndim > 1 and x.shape[-1] == self.width:
+            pieces = x.chunk(-(-WIDTH // self.width))
+            return torch.cat(pieces, -1)[..., :WIDTH]
+        return x
+
+
 DECODER = "a decoder"
 MEMORY = r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)|enc"
 """What decoders call what the encoder has made."""
@@ -593,7 +620,9 @@ def judged_on_vectors(
         mask: Callable[[Tensor], Tensor] | None = None, brief: bool = False
     ) -> Report:
         plain = width == WIDTH and mask is None
-        fn = module if plain else Resized(module, width, mask)
+        narrow = component == "add_positions" and width < WIDTH
+        resized = InPieces if narrow else Resized
+        fn = module if plain else resized(module, width, mask)
         report = check(component, fn.eval(), brief=brief)
         return without_the_stack(component, report)
 

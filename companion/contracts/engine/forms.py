@@ -1109,8 +1109,15 @@ def adopt(
         plain = found[0] if found else plain
     fn.form = plain
     fn.form = plain = with_another_mask(fn, with_wants, cases) or plain
+    if idle := [*idle_masks(fn, with_wants, cases)]:
+        said = (IDLE.format(name) for name in idle)
+        plain = replace(plain or form, said=(*(plain or form).said, *said))
+    fn.form = plain
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
+
+
+IDLE = "what is given as `{}` moves nothing"
 
 
 def form_by_name(
@@ -1454,24 +1461,53 @@ def with_another_mask(
 
     Nothing, if the one that is given does, or none of the others.
     """
-    known = form.wants.bound.parameters if form.wants.bound else {}
-    masks = [
-        n for n in known if "mask" in n.lower() and not NO_PADDING.search(n)
-    ]
+    masks, usual = own_masks(fn, form), fn.form
     covered = [args for args in cases if has_mask(args)]
-    usual = fn.form
-    if fn.component.name not in SELF or len(masks) < 2:
-        return None
-    if getattr(usual, "whole", None) or hides_keys(fn, usual, covered):
+    if not masks or hides_keys(fn, usual, covered):
         return None
     offered: list[Form] = []
     for name in masks:
-        read = replace(form, wants=replace(form.wants, mask=name))
-        for found in candidates(fn, read, by_its_word(name), cases):
+        for found in given_as(fn, form, name, cases):
             if hides_keys(fn, found, covered):
                 offered.append(found)
                 break
     return min(offered, key=lambda form: breaks(fn, form), default=None)
+
+
+def own_masks(fn: Guarded, form: Form) -> list[str]:
+    """List the masks of what sees itself, where there are several."""
+    known = form.wants.bound.parameters if form.wants.bound else {}
+    masks = [
+        n for n in known if "mask" in n.lower() and not NO_PADDING.search(n)
+    ]
+    apart = fn.component.name not in SELF or getattr(fn.form, "whole", None)
+    return [] if apart or len(masks) < 2 else masks
+
+
+def given_as(
+    fn: Guarded, form: Form, name: str, cases: list[tuple]
+) -> Iterator[Form]:
+    """List the forms that give the mask under a name."""
+    read = replace(form, wants=replace(form.wants, mask=name))
+    return candidates(fn, read, by_its_word(name), cases)
+
+
+def idle_masks(fn: Guarded, form: Form, cases: list[tuple]) -> Iterator[str]:
+    """List the masks that move nothing, whichever way they are given.
+
+    Those of another's keys are not asked, for nobody else is seen.
+    """
+    covered = [args for args in cases if has_mask(args)]
+    names = (n for n in own_masks(fn, form) if not OF_ANOTHER.search(n))
+    for name in names:
+        moved = []
+        for found in given_as(fn, form, name, cases):
+            fn.form = found
+            moved.append(not unchanged(fn, *covered[-1]))
+            if moved[-1]:
+                break
+        if moved and not any(moved):
+            yield name
 
 
 def by_its_word(name: str) -> list[tuple[str, Style]]:
@@ -1528,6 +1564,7 @@ NO_PADDING = re.compile(r"(?i)head|token|ratio|prob|_id$|^use|^return")
 """What is called a mask, and hides no padding."""
 OF_SOURCE = re.compile(r"(?i)src|source|enc|memory|mem|cross|context|(^|_)e_")
 OF_TARGET = re.compile(r"(?i)tgt|trg|target|dec|(^|_)d_")
+OF_ANOTHER = re.compile("(?i)cross|mem|encoder|context")
 """How masks are called that are the source's, and the target's. What has both
 words is for rows of the target, and for keys of the source.
 """
@@ -1601,6 +1638,14 @@ def of_padding(which: int, axes: int) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda *ids: (ids[which] != 0)[(slice(None), *[None] * (axes - 2))]
 
 
+def of_pairs(axes: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """Make a mask of the source's padding with a row for each target token."""
+    padding = of_padding(0, axes)
+    return lambda src, tgt: padding(src, tgt).repeat_interleave(
+        tgt.shape[1], -2
+    )
+
+
 def of_future(src: Tensor, tgt: Tensor) -> Tensor:
     """Make a causal mask, (seq, seq)."""
     return torch.ones(tgt.shape[1], tgt.shape[1], dtype=torch.bool).tril()
@@ -1626,18 +1671,23 @@ KINDS: dict[str, Callable[[Tensor], Tensor]] = {
 """What is told of masks -> how they are made of True = may attend."""
 PADDED = {2: "(batch, key)", 4: "(batch, 1, 1, key)", 3: "(batch, 1, key)"}
 WHOLE = {4: "(batch, 1, seq, seq)", 3: "(batch, seq, seq)"}
-"""Axes -> the shape of a mask of padding, and of one with the future."""
+PAIRS = {4: "(batch, 1, tgt, src)", 3: "(batch, tgt, src)"}
+"""Axes -> the shape of a mask of padding, of one with the future, and of one of
+the memory with a row for each target token.
+"""
 
 
 def for_source(role: Roles, kind: str) -> Iterator[tuple[Made, ...]]:
     """List the usual masks of the source's padding."""
 
-    def made(names: Iterable[str], axes: int) -> tuple[Made, ...]:
-        shape = kind.format(PADDED[axes])
+    def made(
+        names: Iterable[str], of: Callable, shape: str
+    ) -> tuple[Made, ...]:
+        shape = kind.format(shape)
         return tuple(
             Made(
                 name,
-                of_padding(0, axes),
+                of,
                 KINDS[kind],
                 f"`{name}` hid the source's padding, {shape}",
             )
@@ -1645,12 +1695,19 @@ def for_source(role: Roles, kind: str) -> Iterator[tuple[Made, ...]]:
         )
 
     own = [name for name in role.source if name not in role.memory]
-    for axes in PADDED:
-        others = [n for n in PADDED if n != axes] if role.memory else []
-        for shape in (axes, *others):
-            yield (*made(own, axes), *made(role.memory, shape))
+    for axes, shape in PADDED.items():
+        first = made(own, of_padding(0, axes), shape)
+        if not role.memory:
+            yield first
+            continue
+        # That of the memory has the same shape rather than another.
+        for other in sorted(PADDED, key=lambda n: n != axes):
+            of = of_padding(0, other)
+            yield (*first, *made(role.memory, of, PADDED[other]))
+        for other, pairs in PAIRS.items():
+            yield (*first, *made(role.memory, of_pairs(other), pairs))
         if not {*role.memory} <= {*role.source}:
-            yield made(own, axes)
+            yield first
 
 
 def for_target(role: Roles, kind: str) -> Iterator[tuple[Made, ...]]:
@@ -1843,10 +1900,13 @@ def about(which: str, fn: Guarded) -> list[Callable]:
 
 def holds(contract: Callable, fn: Guarded) -> bool:
     """Tell whether a contract holds."""
+    fn.asks_why = False
     try:
         contract(fn)
     except Exception:  # Raised while a result was looked at, perhaps.
         return False
+    finally:
+        fn.asks_why = True
     return True
 
 

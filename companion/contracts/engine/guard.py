@@ -123,13 +123,16 @@ class Guarded:
 
     Attributes:
         moves_zeros: Whether tables that are all 0 are drawn anew meanwhile.
+        asks_why: Whether the cause of what breaks is wanted, and not only that
+            something breaks: to listen to a model for it takes long.
         gains: What is told of gains that were moved meanwhile, if any were.
         not_tried: Contracts that it gives no chance to be tried -> why.
+        broke: The contract that found a fault the last time, in another call.
         furthest: What was raised in the call that got furthest, and how it was
             called, of all that were tried.
     """
 
-    moves_zeros = True
+    moves_zeros = asks_why = True
 
     def __init__(self, component: Component, given: object):
         self.component, self.given = component, given
@@ -139,6 +142,7 @@ class Guarded:
         self.stopped = threading.Event()
         self.gains = ""
         self.not_tried: dict[str, str] = {}
+        self.broke: Callable | None = None
         self.furthest: tuple[Raised, str] | None = None
 
     @property

@@ -269,6 +269,8 @@ def assumed(fn: Guarded, found: Found, mask: str | None) -> tuple[str, ...]:
         return told
     ways: list[str] = []
     other = Guarded(fn.component, fn.given)
+    names = (name for name, b in found if b and b.level == FAULT)
+    other.broke = contracts_for(fn).get(next(names))
 
     def task() -> None:
         for words, form in other_ways(fn, mask):
@@ -311,9 +313,13 @@ def sentence(parts: tuple[str, ...]) -> str:
 def no_fault(fn: Guarded) -> bool:
     """Tell whether no contract finds a fault; stop at the first that does."""
     fn.not_tried.clear()
-    for contract in contracts_for(fn).values():
+    contracts = [*contracts_for(fn).values()]
+    # A fault that is no matter of how it is called breaks the same one again.
+    contracts.sort(key=lambda contract: contract is not fn.broke)
+    for contract in contracts:
         broken = outcome(contract, fn)
         if broken and (broken.level or level_of(contract)[0]) == FAULT:
+            fn.broke = contract
             return False
     return True
 

@@ -35,6 +35,7 @@ __all__ = [
     "divided_by_the_root_of_a_head",
     "each_others_masks",
     "hidden_from",
+    "hidden_from_each",
     "hidden_score",
     "hides_all",
     "hides_no_more",
@@ -314,6 +315,19 @@ class Heard(TorchFunctionMode):
         return None
 
 
+class HeardMasks(Heard):
+    """Listens to what is hidden alone, which takes a fraction of the time."""
+
+    def hear_product(self, name: str, args: tuple, got: Tensor) -> None:
+        """Let it pass."""
+
+    def keep(self, got: Tensor, width: int, weight: object) -> None:
+        """Let it pass."""
+
+    def judge(self, product: Product, seq: int) -> None:
+        """Let it pass."""
+
+
 def as_drawn(weight: Tensor | None) -> bool:
     """Tell whether a matrix spreads as one of the usual draws does.
 
@@ -451,7 +465,7 @@ def hidden_score(fn: Guarded, args: tuple, may: Tensor) -> float | None:
         args: The arguments, with a mask.
         may: Who may see whom, (batch, row, key).
     """
-    with Heard(len(may)) as heard:
+    with HeardMasks(len(may)) as heard:
         fn.raw(*args)
     for scores in heard.scores:
         if scores.ndim == 4 and scores.shape[-2:] == may.shape[-2:]:
@@ -472,9 +486,9 @@ def mask_meets_scores(fn: Guarded, args: tuple, may: Tensor) -> bool:
         args: The arguments, with a mask.
         may: Who may see whom, (batch, row, key).
     """
-    with Heard(len(may)) as plain:
+    with HeardMasks(len(may)) as plain:
         fn.raw(args[0])
-    with Heard(len(may)) as heard:
+    with HeardMasks(len(may)) as heard:
         fn.raw(*args)
     if len(plain.scores) != len(heard.scores):
         return True
@@ -497,13 +511,24 @@ def hidden_from(fn: Guarded, args: tuple, may: Tensor) -> list[Tensor]:
     Returns:
         True where a key is hidden, (batch × heads, row, key).
     """
-    with Heard(len(may)) as heard:
+    return hidden_from_each(fn, args, [may])[0]
+
+
+def hidden_from_each(
+    fn: Guarded, args: tuple, each: list[Tensor]
+) -> list[list[Tensor]]:
+    """Do what ``hidden_from`` does for several shapes, in one call."""
+    batch = len(each[0])
+    with HeardMasks(batch) as heard:
         fn.raw(*args)
-    each = [x.flatten(0, -3) for x in heard.hidden if x.ndim > 2]
+    flat = [x.flatten(0, -3) for x in heard.hidden if x.ndim > 2]
     return [
-        x
-        for x in each
-        if x.shape[1:] == may.shape[1:] and len(x) % len(may) == 0
+        [
+            x
+            for x in flat
+            if x.shape[1:] == may.shape[1:] and len(x) % batch == 0
+        ]
+        for may in each
     ]
 
 

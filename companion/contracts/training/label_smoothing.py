@@ -9,7 +9,7 @@ divergence. A batch of nothing but padding has no mean: nothing is asked of it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import torch
 import torch.nn.functional as F
@@ -182,13 +182,23 @@ LABEL_SMOOTHING = Component(
 
 def forms(fn: Guarded) -> list[Loss]:
     """The right forms that ``fn`` agrees with, in every case."""
-    return [form for form in RIGHT if agrees(fn, form)]
+    got = Answers(fn)
+    return [form for form in RIGHT if got.agree(form)]
 
 
-def agrees(fn: Guarded, form: Loss) -> bool:
-    """Whether ``fn`` computes ``form`` in every case."""
-    cases = LABEL_SMOOTHING.cases().values()
-    return all(close(fn.raw(*args), form(*args)) for args in cases)
+class Answers:
+    """What ``fn`` computes in each case, called once for all comparisons."""
+
+    def __init__(self, fn: Guarded):
+        self.cases = [*LABEL_SMOOTHING.cases().values()]
+        self.computed = cache(lambda case: fn.raw(*self.cases[case]))
+
+    def agree(self, form: Callable) -> bool:
+        """Whether they are those of ``form``, in every case."""
+        return all(
+            close(self.computed(case), form(*args))
+            for case, args in enumerate(self.cases)
+        )
 
 
 def close(one: Tensor, other: Tensor) -> bool:
@@ -196,14 +206,14 @@ def close(one: Tensor, other: Tensor) -> bool:
     return torch.allclose(one, other, 1e-4, 1e-5)
 
 
-def mistake(fn: Guarded) -> Mistake | None:
+def mistake(got: Answers) -> Mistake | None:
     """The known mistake whose numbers these are, or None."""
     forms = [replace(form, left_out=n) for form in RIGHT for n in (1, 2)]
     known = (
         m
         for m in LABEL_SMOOTHING.mistakes
         if m.hint
-        and any(agrees(fn, partial(m.make, form=form)) for form in forms)
+        and any(got.agree(partial(m.make, form=form)) for form in forms)
     )
     return next(known, None)
 
@@ -215,11 +225,12 @@ def built_in(form: Loss, logits: Tensor, target: Tensor, _, pad: int) -> Tensor:
 
 def refuse(fn: Guarded, says: str) -> None:
     """Raise Broken with the mistake that explains it, if one is known."""
+    got = Answers(fn)
     for form in RIGHT:
-        if agrees(fn, partial(built_in, form)):
+        if got.agree(partial(built_in, form)):
             hint = f"ε is {FIXED} here whatever `smoothing` is, {form.name}."
             raise Broken(f"{hint} {says}", cause=hint, level=NOTE, why=BUILT_IN)
-    known = mistake(fn)
+    known = mistake(got)
     if known is None:
         raise Broken(says)
     raise Broken(

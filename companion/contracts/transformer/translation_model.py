@@ -23,7 +23,7 @@ from companion.contracts.engine.scale import (
     Heard,
     divided_by_the_root_of_a_head,
     each_others_masks,
-    hidden_from,
+    hidden_from_each,
     hides_all,
 )
 from companion.contracts.transformer.language_model import (
@@ -229,15 +229,26 @@ def source_padding(fn: Guarded) -> None:
 
 def why_read(fn: Guarded, src: Tensor, tgt: Tensor) -> str:
     """Name the mistake after which padding of the source counts."""
+    heard = hidden_sources(fn, src, tgt) if fn.asks_why else []
+    if any(each_others_masks(hidden, may) for may, hidden in heard):
+        return EACH_OTHERS
+    kept = all(hides_all(hidden, may) for may, hidden in heard)
+    return PADDING_HIDDEN if heard and kept else PADDED
+
+
+def hidden_sources(
+    fn: Guarded, src: Tensor, tgt: Tensor
+) -> list[tuple[Tensor, list[Tensor]]]:
+    """Return what each attention over the source hides, beside what it may see.
+
+    First those whose rows are the source's own, then those of the target's.
+    """
     src, tgt = src[:2], tgt[:2]  # To listen to many sentences takes long.
-    found = []
-    for rows in (src.shape[1], tgt.shape[1]):
-        may = (src != PAD)[:, None].expand(-1, rows, -1)
-        hidden = hidden_from(fn, (src, tgt), may)
-        if each_others_masks(hidden, may):
-            return EACH_OTHERS
-        found.append(hides_all(hidden, may))
-    return PADDING_HIDDEN if all(found) else PADDED
+    may = [
+        (src != PAD)[:, None].expand(-1, rows, -1)
+        for rows in (src.shape[1], tgt.shape[1])
+    ]
+    return [*zip(may, hidden_from_each(fn, (src, tgt), may), strict=True)]
 
 
 @TRANSLATION_MODEL.contract
@@ -269,7 +280,7 @@ def asked(fn: Guarded, src: Tensor, tgt: Tensor, broken: Broken) -> Broken:
         broken: What was found.
     """
     left = getattr(fn.form, "ungiven", ())
-    if not left or makes_a_mask(fn, src[:2], tgt[:2]):
+    if not left or makes_a_mask(fn, src, tgt):
         return broken
     names = " and ".join(f"`{name}`" for name in left)
     told = f"{UNGIVEN.format(names)} {BY_ADAPTER.format(left[0])}"
@@ -280,13 +291,11 @@ def asked(fn: Guarded, src: Tensor, tgt: Tensor, broken: Broken) -> Broken:
 
 def makes_a_mask(fn: Guarded, src: Tensor, tgt: Tensor) -> bool:
     """Tell whether some attention hides some of the source's padding."""
-    for rows in (src.shape[1], tgt.shape[1]):
-        may = (src != PAD)[:, None].expand(-1, rows, -1)
-        for hidden in hidden_from(fn, (src, tgt), may):
-            repeated = may.repeat_interleave(len(hidden) // len(may), 0)
-            if (hidden & ~repeated).any():
-                return True
-    return False
+    return any(
+        (hidden & ~may.repeat_interleave(len(hidden) // len(may), 0)).any()
+        for may, each in hidden_sources(fn, src, tgt)
+        for hidden in each
+    )
 
 
 @TRANSLATION_MODEL.contract

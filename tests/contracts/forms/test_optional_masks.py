@@ -245,6 +245,17 @@ class OfMemory(OfPadding):
         return self.answer(src, tgt, own, past(tgt), cross)
 
 
+class OfPairs(OfPadding):
+    """The mask of the memory has a row for each target token."""
+
+    def forward(self, src, tgt, src_mask=None, tgt_mask=None,
+                memory_mask=None):  # fmt: skip
+        own, cross = of_two_axes(src_mask), memory_mask
+        if cross is not None:
+            assert cross.shape == (len(src), 1, tgt.shape[1], src.shape[1])
+        return self.answer(src, tgt, own, past(tgt), cross)
+
+
 class OfOrderInTheMemory(OfPadding):
     """Its `memory_mask` is (tgt, src), as PyTorch's, and hides no padding."""
 
@@ -263,6 +274,7 @@ class OfOrderInTheMemory(OfPadding):
         (OfCross, "cross_mask", "(batch, key)"),
         (OfBoth, "enc_dec_mask", "(batch, 1, 1, key)"),
         (OfMemory, "memory_mask", "(batch, key)"),
+        (OfPairs, "memory_mask", "(batch, 1, tgt, src)"),
     ],
 )
 def test_the_mask_of_the_memory_is_given_in_a_shape_of_its_own(

@@ -245,6 +245,40 @@ def test_sinusoids_that_are_added_may_have_any_layout(make, width):
     assert not part.judged.report.failures, str(part.judged.report)
 
 
+@pytest.mark.parametrize("width", [2, 5, 8, 10, 17])
+@pytest.mark.parametrize("trained", [False, True])
+def test_positions_of_any_width_are_a_sum(width, trained):
+    positions = built(lambda: OfAnyWidth(width)).eval()
+    if not trained:
+        positions.table.data = sinusoidal(19, width + width % 2)[:, :width]
+    (part,) = check_model(positions).parts
+    assert part.judged.component == "add_positions"
+    assert part.judged.report.passed, str(part.judged.report)
+
+
+@pytest.mark.parametrize("width", [5, 8])
+def test_narrow_positions_that_come_again_are_a_fault(width):
+    (part,) = check_model(built(lambda: ComingAgain(width)).eval()).parts
+    assert part.judged.component == "add_positions"
+    assert part.judged.report.faults
+
+
+class OfAnyWidth(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(19, width))
+
+    def forward(self, x):
+        return x + self.table[: x.shape[1]]
+
+
+class ComingAgain(OfAnyWidth):
+    """Every other position gets the same vector."""
+
+    def forward(self, x):
+        return x + self.table[torch.arange(x.shape[1]) % 2]
+
+
 class Multiplied(Sinusoids):
     def angles(self, place, i, width):
         return place * 10000.0 ** (i / width)

@@ -1,5 +1,7 @@
 """Of several masks the one that hides keys is given."""
 
+import re
+
 import pytest
 from contracts.right import built
 from contracts.right.standins import weigh
@@ -147,6 +149,45 @@ class Both(Crossing):
         keys = None if key_padding_mask is None else key_padding_mask
         keys = None if keys is None else keys[:, None, None]
         return self.attend(x, x, rows, keys)
+
+
+class OfOneOnly(Crossing):
+    """It takes two masks, and reads that of the padding."""
+
+    def forward(self, x, attn_mask=None, key_padding_mask=None):
+        return self.of(x, None, key_padding_mask)
+
+    def of(self, x, pairs, padding):
+        keys = None if padding is None else padding[:, None, None]
+        if pairs is not None:
+            keys = pairs if keys is None else keys & pairs
+        return self.attend(x, x, None, keys)
+
+
+class OfTheOtherOnly(OfOneOnly):
+    def forward(self, x, attn_mask=None, key_padding_mask=None):
+        return self.of(x, attn_mask, None)
+
+
+class OfBoth(OfOneOnly):
+    def forward(self, x, attn_mask=None, key_padding_mask=None):
+        return self.of(x, attn_mask, key_padding_mask)
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (OfOneOnly, ["attn_mask"]),
+        (OfTheOtherOnly, ["key_padding_mask"]),
+        (OfBoth, []),
+    ],
+)
+def test_a_mask_that_moves_nothing_is_named(make, names):
+    report = check("multihead", built(make))
+    assert report.passed
+    said = " ".join(report.assumed)
+    assert re.findall(r"given as `(\w+)` moves nothing", said) == names
+    assert not said or understood(say(report.assumed[0]))
 
 
 def test_a_mask_that_is_wrong_is_not_exchanged_for_a_right_one():
