@@ -331,12 +331,43 @@ each = adapters.one_sentence(Alone(12, 3))
         "q_heads",
         "query_heads",
         "encoder_attention_heads",
+        "num_encoder_heads",
+        "n_decoder_heads",
     ],
 )
 def test_a_number_of_heads_goes_by_many_names(told, name):
     style = PLAIN.replace("DROPPED", "weights").replace("num_heads", name)
     parts, _ = told(style)
     assert f"{name}=3" in said(parts["Looks"])
+
+
+BUILT_WRONGLY = """
+class Attention(nn.Module):
+    def __init__(self, d_model, pieces=5):
+        super().__init__()
+        self.qkv, self.pieces = nn.Linear(d_model, 3 * d_model), pieces
+
+    def forward(self, x):
+        q, k, v = (
+            y.unflatten(-1, (self.pieces, -1)).transpose(1, 2)
+            for y in self.qkv(x).chunk(3, -1)
+        )
+        y = F.scaled_dot_product_attention(q, k, v)
+        return y.transpose(1, 2).flatten(2)
+"""
+
+
+def test_what_raises_in_every_call_says_how_it_was_built(told):
+    parts, left = told(BUILT_WRONGLY)
+    assert not parts
+    assert "It was built as Attention(d_model=12). Only a" in left["Attention"]
+
+
+def test_what_its_writer_builds_in_the_file_counts_instead(told):
+    parts, left = told(BUILT_WRONGLY + "built = Attention(12, 3)")
+    assert parts["built"]["component"] == "multihead"
+    assert not messages(parts["built"])
+    assert not left
 
 
 GROUPS = """

@@ -316,7 +316,7 @@ class Finder:
                 words in str(reason) for words in known
             )
             if later and isinstance(kind, type):
-                self.built = [b for b in self.built if type(b[1]) is not kind]
+                self.built = [b for b in self.built if b[0] != one.name]
                 self.left[kind] = one, reason
                 return {}
             return {"unjudged": [self.unjudged(one, reason)]}
@@ -386,7 +386,10 @@ class Finder:
         with silent():
             module, said = make(kind, self.space)
         self.built.append((one.name, module))
-        judged = self.again(self.judged_in(module, module), kind)
+        try:
+            judged = self.again(self.judged_in(module, module), kind)
+        except Raises as reason:
+            raise Raises(f"{reason.why} It was built as {said}.") from None
         if self.components and judged.component not in self.components:
             return {}
         part = self.part(one, judged, "what it does", said)

@@ -75,10 +75,15 @@ class Unjudged(Exception):
 
 
 class Raises(Unjudged):
-    """It raises in every call that one of its kind takes."""
+    """It raises in every call that one of its kind takes.
 
-    def __init__(self, reason: str):
-        super().__init__(f"{reason} {OTHERWISE}")
+    Args:
+        why: What is raised.
+    """
+
+    def __init__(self, why: str):
+        super().__init__(f"{why} {OTHERWISE}")
+        self.why = why
 
 
 OTHERWISE = "Only a risk: it is right if yours wants to be called otherwise."

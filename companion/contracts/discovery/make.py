@@ -23,7 +23,7 @@ DROPOUT = r".*drop.*|p|dr_rate|pdrop"
 """What a rate of dropout is called."""
 
 SIZES: tuple[tuple[str, object], ...] = (
-    (r"d_?ff|dff|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
+    (r"d_?ffn?|dff|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
     (r"intermediate_?(size|dim)|(mlp|inner|filter|forward)_?(dim|size)", 24),
     (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
@@ -33,7 +33,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
     (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
     (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(heads?|num)|heads?_?num", 3),
-    (r"(en|de)coder_(attention_)?heads?", 3),
+    (r"((num|n)_?)?(en|de)coder_?((attention|attn)_?)?heads?", 3),
     (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
     (r"num_?(en|de)coder_?layers|N|depth|n_?stacks?|layers?_?num", 2),
