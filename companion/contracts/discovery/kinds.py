@@ -313,7 +313,29 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             "former"
         )
     said = "a row of ids goes in, and logits for each of them come out"
+    if in_time(lambda: returns_vectors(module)):
+        said = STATES
     return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+STATES = (
+    "a row of ids goes in, and a vector for each of them comes out: below an "
+    "output layer this is a language model, whose states were judged"
+)
+
+
+def returns_vectors(module: nn.Module) -> bool:
+    """Tell whether what it returns is as wide as its table, not as long."""
+    ids, past = torch.tensor([[1, 2, 3]]), torch.ones(3, 3).bool().tril()
+    for mask in (None, past, past[None], past[None, None]):
+        rest = [mask] * (least_arguments(module) - 1)
+        found = answer(module, (ids, *rest))
+        if found is not None and found.ndim == 3:
+            rows = rows_for_ids(module)
+            tables = [p for p in module.parameters() if len(p) in rows]
+            known = {p.shape[-1] for p in tables if p.ndim == 2}
+            return found.shape[-1] in known - {*rows}
+    return False
 
 
 def require_no_limit(module: nn.Module, report: Report) -> None:

@@ -660,6 +660,8 @@ def with_masks(axes: int) -> Style:
                 cross = any(w in name for w in ("cross", "memory", "src", "enc",
                                                 "source", "e_"))  # fmt: skip
                 given[name] = of_src if cross else of_tgt
+        if not any("mask" in name for name in given):
+            return None
         known = {"src": src, "tgt": tgt}
         if len(given) < 4 and wants.required - set(given):
             return None
@@ -1063,6 +1065,8 @@ def adopt(
             meant.
     """
     component = fn.component
+    if component.name in MODELS and not may_get_masks(fn):
+        mask = None  # What True means in none is no matter.
     form = Form(
         tuple(component.parameters),
         hidden=mask == "hidden",
@@ -1115,6 +1119,15 @@ def adopt(
     fn.form = plain
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
+
+
+def may_get_masks(fn: Guarded) -> bool:
+    """Tell whether it has arguments for masks, or more than it has ids for."""
+    if not callable(fn.fn):
+        return False
+    wants = wanted(fn.fn)
+    named = any("mask" in name.lower() for name in wants.all)
+    return named or len(wants.required) != len(fn.component.parameters)
 
 
 IDLE = "what is given as `{}` moves nothing"

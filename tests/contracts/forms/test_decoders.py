@@ -1,12 +1,17 @@
-"""A decoder's layer is no encoder's, also if its masks may be left out."""
+"""A decoder's layer is no encoder's, and states are no logits.
+
+Whichever masks may be left out, and whatever is said of them.
+"""
 
 import pytest
+import torch
 from contracts.right import built
 from contracts.right.standins import weigh
 from torch import nn
 
-from companion.contracts import check_model
+from companion.contracts import check, check_model
 from companion.contracts.discovery.kinds import Unjudged, judge
+from companion.contracts.transformer.translation_model import Translator
 from companion.words import say, understood
 
 # The shape hook doubles what a check costs, and has nothing to see here.
@@ -163,3 +168,35 @@ def test_what_only_looks_at_a_memory_is_judged(make, component):
     part, *_ = check_model(built(make).eval()).parts
     assert part.judged.component == component
     assert bool(part.judged.report.faults) == (make is Mixed)
+
+
+class OfIds(nn.Module):
+    """An encoder of ids that is given its mask, and has no output layer."""
+
+    def __init__(self, wide=12, out=None):
+        super().__init__()
+        self.words = nn.Embedding(11, wide)
+        self.places = nn.Embedding(31, wide)
+        self.layer = nn.TransformerEncoderLayer(wide, 3, 24, batch_first=True)
+        self.out = nn.Linear(wide, out) if out else nn.Identity()
+
+    def forward(self, src, src_mask):
+        places = self.places(torch.arange(src.shape[1]))
+        return self.out(self.layer(self.words(src) + places, src_mask))
+
+
+def test_vectors_of_ids_are_called_states_and_not_logits():
+    (part, *_) = check_model(built(OfIds)).parts
+    assert part.judged.component == "language_model"
+    assert "a vector for each of them comes out" in part.judged.assumed[0]
+    assert understood(say(part.judged.assumed[0]))
+    (part, *_) = check_model(built(lambda: OfIds(out=11))).parts
+    assert "logits for each of them come out" in part.judged.assumed[0]
+
+
+@pytest.mark.parametrize("hint", [None, "hidden", "shown"])
+def test_what_takes_no_mask_is_told_of_none_whatever_is_said(hint):
+    word = {"mask": hint} if hint else {}
+    report = check("translation_model", built(Translator), **word)
+    assert report.passed
+    assert report.assumed == ()
