@@ -1065,8 +1065,8 @@ def adopt(
             meant.
     """
     component = fn.component
-    if component.name in MODELS and not may_get_masks(fn):
-        mask = None  # What True means in none is no matter.
+    # What True means in masks that there are none of is no matter.
+    mask = mask if may_get_masks(fn) else None
     form = Form(
         tuple(component.parameters),
         hidden=mask == "hidden",
@@ -1122,9 +1122,12 @@ def adopt(
 
 
 def may_get_masks(fn: Guarded) -> bool:
-    """Tell whether it has arguments for masks, or more than it has ids for."""
-    if not callable(fn.fn):
-        return False
+    """Tell whether it may get masks: of a model, arguments tell.
+
+    There are some for masks, or more than it has ids for.
+    """
+    if fn.component.name not in MODELS or not callable(fn.fn):
+        return True
     wants = wanted(fn.fn)
     named = any("mask" in name.lower() for name in wants.all)
     return named or len(wants.required) != len(fn.component.parameters)

@@ -150,7 +150,8 @@ def future(fn: Guarded) -> None:
 @TRANSLATION_MODEL.before_reference
 def source(fn: Guarded) -> None:
     """Every source token can move every logit."""
-    seen = token_reach(fn, pairs(5, BATCH), 0)
+    args = pairs(5, BATCH)
+    seen = token_reach(fn, args, 0)
     missing = ~seen
     if missing.any():
         row, position = missing.nonzero()[0].tolist()
@@ -163,6 +164,43 @@ def source(fn: Guarded) -> None:
             ("row", "moves with"),
             hint,
         )
+    require_all_seen(fn, *args)
+
+
+def require_all_seen(fn: Guarded, src: Tensor, tgt: Tensor) -> None:
+    """Raise Broken if an attention hides source tokens that are no padding.
+
+    They may move every logit all the same, by the encoder's vectors of others.
+    """
+    where = "among the source tokens", "to the source"
+    for (_, each), words in zip(
+        hidden_sources(fn, src, tgt), where, strict=True
+    ):
+        for hidden in each:
+            part = hidden.float().mean(0)
+            if (part == 1).any():
+                why = CAUSAL if is_triangle(part == 1) else ""
+                raise Broken(
+                    f"An attention {words} hides some of them from some rows, "
+                    f"and none is padding. {why}".rstrip(),
+                    part,
+                    torch.zeros_like(part),
+                    ("row", "is hidden"),
+                    why,
+                    level=RISK,
+                    why=ON_PURPOSE,
+                )
+
+
+def is_triangle(hidden: Tensor) -> bool:
+    """Tell whether just what comes after each row is hidden."""
+    return torch.equal(hidden, torch.ones_like(hidden).triu(1))
+
+
+ON_PURPOSE = (
+    "A translator that begins before it has heard the whole sentence hides the "
+    "rest on purpose, and so does one that looks at a window."
+)
 
 
 def why_deaf(seen: Tensor) -> str:

@@ -1,10 +1,14 @@
 """What is told of a fault, or of what cannot be judged, is its cause."""
 
+import pytest
+import torch
 from contracts.right import built
 from torch import nn
 
 from companion.contracts import check, check_model
+from companion.contracts.transformer.translation_model import Translator
 from companion.positions import sinusoidal
+from companion.words import say, understood
 
 
 class NearlyZero(nn.Module):
@@ -85,3 +89,40 @@ class ByMethods(nn.Module):
 def test_a_module_without_a_forward_is_told_what_to_mark():
     (one,) = check_model(ByMethods()).unjudged
     assert one.reason.startswith("it has no `forward`")
+
+
+class HidesTheSource(Translator):
+    """Rows of the target or of the source see the past of the source only."""
+
+    def __init__(self, place):
+        super().__init__()
+        self.place = place
+
+    def forward(self, src, tgt):
+        given = (src != 0)[:, None, None]
+        seen = {"encoder": given, "memory": given}
+        rows = {"encoder": src, "memory": tgt}.get(self.place)
+        if rows is not None:
+            shape = rows.shape[1], src.shape[1]
+            seen[self.place] = given & torch.ones(shape).bool().tril()
+        order = torch.ones(tgt.shape[1], tgt.shape[1]).bool().tril()
+        memory = self.encoded(src, seen["encoder"])
+        return self.head(self.decoded(tgt, memory, order, seen["memory"]))
+
+
+@pytest.mark.parametrize(
+    ("place", "where"),
+    [("encoder", "among the source tokens"), ("memory", "to the source")],
+)
+def test_a_source_that_is_hidden_from_some_rows_is_a_risk(place, where):
+    report = check("translation_model", built(lambda: HidesTheSource(place)))
+    assert report.passed  # By other rows each token moves each logit.
+    (risk,) = report.risks
+    assert f"An attention {where} hides some of them" in risk.message
+    assert risk.cause.startswith("The causal mask is used for the source too")
+    assert understood(say(risk.message)), say(risk.message)
+
+
+def test_a_source_that_every_row_sees_is_none():
+    report = check("translation_model", built(lambda: HidesTheSource("")))
+    assert not report.failures
