@@ -213,6 +213,31 @@ def test_a_class_is_built_from_the_names_of_its_arguments():
         make(Odd, {})
 
 
+class Needing(nn.Module):
+    """A length is None unless it is given, and no table has so many rows."""
+
+    def __init__(self, h_dim, max_len=None, scale=None):
+        super().__init__()
+        self.table, self.scale = nn.Embedding(max_len, h_dim), scale
+
+
+class Choosing(Needing):
+    """What is None is chosen inside."""
+
+    def __init__(self, h_dim, max_len=None, scale=None):
+        super().__init__(h_dim, max_len or 7, scale)
+
+
+def test_a_size_that_may_be_none_is_given_where_none_raises():
+    built, said = make(Needing, {})
+    assert said == "Needing(h_dim=12, max_len=32)"
+    assert built.table.weight.shape == (32, 12)
+    assert built.scale is None
+    built, said = make(Choosing, {})
+    assert said == "Choosing(h_dim=12)"
+    assert len(built.table.weight) == 7
+
+
 class Endless(Causal):
     def forward(self, idx):
         while True:

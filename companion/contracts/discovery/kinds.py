@@ -575,7 +575,10 @@ class InPieces(Resized):
 
 
 DECODER = "a decoder"
-MEMORY = r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)|enc"
+MEMORY = (
+    r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)|enc"
+    r"|x_?enc(oder)?"
+)
 """What decoders call what the encoder has made."""
 SECOND = rf"{MEMORY}|context"
 """What they call it where it stands second."""
@@ -1079,6 +1082,8 @@ def calls(
         (x, *no_keys),
         (x, x, x, *keys),
         (x, x, x, *no_keys),
+        (x, x),
+        (x, x, None),
     ):
         if least <= len(args) <= most:
             yield args

@@ -1,5 +1,6 @@
 """Build somebody's class with small sizes, from the names of its arguments."""
 
+import contextlib
 import dataclasses
 import inspect
 import re
@@ -36,11 +37,13 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"((num|n)_?)?(en|de)coder_?((attention|attn)_?)?heads?", 3),
     (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
+    (r"((num|n)_?)?layers?_?(enc|dec)(oder)?", 2),
     (r"num_?(en|de)coder_?layers|N|depth|n_?stacks?|layers?_?num", 2),
     (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|num_?embeddings", 11),
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
     (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)|n_?ctx", 32),
+    (r"max_?time_?steps?", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
     (DROPOUT, 0.0),
@@ -59,7 +62,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"lr|learning_?rate", 1e-3),
     (r"n_?(segments?|types)|type_?vocab_?size", 2),
     (r"(d|dim)_?(model|embed(ding)?|emb|hidden|x|in|out)?|model_?dim", WIDTH),
-    (r"(d|dim)_?(input|output)", WIDTH),
+    (r"(d|dim)_?(input|output)|h_?dim", WIDTH),
     (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
@@ -175,12 +178,25 @@ def make(
         try:
             built = kind(**named)
         except Exception as error:
+            more = named | left_at_none(kind, rate)
+            if more != named:
+                with contextlib.suppress(Exception):
+                    return kind(**more), said_of(kind, more)
             guessed = any(isinstance(x, Sizes) for x in named.values())
             raise NotBuilt(
                 f"{kind.__name__}({listed(named)}) raised {raised_in(error)}",
                 typed(kind, named, near) if guessed else "",
             ) from None
     return built, said_of(kind, named)
+
+
+def left_at_none(kind: Callable, rate: float) -> dict[str, Any]:
+    """Name the sizes that are None by default, with what they could be."""
+    parameters = inspect.signature(kind).parameters.values()
+    sizes = {
+        p.name: size(p.name, rate) for p in parameters if p.default is None
+    }
+    return {name: x for name, x in sizes.items() if type(x) is int and x > 2}
 
 
 def arguments(

@@ -849,6 +849,10 @@ UNMASKED = [
     ("it was called as (x, x, x)", by_place("x", "x", "x")),
 ]
 STYLES: dict[str, list[tuple[str, Style]]] = {
+    "causal_mask": [
+        ("", by_place("length")),
+        ("it was called as (length, length)", by_place("length", "length")),
+    ],
     "multihead": OF_X,
     "encoder": OF_X,
     "attention": [*PLAIN_ATTENTION, *headed(PLAIN_ATTENTION)],

@@ -133,6 +133,14 @@ class Crossing(Attention):
         return super().forward(x, memory, mask)
 
 
+class CrossingAlways(Attention):
+    """It wants what it looks at, and may do without a mask alone."""
+
+    def forward(self, x, context, mask=None):
+        mask = None if mask is None else mask[:, None, None]
+        return super().forward(x, context, mask)
+
+
 class CrossingBeforeItsNorm(Crossing):
     def __init__(self):
         super().__init__()
@@ -160,6 +168,7 @@ class Mixed(Crossing):
     ("make", "component"),
     [
         (Crossing, "multihead"),
+        (CrossingAlways, "multihead"),
         (CrossingBeforeItsNorm, "encoder"),
         (Mixed, "encoder"),
     ],

@@ -207,3 +207,21 @@ def test_lengths_that_are_called_a_mask_are_told_their_adapter():
         "fault. Say so: `adapters.valid_lengths(…)`."
     )
     assert check("attention", adapters.valid_lengths(attention)).passed
+
+
+def of_two_lengths(rows, keys):
+    return torch.ones(rows, keys).tril() == 1
+
+
+def of_two_lengths_upside_down(rows, keys):
+    return torch.ones(rows, keys).triu() == 1
+
+
+def test_a_causal_mask_of_two_lengths_is_asked_for_a_square():
+    report = check("causal_mask", of_two_lengths)
+    assert report.passed
+    assert report.assumed == (
+        "Called as yours: it was called as (length, length).",
+    )
+    report = check("causal_mask", of_two_lengths_upside_down)
+    assert "transposed" in report.faults[0].message
