@@ -43,7 +43,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
     (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)|n_?ctx", 32),
-    (r"max_?time_?steps?", 32),
+    (r"max_?time_?steps?|n_?time_?steps?", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
     (DROPOUT, 0.0),
