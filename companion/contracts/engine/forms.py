@@ -36,7 +36,9 @@ from companion.contracts.engine.guard import (
     Guarded,
     Raised,
     copied,
+    flag_for_mask,
     has_mask,
+    is_flag,
     lengths_among,
     one_tensor,
     swallows_words,
@@ -118,6 +120,7 @@ class Wanted:
         all: Those by keyword too.
         bound: What ``inspect`` knows of it, if anything.
         mask: Which of several masks is meant, if that is known.
+        flags: Those that are no mask, as their defaults tell.
     """
 
     names: tuple[str, ...] = ()
@@ -125,15 +128,17 @@ class Wanted:
     all: frozenset = frozenset()
     bound: inspect.Signature | None = None
     mask: str = ""
+    flags: frozenset = frozenset()
 
     def named(self, argument: str) -> str | None:
         """Return what it calls an argument of the contracts, if one fits."""
         if argument == "mask" and self.mask:
             return self.mask
-        found = next((n for n in SAME[argument] if n in self.all), None)
+        known = self.all - self.flags if argument == "mask" else self.all
+        found = next((n for n in SAME[argument] if n in known), None)
         if found or argument != "mask":
             return found
-        masks = [n for n in self.all if "mask" in n]
+        masks = [n for n in known if "mask" in n]
         return masks[0] if len(masks) == 1 else None
 
     def binds(self, call: Call) -> bool:
@@ -167,6 +172,7 @@ def wanted(fn: object) -> Wanted:
         frozenset(p.name for p in known if p.default is p.empty),
         frozenset(words),
         bound,
+        flags=frozenset(p.name for p in known if is_flag(p)),
     )
 
 
@@ -537,8 +543,12 @@ def by_place(*names: str) -> Style:
     def style(wants: Wanted, named: dict) -> Call | None:
         given = [n for n in names if n in named]
         places = zip(wants.names, given, strict=False)
-        if any("mask" in place and "mask" not in n for place, n in places):
-            return None  # Vectors are no mask.
+        if any(
+            ("mask" in place and "mask" not in n)
+            or (n == "mask" and place in wants.flags)
+            for place, n in places
+        ):
+            return None  # Vectors are no mask, and a mask is no flag.
         return filled(wants, (tuple(named[n] for n in given), {}), named)
 
     return style
@@ -1089,8 +1099,10 @@ def adopt(
     if component.name == "rope" and (made := tables_made(fn, form, cases)):
         fn.form = made
         return
-    other = (mask and component.name in MODELS) or (
-        component.name == "rope" and takes_table(wanted(fn.fn))
+    other = (
+        (mask and component.name in MODELS)
+        or (component.name == "rope" and takes_table(wanted(fn.fn)))
+        or flag_for_mask(component, wanted(fn.fn).bound)
     )
     with_wants = replace(form, wants=wanted(fn.fn))
     word = lengths_among(with_wants.wants.names)
@@ -1203,12 +1215,15 @@ def without_masks(
     """
     wants = form.wants
     # What is called otherwise may be a mask all the same.
-    others = wants.all - wants.required - {*USUAL} - NO_MASKS
-    masked = any("mask" in name for name in wants.all) or lengths_among(
-        wants.names
-    )
+    others = wants.all - wants.required - {*USUAL} - NO_MASKS - wants.flags
+    masked = any("mask" in name for name in wants.all - wants.flags)
+    masked = masked or lengths_among(wants.names)
     known = fn.component.name in SELF and wants.bound is not None
-    if known and not (others or masked) and isinstance(fn.fn, nn.Module):
+    # A function with a flag there was not written for the contracts.
+    meant = isinstance(fn.fn, nn.Module) or flag_for_mask(
+        fn.component, wants.bound
+    )
+    if known and meant and not (others or masked):
         bare = [args for args in cases if not has_mask(args)]
         said = (
             (NO_MASK, IN_WORDS) if swallows_words(wants.bound) else (NO_MASK,)
@@ -1480,6 +1495,7 @@ def own_masks(fn: Guarded, form: Form) -> list[str]:
     masks = [
         n for n in known if "mask" in n.lower() and not NO_PADDING.search(n)
     ]
+    masks = [n for n in masks if n not in form.wants.flags]
     apart = fn.component.name not in SELF or getattr(fn.form, "whole", None)
     return [] if apart or len(masks) < 2 else masks
 

@@ -32,7 +32,9 @@ __all__ = [
     "Raised",
     "Stop",
     "copied",
+    "flag_for_mask",
     "has_mask",
+    "is_flag",
     "kind",
     "lengths_among",
     "one_tensor",
@@ -463,6 +465,9 @@ class Guarded:
         """Raise Broken if a function so signed does not take ``args``."""
         try:
             signature.bind(*args)
+            flag = flag_for_mask(self.component, signature)
+            if flag and has_mask(args):
+                raise TypeError(f"`{flag}` is a flag, and no mask")
         except TypeError as error:
             called = ", ".join(self.component.parameters[: len(args)])
             if self.furthest:
@@ -500,6 +505,34 @@ def lengths_among(names: Iterable[str]) -> str | None:
 
 
 LENGTHS = re.compile(r"(?i)(?!max)(\w*_)?len(s|gths?)?(_\w+)?")
+
+
+def is_flag(parameter: inspect.Parameter) -> bool:
+    """Tell whether its default says that an argument is no mask.
+
+    It is True or False; or a number or a word, under a name without a mask.
+    """
+    default, name = parameter.default, parameter.name.lower()
+    return isinstance(default, bool) or (
+        isinstance(default, int | float | str) and "mask" not in name
+    )
+
+
+def flag_for_mask(
+    component: Component, signature: inspect.Signature | None
+) -> str:
+    """Return which flag stands where the contracts give a mask, if one does."""
+    if signature is None or "mask" not in component.parameters:
+        return ""
+    place = list(component.parameters).index("mask")
+    kinds = inspect.Parameter
+    there = [
+        p
+        for p in signature.parameters.values()
+        if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    ]
+    found = there[place : place + 1]
+    return found[0].name if found and is_flag(found[0]) else ""
 
 
 def swallows_words(signature: inspect.Signature | None) -> bool:
