@@ -37,6 +37,7 @@ __all__ = [
     "is_flag",
     "kind",
     "lengths_among",
+    "lengths_beside",
     "one_tensor",
     "read_number",
     "require_several",
@@ -443,11 +444,7 @@ class Guarded:
         return " ".join(parts)
 
     def lengths_instead(self) -> str:
-        """Tell what to do about lengths in place of a mask, if there are any.
-
-        A row of a layer may see any other rows, and what they are may depend on
-        masks of their own: no order of the positions puts all that in front.
-        """
+        """Tell what to do about lengths in place of a mask, if any are."""
         if self.component.name not in ADVICE or not callable(self.fn):
             return ""
         try:
@@ -484,11 +481,10 @@ class Guarded:
 
 
 ADVICE = {
-    "multihead": "those of (q, k, v, lengths) are known, and of (x, lengths) "
-    "check the attention inside, behind `adapters.valid_lengths`.",
-    "encoder": "lengths cannot say every mask of the contracts. Check its "
-    'attention, `check("attention", …)`, or behind '
-    "`adapters.each_sentence_alone` a function that takes a mask (seq, seq).",
+    "multihead": "those of (q, k, v, lengths) and of (x, lengths) are known, "
+    "and behind `adapters.valid_lengths` those of another name.",
+    "encoder": "those of (x, lengths) are known, and behind "
+    "`adapters.valid_lengths` those of another name.",
 }
 """Component -> what to do about lengths in place of a mask."""
 
@@ -502,6 +498,14 @@ def lengths_among(names: Iterable[str]) -> str | None:
     found = [n for n in names if LENGTHS.fullmatch(n)]
     masked = any("mask" in n for n in names)
     return found[0] if len(found) == 1 and not masked else None
+
+
+def lengths_beside(names: Iterable[str]) -> list[str]:
+    """List the argument that is lengths, by its name, beside a mask."""
+    names = list(names)
+    found = [n for n in names if LENGTHS.fullmatch(n) and "mask" not in n]
+    masked = any("mask" in n for n in names)
+    return found if len(found) == 1 and masked else []
 
 
 LENGTHS = re.compile(r"(?i)(?!max)(\w*_)?len(s|gths?)?(_\w+)?")
