@@ -243,9 +243,10 @@ def key_padding(yours: Yours) -> Yours:
 def valid_lengths(yours: Yours) -> Yours:
     """Mask: (batch,), how many of the first keys count.
 
-    For attention ``yours(q, k, v, lengths)``. It knows no order of keys, so
-    that those which a row may see are put first, and it is called once for each
-    row. Give ``each_sentence_alone`` what takes ``x`` and a mask.
+    For attention ``yours(q, k, v, lengths)``, or ``yours(x, lengths)``. It
+    knows no order of keys, so that those which a row may see are put first, and
+    it is called once for each row. Give ``each_sentence_alone`` what takes
+    ``x`` and a mask.
 
     Example:
         >>> from companion.contracts import check
@@ -260,9 +261,12 @@ def valid_lengths(yours: Yours) -> Yours:
         True
     """
 
-    def call(
-        q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
-    ) -> Tensor:
+    def call(*args: Any) -> Tensor:
+        vectors = [x for x in args if x is not None and not _is_mask(x)]
+        mask = next(filter(_is_mask, args), None)
+        if len(vectors) == 1:
+            return _of_itself(yours, *vectors, mask)
+        q, k, v = vectors
         lead = q.shape[:-2]
         q, k, v = (x.reshape(-1, *x.shape[-2:]) for x in (q, k, v))
         if mask is None:
@@ -282,6 +286,20 @@ def valid_lengths(yours: Yours) -> Yours:
         return found.reshape(*lead, *found.shape[1:])
 
     return _as_given(yours, call)
+
+
+def _of_itself(yours: Yours, x: Tensor, mask: Tensor | None) -> Tensor:
+    """Ask what takes ``x`` and lengths, the positions in another order."""
+    if mask is None:
+        return yours(x)
+
+    def ask(order: Tensor, counts: Tensor) -> Tensor:
+        place = order[..., None].expand_as(x)
+        found = yours(x.gather(1, place), counts)
+        back = order.argsort()[..., None]
+        return found.gather(1, back.expand(*back.shape[:2], found.shape[2]))
+
+    return rows_by_lengths(_written_out(mask, len(x), x.shape[1]), ask)
 
 
 def rows_by_lengths(

@@ -11,6 +11,7 @@ or the sequence comes first, no shape can tell: that is never taken, but
 
 import contextlib
 import dis
+import functools
 import inspect
 import itertools
 import re
@@ -36,8 +37,11 @@ from companion.contracts.engine.guard import (
     Guarded,
     Raised,
     copied,
+    flag_for_mask,
     has_mask,
+    is_flag,
     lengths_among,
+    lengths_beside,
     one_tensor,
     swallows_words,
 )
@@ -118,6 +122,8 @@ class Wanted:
         all: Those by keyword too.
         bound: What ``inspect`` knows of it, if anything.
         mask: Which of several masks is meant, if that is known.
+        flags: Those that are no mask, as their defaults tell; lengths beside a
+            mask too.
     """
 
     names: tuple[str, ...] = ()
@@ -125,15 +131,17 @@ class Wanted:
     all: frozenset = frozenset()
     bound: inspect.Signature | None = None
     mask: str = ""
+    flags: frozenset = frozenset()
 
     def named(self, argument: str) -> str | None:
         """Return what it calls an argument of the contracts, if one fits."""
         if argument == "mask" and self.mask:
             return self.mask
-        found = next((n for n in SAME[argument] if n in self.all), None)
+        known = self.all - self.flags if argument == "mask" else self.all
+        found = next((n for n in SAME[argument] if n in known), None)
         if found or argument != "mask":
             return found
-        masks = [n for n in self.all if "mask" in n]
+        masks = [n for n in known if "mask" in n]
         return masks[0] if len(masks) == 1 else None
 
     def binds(self, call: Call) -> bool:
@@ -160,6 +168,8 @@ def wanted(fn: object) -> Wanted:
         if p.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
     ]  # fmt: skip
     words = {p.name for p in known if p.kind != kinds.POSITIONAL_ONLY}
+    flags = {p.name for p in known if is_flag(p)}
+    flags |= {*lengths_beside([p.name for p in known if not is_flag(p)])}
     if swallows_words(bound):
         words |= masks_by_word(fn)
     return Wanted(
@@ -167,6 +177,7 @@ def wanted(fn: object) -> Wanted:
         frozenset(p.name for p in known if p.default is p.empty),
         frozenset(words),
         bound,
+        flags=frozenset(flags),
     )
 
 
@@ -537,8 +548,12 @@ def by_place(*names: str) -> Style:
     def style(wants: Wanted, named: dict) -> Call | None:
         given = [n for n in names if n in named]
         places = zip(wants.names, given, strict=False)
-        if any("mask" in place and "mask" not in n for place, n in places):
-            return None  # Vectors are no mask.
+        if any(
+            ("mask" in place and "mask" not in n)
+            or (n == "mask" and place in wants.flags)
+            for place, n in places
+        ):
+            return None  # Vectors are no mask, and a mask is no flag.
         return filled(wants, (tuple(named[n] for n in given), {}), named)
 
     return style
@@ -1097,11 +1112,13 @@ def adopt(
     if component.name == "rope" and (made := tables_made(fn, form, cases)):
         fn.form = made
         return
-    other = (mask and component.name in MODELS) or (
-        component.name == "rope" and takes_table(wanted(fn.fn))
+    other = (
+        (mask and component.name in MODELS)
+        or (component.name == "rope" and takes_table(wanted(fn.fn)))
+        or flag_in_place(component, wanted(fn.fn))
     )
     with_wants = replace(form, wants=wanted(fn.fn))
-    word = lengths_among(with_wants.wants.names)
+    word = lengths_among(no_flags(with_wants.wants))
     for counted in by_lengths(fn, with_wants, cases, word):
         # Before the plain call, which might take a mask for numbers.
         fn.form = counted
@@ -1109,6 +1126,7 @@ def adopt(
         return
     fn.form = plain
     fitting = not other and all(fits(fn, args) for args in cases)
+    found: list[Form] = []
     if not fitting and not fn.unwritten:
         found = [
             *itertools.islice(candidates(fn, with_wants, offered, cases), 1)
@@ -1117,6 +1135,8 @@ def adopt(
         plain = found[0] if found else plain
     fn.form = plain
     fn.form = plain = with_another_mask(fn, with_wants, cases) or plain
+    known = fitting or bool(found)
+    fn.form = plain = lengths_for(fn, with_wants, cases, known=known) or plain
     if idle := [*idle_masks(fn, with_wants, cases)]:
         said = (IDLE.format(name) for name in idle)
         plain = replace(plain or form, said=(*(plain or form).said, *said))
@@ -1138,6 +1158,19 @@ def may_get_masks(fn: Guarded) -> bool:
 
 
 IDLE = "what is given as `{}` moves nothing"
+
+
+def no_flags(wants: Wanted) -> list[str]:
+    """List what may be given in place of a mask."""
+    return [n for n in wants.names if n not in wants.flags]
+
+
+def flag_in_place(component: Component, wants: Wanted) -> bool:
+    """Tell whether what is no mask stands where the contracts give one."""
+    if "mask" not in component.parameters:
+        return False
+    place = list(component.parameters).index("mask")
+    return not wants.flags.isdisjoint(wants.names[place : place + 1])
 
 
 def form_by_name(
@@ -1223,12 +1256,15 @@ def without_masks(
     """
     wants = form.wants
     # What is called otherwise may be a mask all the same.
-    others = wants.all - wants.required - {*USUAL} - NO_MASKS
-    masked = any("mask" in name for name in wants.all) or lengths_among(
-        wants.names
-    )
+    others = wants.all - wants.required - {*USUAL} - NO_MASKS - wants.flags
+    masked = any("mask" in name for name in wants.all - wants.flags)
+    masked = masked or lengths_among(no_flags(wants))
     known = fn.component.name in SELF and wants.bound is not None
-    if known and not (others or masked) and isinstance(fn.fn, nn.Module):
+    # A function with a flag there was not written for the contracts.
+    meant = isinstance(fn.fn, nn.Module) or flag_for_mask(
+        fn.component, wants.bound
+    )
+    if known and meant and not (others or masked):
         bare = [args for args in cases if not has_mask(args)]
         said = (
             (NO_MASK, IN_WORDS) if swallows_words(wants.bound) else (NO_MASK,)
@@ -1401,10 +1437,11 @@ def by_lengths(
     Lengths have no True that could hide. ``word`` is what they are called.
     """
     name = fn.component.name
-    if word is None or name not in ("attention", "masked_softmax", "multihead"):
+    if word is None or name not in (*SELF, "attention", "masked_softmax"):
         return
-    if name == "multihead" and form.wants.names[3:4] != (word,):
-        return  # Of x alone, no order of positions says every mask.
+    of_x = name in SELF and form.wants.names[3:4] != (word,)
+    if of_x and not form.wants.required <= {*form.wants.names[:1], word}:
+        return
     for axes, shape in ((1, "(batch,)"), (2, "(batch, query)")):
         for first in (False, True):
             said = [
@@ -1416,44 +1453,73 @@ def by_lengths(
             found = replace(
                 form,
                 hidden=False,
-                whole=counting(name, form.wants, word, axes, first),
+                whole=counting(name, form.wants, word, axes, first, of_x),
                 said=tuple(said),
             )
             if fit_all(fn, found, cases, []):
                 yield found
 
 
+def lengths_for(
+    fn: Guarded, form: Form, cases: list[tuple], *, known: bool
+) -> Form | None:
+    """Return the form that gives lengths which stand beside a mask.
+
+    Only where nothing else fits, or what is called a mask is a flag: any mask
+    does the same there.
+
+    Args:
+        fn: What is tried.
+        form: The plain form.
+        cases: Those of the component.
+        known: Whether a form was found.
+    """
+    word = next(iter(lengths_beside(form.wants.names)), None)
+    usual = fn.form
+    if word is None or getattr(usual, "no_mask", False):
+        return None
+    covered = [args for args in cases if has_mask(args)]
+    if known and (
+        fn.component.name not in SELF or hides_keys(fn, usual, covered)
+    ):
+        return None
+    masks = [n for n in form.wants.names if "mask" in n.lower()]
+    for found in by_lengths(fn, form, cases, word):
+        if not known or hides_keys(fn, found, covered):
+            said = (SAME_FOR_ALL.format(n) for n in masks if known)
+            return replace(found, said=(*found.said, *said))
+    return None
+
+
+SAME_FOR_ALL = "`{}` was not given, for any mask does the same there"
+
+
 def counting(
-    name: str, wants: Wanted, word: str, axes: int, first: bool
+    name: str, wants: Wanted, word: str, axes: int, first: bool, of_x: bool
 ) -> Callable:
     """Call with lengths of so many axes in place of the mask."""
 
+    def ask(fn: Callable, *vectors: Tensor) -> Any:
+        given = [x for x in vectors if x.is_floating_point()]
+        counts = [*vectors[len(given) :]]
+        if not counts and word in wants.required:
+            counts = [torch.full((len(given[0]),), given[:2][-1].shape[1])]
+        if axes == 2:
+            rows = given[0].shape[1]
+            counts = [x[:, None].expand(-1, rows) for x in counts]
+        words = {word: counts[0]} if counts else {}
+        got = fn(*given, **words)
+        return entry(0)(got, ()) if first else got
+
     def whole(fn: Callable, args: tuple) -> Tensor:
-        def yours(*vectors: Tensor) -> Any:
-            *given, lengths = vectors
-            counts = lengths
-            if axes == 2:
-                counts = lengths[:, None].expand(-1, vectors[0].shape[1])
-            got = fn(*given, **{word: counts})
-            return entry(0)(got, args) if first else got
-
-        def attending(q: Tensor, k: Tensor, v: Tensor, *given: Tensor) -> Any:
-            if given:
-                return yours(q, k, v, *given)
-            if word not in wants.required:
-                got = fn(q, k, v)
-                return entry(0)(got, args) if first else got
-            return yours(q, k, v, torch.full((len(k),), k.shape[1]))
-
+        yours = functools.partial(ask, fn)
         if name == "masked_softmax":
             return softmax_by_lengths(yours, *args)
-        if name == "multihead":
-            x = args[0]
-            masks = [
-                without_heads(m, {"x": x}) for m in args[1:] if m is not None
-            ]
-            args = (x, x, x, *masks)
-        return valid_lengths(attending)(*args)
+        if name not in SELF or of_x:
+            return valid_lengths(yours)(*args)
+        x = args[0]
+        masks = [without_heads(m, {"x": x}) for m in args[1:] if m is not None]
+        return valid_lengths(yours)(x, x, x, *masks)
 
     return whole
 
@@ -1500,6 +1566,7 @@ def own_masks(fn: Guarded, form: Form) -> list[str]:
     masks = [
         n for n in known if "mask" in n.lower() and not NO_PADDING.search(n)
     ]
+    masks = [n for n in masks if n not in form.wants.flags]
     apart = fn.component.name not in SELF or getattr(fn.form, "whole", None)
     return [] if apart or len(masks) < 2 else masks
 

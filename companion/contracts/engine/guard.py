@@ -32,9 +32,12 @@ __all__ = [
     "Raised",
     "Stop",
     "copied",
+    "flag_for_mask",
     "has_mask",
+    "is_flag",
     "kind",
     "lengths_among",
+    "lengths_beside",
     "one_tensor",
     "read_number",
     "require_several",
@@ -441,11 +444,7 @@ class Guarded:
         return " ".join(parts)
 
     def lengths_instead(self) -> str:
-        """Tell what to do about lengths in place of a mask, if there are any.
-
-        A row of a layer may see any other rows, and what they are may depend on
-        masks of their own: no order of the positions puts all that in front.
-        """
+        """Tell what to do about lengths in place of a mask, if any are."""
         if self.component.name not in ADVICE or not callable(self.fn):
             return ""
         try:
@@ -463,6 +462,9 @@ class Guarded:
         """Raise Broken if a function so signed does not take ``args``."""
         try:
             signature.bind(*args)
+            flag = flag_for_mask(self.component, signature)
+            if flag and has_mask(args):
+                raise TypeError(f"`{flag}` is a flag, and no mask")
         except TypeError as error:
             called = ", ".join(self.component.parameters[: len(args)])
             if self.furthest:
@@ -479,11 +481,10 @@ class Guarded:
 
 
 ADVICE = {
-    "multihead": "those of (q, k, v, lengths) are known, and of (x, lengths) "
-    "check the attention inside, behind `adapters.valid_lengths`.",
-    "encoder": "lengths cannot say every mask of the contracts. Check its "
-    'attention, `check("attention", …)`, or behind '
-    "`adapters.each_sentence_alone` a function that takes a mask (seq, seq).",
+    "multihead": "those of (q, k, v, lengths) and of (x, lengths) are known, "
+    "and behind `adapters.valid_lengths` those of another name.",
+    "encoder": "those of (x, lengths) are known, and behind "
+    "`adapters.valid_lengths` those of another name.",
 }
 """Component -> what to do about lengths in place of a mask."""
 
@@ -499,7 +500,43 @@ def lengths_among(names: Iterable[str]) -> str | None:
     return found[0] if len(found) == 1 and not masked else None
 
 
+def lengths_beside(names: Iterable[str]) -> list[str]:
+    """List the argument that is lengths, by its name, beside a mask."""
+    names = list(names)
+    found = [n for n in names if LENGTHS.fullmatch(n) and "mask" not in n]
+    masked = any("mask" in n for n in names)
+    return found if len(found) == 1 and masked else []
+
+
 LENGTHS = re.compile(r"(?i)(?!max)(\w*_)?len(s|gths?)?(_\w+)?")
+
+
+def is_flag(parameter: inspect.Parameter) -> bool:
+    """Tell whether its default says that an argument is no mask.
+
+    It is True or False; or a number or a word, under a name without a mask.
+    """
+    default, name = parameter.default, parameter.name.lower()
+    return isinstance(default, bool) or (
+        isinstance(default, int | float | str) and "mask" not in name
+    )
+
+
+def flag_for_mask(
+    component: Component, signature: inspect.Signature | None
+) -> str:
+    """Return which flag stands where the contracts give a mask, if one does."""
+    if signature is None or "mask" not in component.parameters:
+        return ""
+    place = list(component.parameters).index("mask")
+    kinds = inspect.Parameter
+    there = [
+        p
+        for p in signature.parameters.values()
+        if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    ]
+    found = there[place : place + 1]
+    return found[0].name if found and is_flag(found[0]) else ""
 
 
 def swallows_words(signature: inspect.Signature | None) -> bool:

@@ -25,6 +25,7 @@ __all__ = [
     "MASK_HINTS",
     "NAN_IN_ROW",
     "PATCHY",
+    "blank",
     "causal",
     "fully_masked",
     "hide",
@@ -108,6 +109,19 @@ def rows_changed(fn: Guarded, x: Tensor, mask: Tensor) -> Tensor:
     """Map which rows change with a mask: (batch, row)."""
     gap = fn.raw(x, mask) - fn.raw(x, torch.ones_like(mask))
     return gap.detach().nan_to_num(1).abs().amax(-1) > 1e-5
+
+
+def blank(seen: Tensor, may: Tensor) -> Tensor:
+    """Map which rows nobody may see that see nobody: (batch, row, 1).
+
+    Padding is such a row if it is set to 0, which is right: nobody reads it.
+
+    Args:
+        seen: Which row moves with which position, (batch, row, position).
+        may: Which row may see which, alike.
+    """
+    others = ~torch.eye(seen.shape[-1], dtype=torch.bool)
+    return (~may.any(-2) & ~(seen & others).any(-1))[..., None]
 
 
 def causal(n: int) -> Tensor:

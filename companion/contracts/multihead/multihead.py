@@ -39,6 +39,7 @@ from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
     HIDES_ROWS,
+    blank,
     causal,
     hides_rows,
     require_finite_row,
@@ -182,10 +183,11 @@ def counts_afterwards(fn: Guarded, x: Tensor) -> bool:
 def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
     """Raise Broken unless rows move with what ``mask`` lets them see."""
     seen, may = reach(fn, x, mask), allowed(mask)
-    if (seen & ~may & ~EYE).any() or (may & ~seen).any():
+    heard = may & ~blank(seen, may)
+    if (seen & ~may & ~EYE).any() or (heard & ~seen).any():
         why = why_leaked(fn, x, seen, mask)
         require_silent(seen, may | EYE, how, why)
-        require_moved(seen, may, "which the mask allows", why)
+        require_moved(seen, heard, "which the mask allows", why)
 
 
 @MULTIHEAD.before_reference

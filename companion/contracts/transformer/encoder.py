@@ -39,6 +39,7 @@ from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
     HIDES_ROWS,
+    blank,
     causal,
     hides_rows,
     require_finite_row,
@@ -67,6 +68,7 @@ from companion.multihead import MultiHeadAttention
 __all__ = ["ENCODER"]
 
 BATCH, SEQ, WIDTH = 2, 5, 12
+ITSELF = torch.eye(SEQ, dtype=torch.bool, device="cpu")
 
 
 def arguments(seed: int, seq: int = SEQ) -> Tensor:
@@ -184,10 +186,11 @@ def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
     Who may see somebody may see whom he sees, so layers add nobody.
     """
     seen, may = reach(fn, x, mask), with_itself(mask)
-    if not torch.equal(seen, may):
+    heard = may & (~blank(seen, mask.expand(BATCH, 1, SEQ, SEQ)[:, 0]) | ITSELF)
+    if (seen & ~may).any() or (heard & ~seen).any():
         why = why_leaked(fn, x, seen, mask)
         require_silent(seen, may, how, why)
-        require_moved(seen, may, "which the mask allows", why)
+        require_moved(seen, heard, "which the mask allows", why)
 
 
 def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:

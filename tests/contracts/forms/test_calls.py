@@ -34,7 +34,7 @@ from companion.commands.check.target import Target
 from companion.contracts import adapters, check, check_model
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.runner import NOT_TRIED
-from companion.words import say
+from companion.words import say, understood
 
 PAGE = Path(__file__).parents[3] / "book" / "check.md"
 
@@ -338,16 +338,101 @@ class OneKeyTooMany(ThreeAndLengths):
         return super().forward(queries, keys, values, more)
 
 
-def test_lengths_of_a_layer_are_found_or_told_their_adapter():
-    layer = built(ThreeAndLengths).eval()
-    report = check("multihead", layer)
-    assert report.passed
-    assert "how many of the first keys count" in report.assumed[0]
+class BesideAFlag(ThreeAndLengths):
+    """Any `forward_mask` makes it causal; padding gets zeros."""
+
+    def forward(self, x, valid_lens=None, forward_mask=None):
+        seq = x.shape[1]
+        may = torch.ones(len(x), 3, seq, seq, dtype=torch.bool)
+        if forward_mask is not None:
+            may = may.tril()
+        if valid_lens is not None:
+            real = torch.arange(seq) < valid_lens[:, None, None, None]
+            may = may & real & real.mT
+        return self.attend(x, x, x, may)[0]
+
+
+class AnotherLength(BesideAFlag):
+    def forward(self, x, valid_lens=None, forward_mask=None):
+        more = None if valid_lens is None else self.wrong(valid_lens)
+        return super().forward(x, more, forward_mask)
+
+    def wrong(self, lengths):
+        return lengths + 1
+
+
+class OfAnotherSentence(AnotherLength):
+    def wrong(self, lengths):
+        return lengths.flip(0)
+
+
+class Ignored(AnotherLength):
+    def wrong(self, lengths):
+        return None
+
+
+class BlockOfLengths(BesideAFlag):
+    """A layer of an encoder around it."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.LayerNorm(12), nn.LayerNorm(12)
+        self.net = nn.Sequential(
+            nn.Linear(12, 24), nn.ReLU(), nn.Linear(24, 12)
+        )
+
+    def forward(self, x, valid_lens=None, forward_mask=None):
+        x = self.one(x + super().forward(x, valid_lens, forward_mask))
+        return self.two(x + self.net(x))
+
+
+class BlockOfOneTooMany(BlockOfLengths, AnotherLength):
+    """Its attention counts one word too many."""
+
+
+def test_lengths_of_a_layer_are_found():
+    for make in (ThreeAndLengths, XAndLengths):
+        report = check("multihead", built(make).eval())
+        assert report.passed
+        assert "how many of the first keys count" in report.assumed[0]
     assert not check("multihead", built(OneKeyTooMany).eval()).passed
-    for component in ("multihead", "encoder"):
-        message = gate_message(component, built(XAndLengths).eval())
-        assert "It takes lengths, `lengths`, in place of a mask" in message
-    assert "`adapters.each_sentence_alone`" in message
+
+
+@pytest.mark.parametrize(
+    ("component", "make"),
+    [("multihead", BesideAFlag), ("encoder", BlockOfLengths)],
+)
+def test_lengths_are_given_beside_what_is_called_a_mask_and_is_a_flag(
+    component, make
+):
+    report = check(component, built(make).eval())
+    assert not report.failures, str(report)
+    assert "`valid_lens` was taken for how many" in report.assumed[0]
+    assert "`forward_mask` was not given, for any mask" in report.assumed[0]
+    assert understood(say(report.assumed[0])), say(report.assumed[0])
+
+
+@pytest.mark.parametrize(
+    ("component", "make"),
+    [
+        ("multihead", AnotherLength),
+        ("multihead", OfAnotherSentence),
+        ("multihead", Ignored),
+        ("encoder", BlockOfOneTooMany),
+    ],
+)
+def test_wrong_lengths_beside_a_flag_are_found(component, make):
+    assert check(component, built(make).eval()).faults
+
+
+def test_the_adapter_of_lengths_takes_what_attends_to_itself():
+    def counting(x, counts=None):
+        return right(x, counts)
+
+    right, wrong = built(BesideAFlag).eval(), built(AnotherLength).eval()
+    assert check("multihead", adapters.valid_lengths(counting)).passed
+    report = check("multihead", adapters.valid_lengths(wrong))
+    assert report.faults
 
 
 class Raises(Projected):

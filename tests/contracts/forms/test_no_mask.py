@@ -2,7 +2,9 @@
 
 import pytest
 import torch
+from contracts.known import gate_message
 from contracts.right import built
+from contracts.right.standins import weigh
 from torch import nn
 
 from companion.contracts import check, check_model
@@ -10,6 +12,7 @@ from companion.contracts.discovery.kinds import ATTENTION
 from companion.contracts.engine.forms import NO_MASK
 from companion.contracts.pytest_tests import judge
 from companion.positions import rotate
+from companion.words import say
 
 SAID = f"Called as yours: {NO_MASK}."
 ORDER = "Reordering the positions reorders the rows"
@@ -380,3 +383,56 @@ def test_an_encoder_that_adds_positions_is_a_risk_without_a_mask():
     assert whole.component == "encoder"
     assert report.passed, str(report)
     assert [f.contract for f in whole.report.risks] == [ORDER]
+
+
+class Flagged(Seeing):
+    """A flag stands where the contracts give a mask."""
+
+    def forward(self, x, force_dropout=False):
+        return super().forward(x)
+
+
+class FlaggedByName(Seeing):
+    """It is called as a mask is, and is none."""
+
+    def forward(self, x, forward_mask=True, scale=1.0):
+        return super().forward(x)
+
+
+class FlaggedBlock(Block):
+    def forward(self, x, force_dropout=False):
+        return super().forward(x)
+
+
+def flagged(x, training=True):
+    return SEEING(x)
+
+
+SEEING = built(Seeing).eval()
+
+
+@pytest.mark.parametrize(
+    ("component", "mine"),
+    [
+        ("multihead", built(Flagged)),
+        ("multihead", built(FlaggedByName)),
+        ("multihead", flagged),
+        ("encoder", built(FlaggedBlock)),
+    ],
+)
+def test_a_flag_is_given_no_mask(component, mine):
+    report = check(component, mine)
+    assert report.passed, str(report)
+    assert report.assumed == (SAID,)
+
+
+def weighing(q, k, v, return_weights=False, mask=None):
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    return weigh(scores, mask) @ v
+
+
+def test_a_mask_behind_a_flag_is_given_by_its_name():
+    assert check("attention", weighing).passed
+    message = gate_message("attention", lambda q, k, v, drop=0.0: None)
+    assert "`drop` is a flag, and no mask." in message
+    assert "`drop` 是开关，不是掩码" in say(message)
