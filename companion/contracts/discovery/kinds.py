@@ -21,10 +21,10 @@ from companion.contracts.discovery.make import WIDTH, NotBuilt, make
 from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.blame import raised_in
-from companion.contracts.engine.compare import draw
+from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.forms import NO_MASK, NONE
 from companion.contracts.engine.guard import Stop
-from companion.contracts.engine.levels import RISK
+from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import (
     gains_moved,
     is_lazy,
@@ -38,6 +38,7 @@ from companion.contracts.engine.runner import (
     too_long,
 )
 from companion.contracts.engine.scale import Heard
+from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
 from companion.contracts.transformer.encoder import NORMED_STREAM
 
@@ -660,22 +661,36 @@ def rates_of(module: nn.Module, width: int, args: tuple) -> list[Failure]:
         width: How wide its vectors are.
         args: What it is called with.
     """
-    x = torch.zeros(BATCH, 3, width)
-    table = first(module(*(x if a is args[0] else a for a in args)))[0]
-    hint = wrong_rates(table)
-    if not hint:
+    table = added_rows(module, width, args)
+    hint, *size = wrong_rates(table[:SEQ]), *table.shape
+    broken = Broken(hint) if hint else wrongly_measured(table, type(module))
+    if broken is None:
         return []
-    expected = SINUSOIDAL.oracle(3, width)
     return [
         Failure(
             "Sinusoids have the rates of the formula",
-            hint,
+            broken.message,
             table,
-            expected,
+            SINUSOIDAL.oracle(*size),
             SINUSOIDAL.axes,
-            cause=hint,
+            cause=broken.cause,
+            level=broken.level or FAULT,
+            why=broken.why,
         )
     ]
+
+
+def added_rows(module: nn.Module, width: int, args: tuple) -> Tensor:
+    """Return what is added at the first positions, at more if it takes more."""
+
+    def rows(seq: int) -> Tensor:
+        x = torch.zeros(BATCH, seq, width)
+        return first(module(*(x if a is args[0] else a for a in args)))[0]
+
+    try:
+        return rows(2 * SEQ + 1)
+    except Exception:
+        return rows(SEQ)
 
 
 def upside_down(
@@ -1220,7 +1235,7 @@ def each_alone(
         added = got - x
         if torch.allclose(added, fn(2 * x) - 2 * x, **CLOSE):
             return "add_positions", "to each position its own vector is added"
-        raise Unjudged("each position is changed alone, and by its place")
+        raise Unjudged(f"each position is changed alone, and {BY_ITS_PLACE}")
     if norm := kind_of_norm(got):
         way = x - x.mean(-1, keepdim=True) if norm[0] == "layer_norm" else x
         along = torch.cosine_similarity(got, way, -1).min() > 0.98
@@ -1237,6 +1252,15 @@ def each_alone(
     if len(linear) < 2 and len(matrices) < 2:
         raise Unjudged(f"{said}: {NO_NETWORK}")
     return "feed_forward", said
+
+
+BY_ITS_PLACE = (
+    "by its place, but not by a sum: are features reordered, or projected? "
+    "What it makes of zeros has contracts if that is a table: mark "
+    "`adapters.table_of(make)` as `sinusoidal`, where `make` takes a width, or "
+    "`adapters.added_from(lambda x: yours(0 * x))` as `add_positions`"
+)
+"""What to do about positions that come to the features in another way."""
 
 
 def kind_of_norm(got: Tensor) -> tuple[str, str] | None:
