@@ -1300,8 +1300,10 @@ def is_affine(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:
 # Norms: gain and bias are inside, and the contracts put their own in.
 
 NO_NETWORK = "this is no feed-forward network"
-NORM = re.compile(r"(?i)\w*(layer|rms)_?norm")
+NORM = re.compile(r"(?i)\w*(layer|rms)_?norm(ali[sz]ation)?")
 """What norms are called, also those that norm nothing."""
+ELSEWHERE = re.compile(r"(?i)chan|spat|time|temp|group|batch|instance")
+"""What is called so norms over other axes on purpose."""
 
 
 def named_or_taken(
@@ -1318,18 +1320,43 @@ def named_or_taken(
     by_name = module, "multihead", "its name says so"
     try:
         taken = taken_for(module, width, args)
+        if taken[1] in MIXING and is_called_a_norm(module):
+            return by_its_name(module, OVER_OTHERS)
         if taken[1] != "encoder" or bare(module) is not None:
             return taken
         return by_name if ATTENTION.fullmatch(name) else taken
     except Unjudged as reason:
         if THREE in str(reason) and ATTENTION.fullmatch(name):
             return by_name
+        if SEQUENCE_FIRST in str(reason) and is_called_a_norm(module):
+            return by_its_name(module, OVER_OTHERS)
         if NO_NETWORK not in str(reason) or not NORM.fullmatch(name):
             raise
-        # With a gain alone it is that of T5, whatever it is called.
-        lone = len([*module.parameters()]) == 1 or "rms" in name.lower()
-        kind = "rms_norm" if lone else "layer_norm"
-        return module, kind, "its name says so, and it norms nothing"
+        return by_its_name(module, "its name says so, and it norms nothing")
+
+
+MIXING = ("encoder", "multihead", "causal_attention")
+"""What a norm may look like that runs over other vectors too."""
+OVER_OTHERS = "its name says so, and one vector moves with another"
+
+
+def is_called_a_norm(module: nn.Module) -> bool:
+    """Tell whether it is a norm by its name and its vectors.
+
+    One that is to run over channels or over time says so in its name.
+    """
+    name = type(module).__name__
+    matrices = [p for p in module.parameters() if p.squeeze().ndim > 1]
+    named = NORM.fullmatch(name) and not ELSEWHERE.search(name)
+    return bool(named) and not matrices
+
+
+def by_its_name(module: nn.Module, said: str) -> tuple[nn.Module, str, str]:
+    """Take a module for the norm that its name says."""
+    # With a gain alone it is that of T5, whatever it is called.
+    lone = len([*module.parameters()]) == 1
+    lone |= "rms" in type(module).__name__.lower()
+    return module, "rms_norm" if lone else "layer_norm", said
 
 
 def no_decoder(
