@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from companion.contracts.engine.compare import draw, finite, same
+from companion.contracts.engine.compare import after, draw, finite, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
     THREE_AXES,
@@ -60,9 +60,24 @@ LAYER_NORM = Component(
     cases=cases,
 )
 LAST = "take the mean and the variance of each vector, `dim=-1`."
+OVER_THE_BATCH = f"The statistics run over the batch: {LAST}"
+
+
+apart = positions_apart(
+    lambda: arguments(11),
+    f"Over which axis do the statistics run? {LAST.capitalize()}",
+)
+
+
+def by_itself(fn: Guarded) -> None:
+    """Raise Broken if a sentence moves with the others of its batch."""
+    x, *rest = arguments(37)
+    other, why = torch.cat([x[:1], 2 * x[1:] + 1]), OVER_THE_BATCH
+    same(fn, fn(other, *rest)[:1], fn(x, *rest)[:1], why, cause=why)
 
 
 @LAYER_NORM.contract
+@after(apart, by_itself)
 def standardised(fn: Guarded) -> None:
     """With gain 1 and bias 0, every vector has mean 0 and variance 1."""
     x, gain, bias, eps = arguments(7)
@@ -73,12 +88,7 @@ def standardised(fn: Guarded) -> None:
         same(fn, found, torch.full_like(found, wanted), why, 1e-3)
 
 
-LAYER_NORM.contract(
-    positions_apart(
-        lambda: arguments(11),
-        f"Over which axis do the statistics run? {LAST.capitalize()}",
-    )
-)
+LAYER_NORM.contract(apart)
 LAYER_NORM.contract(
     equivariance(
         "Shifting and stretching a vector changes nothing",
@@ -132,6 +142,7 @@ def constant(fn: Guarded) -> None:
 
 
 @LAYER_NORM.contract
+@after(apart, by_itself)
 def far_from_zero(fn: Guarded) -> None:
     """A mean of 10⁴ spoils nothing."""
     x, *rest = arguments(23)
@@ -172,7 +183,7 @@ def unit(x, eps):
 
 
 @LAYER_NORM.mistake(
-    hint=f"The statistics run over the batch: {LAST}",
+    hint=OVER_THE_BATCH,
     symptom="a sentence means something else in every batch, and a batch of "
     "one is all bias",
 )

@@ -21,10 +21,10 @@ from companion.contracts.discovery.make import WIDTH, NotBuilt, make
 from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.blame import raised_in
-from companion.contracts.engine.compare import draw
+from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.forms import NO_MASK, NONE
 from companion.contracts.engine.guard import Stop
-from companion.contracts.engine.levels import RISK
+from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import (
     gains_moved,
     is_lazy,
@@ -38,6 +38,7 @@ from companion.contracts.engine.runner import (
     too_long,
 )
 from companion.contracts.engine.scale import Heard
+from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
 from companion.contracts.transformer.encoder import NORMED_STREAM
 
@@ -690,22 +691,36 @@ def rates_of(module: nn.Module, width: int, args: tuple) -> list[Failure]:
         width: How wide its vectors are.
         args: What it is called with.
     """
-    x = torch.zeros(BATCH, 3, width)
-    table = first(module(*(x if a is args[0] else a for a in args)))[0]
-    hint = wrong_rates(table)
-    if not hint:
+    table = added_rows(module, width, args)
+    hint, *size = wrong_rates(table[:SEQ]), *table.shape
+    broken = Broken(hint) if hint else wrongly_measured(table, type(module))
+    if broken is None:
         return []
-    expected = SINUSOIDAL.oracle(3, width)
     return [
         Failure(
             "Sinusoids have the rates of the formula",
-            hint,
+            broken.message,
             table,
-            expected,
+            SINUSOIDAL.oracle(*size),
             SINUSOIDAL.axes,
-            cause=hint,
+            cause=broken.cause,
+            level=broken.level or FAULT,
+            why=broken.why,
         )
     ]
+
+
+def added_rows(module: nn.Module, width: int, args: tuple) -> Tensor:
+    """Return what is added at the first positions, at more if it takes more."""
+
+    def rows(seq: int) -> Tensor:
+        x = torch.zeros(BATCH, seq, width)
+        return first(module(*(x if a is args[0] else a for a in args)))[0]
+
+    try:
+        return rows(2 * SEQ + 1)
+    except Exception:
+        return rows(SEQ)
 
 
 def upside_down(
@@ -1252,7 +1267,7 @@ def each_alone(
         added = got - x
         if torch.allclose(added, fn(2 * x) - 2 * x, **CLOSE):
             return "add_positions", "to each position its own vector is added"
-        raise Unjudged("each position is changed alone, and by its place")
+        raise Unjudged(f"each position is changed alone, and {BY_ITS_PLACE}")
     if norm := kind_of_norm(got):
         way = x - x.mean(-1, keepdim=True) if norm[0] == "layer_norm" else x
         along = torch.cosine_similarity(got, way, -1).min() > 0.98
@@ -1269,6 +1284,15 @@ def each_alone(
     if len(linear) < 2 and len(matrices) < 2:
         raise Unjudged(f"{said}: {NO_NETWORK}")
     return "feed_forward", said
+
+
+BY_ITS_PLACE = (
+    "by its place, but not by a sum: are features reordered, or projected? "
+    "What it makes of zeros has contracts if that is a table: mark "
+    "`adapters.table_of(make)` as `sinusoidal`, where `make` takes a width, or "
+    "`adapters.added_from(lambda x: yours(0 * x))` as `add_positions`"
+)
+"""What to do about positions that come to the features in another way."""
 
 
 def kind_of_norm(got: Tensor) -> tuple[str, str] | None:
@@ -1308,8 +1332,10 @@ def is_affine(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:
 # Norms: gain and bias are inside, and the contracts put their own in.
 
 NO_NETWORK = "this is no feed-forward network"
-NORM = re.compile(r"(?i)\w*(layer|rms)_?norm")
+NORM = re.compile(r"(?i)\w*(layer|rms)_?norm(ali[sz]ation)?")
 """What norms are called, also those that norm nothing."""
+ELSEWHERE = re.compile(r"(?i)chan|spat|time|temp|group|batch|instance")
+"""What is called so norms over other axes on purpose."""
 
 
 def named_or_taken(
@@ -1326,18 +1352,43 @@ def named_or_taken(
     by_name = module, "multihead", "its name says so"
     try:
         taken = taken_for(module, width, args)
+        if taken[1] in MIXING and is_called_a_norm(module):
+            return by_its_name(module, OVER_OTHERS)
         if taken[1] != "encoder" or bare(module) is not None:
             return taken
         return by_name if ATTENTION.fullmatch(name) else taken
     except Unjudged as reason:
         if THREE in str(reason) and ATTENTION.fullmatch(name):
             return by_name
+        if SEQUENCE_FIRST in str(reason) and is_called_a_norm(module):
+            return by_its_name(module, OVER_OTHERS)
         if NO_NETWORK not in str(reason) or not NORM.fullmatch(name):
             raise
-        # With a gain alone it is that of T5, whatever it is called.
-        lone = len([*module.parameters()]) == 1 or "rms" in name.lower()
-        kind = "rms_norm" if lone else "layer_norm"
-        return module, kind, "its name says so, and it norms nothing"
+        return by_its_name(module, "its name says so, and it norms nothing")
+
+
+MIXING = ("encoder", "multihead", "causal_attention")
+"""What a norm may look like that runs over other vectors too."""
+OVER_OTHERS = "its name says so, and one vector moves with another"
+
+
+def is_called_a_norm(module: nn.Module) -> bool:
+    """Tell whether it is a norm by its name and its vectors.
+
+    One that is to run over channels or over time says so in its name.
+    """
+    name = type(module).__name__
+    matrices = [p for p in module.parameters() if p.squeeze().ndim > 1]
+    named = NORM.fullmatch(name) and not ELSEWHERE.search(name)
+    return bool(named) and not matrices
+
+
+def by_its_name(module: nn.Module, said: str) -> tuple[nn.Module, str, str]:
+    """Take a module for the norm that its name says."""
+    # With a gain alone it is that of T5, whatever it is called.
+    lone = len([*module.parameters()]) == 1
+    lone |= "rms" in type(module).__name__.lower()
+    return module, "rms_norm" if lone else "layer_norm", said
 
 
 def no_decoder(

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from companion.contracts import check
+from companion.contracts import check, check_model
 
 LEADING = "It takes any number of axes before the features"
 
@@ -127,3 +127,64 @@ def test_what_is_wrong_in_another_way_too_is_told_as_before():
     report = check("rms_norm", AddsOneToTheGainToo())
     assert "too high by 1" not in str(report)
     assert len(report.grouped()) > 3
+
+
+class LayerNorm(nn.Module):
+    def __init__(self, axes=-1, width=12, eps=1e-5):
+        super().__init__()
+        self.axes, self.eps = axes, eps
+        self.gain = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x):
+        y = x - x.mean(self.axes, keepdim=True)
+        size = x.std(self.axes, keepdim=True) + self.eps
+        return y / size * self.gain + self.bias
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, axes=-1, width=12, eps=1e-6):
+        super().__init__()
+        self.axes, self.eps = axes, eps
+        self.gain = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        size = x.square().mean(self.axes, keepdim=True) + self.eps
+        return x * size.rsqrt() * self.gain
+
+
+@pytest.mark.parametrize("axes", [0, 1, (1, 2), (0, 1)])
+@pytest.mark.parametrize(
+    ("make", "component"),
+    [(LayerNorm, "layer_norm"), (RMSNorm, "rms_norm")],
+)
+def test_what_is_called_a_norm_and_norms_over_other_vectors_is_judged_as_one(
+    make, component, axes
+):
+    (part,) = check_model(make(axes)).parts
+    assert part.judged.component == component
+    assert "its name says so" in part.judged.assumed[0]
+    assert part.judged.report.faults
+    said = " ".join(f.message for f in part.judged.report.faults)
+    assert "of each vector, `dim=-1`" in said
+
+
+class ChannelLayerNorm(LayerNorm):
+    """Meant so: it is told by its name."""
+
+
+class BatchRMSNorm(RMSNorm):
+    """Meant so too."""
+
+
+@pytest.mark.parametrize("make", [ChannelLayerNorm, BatchRMSNorm])
+def test_a_norm_that_says_that_it_runs_over_another_axis_is_left_alone(make):
+    report = check_model(make(1))
+    assert not report.parts
+    assert report.unjudged
+
+
+def test_a_layer_norm_over_the_positions_is_told_so_wherever_it_shows():
+    said = " ".join(str(check("layer_norm", LayerNorm(1))).split())
+    assert "E[x²]" not in said
+    assert "Over which axis do the statistics run?" in said

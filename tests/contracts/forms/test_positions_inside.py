@@ -235,14 +235,39 @@ class FromOne(Sinusoids):
         return super().angles(place + 1, i, width)
 
 
+class TenTimes(Halves):
+    def forward(self, x):
+        return x + 10 * self.pe[: x.shape[1]]
+
+
 @pytest.mark.parametrize("width", [12, 18])
 @pytest.mark.parametrize(
-    "make", [Sinusoids, Halves, AsInTensor2Tensor, OfAnotherBase, FromOne]
+    "make", [Sinusoids, Halves, AsInTensor2Tensor, FromOne, TenTimes]
 )
 def test_sinusoids_that_are_added_may_have_any_layout(make, width):
     (part,) = check_model(built(lambda: make(width))).parts
     assert part.judged.component == "add_positions"
     assert not part.judged.report.failures, str(part.judged.report)
+
+
+def test_another_base_of_sinusoids_that_are_added_is_a_note_that_names_it():
+    (part,) = check_model(built(lambda: OfAnotherBase(18))).parts
+    (note,) = part.judged.report.failures
+    assert note.level == "note"
+    assert note.message == "The base is 1000: the paper's is 10000."
+
+
+class OfBaseAHundred(Sinusoids):
+    def angles(self, place, i, width):
+        return place / 100 ** (i / width)
+
+
+def test_half_the_exponent_is_a_risk_where_the_base_may_be_100():
+    (part,) = check_model(built(OfBaseAHundred)).parts
+    (risk,) = part.judged.report.failures
+    assert risk.level == "risk"
+    assert risk.message.startswith("The exponent is i/d")
+    assert risk.why.startswith("It is right if the base is meant to be 100")
 
 
 @pytest.mark.parametrize("width", [2, 5, 8, 10, 17])
@@ -289,12 +314,71 @@ class TwiceTheDimension(Sinusoids):
         return place / 10000.0 ** (2 * i / width)
 
 
+class InHalves(TwiceTheDimension, Halves):
+    pass
+
+
+class MultipliedInHalves(Multiplied, Halves):
+    pass
+
+
+class HalfTheExponent(Sinusoids):
+    def angles(self, place, i, width):
+        return place / 10000.0 ** (i / 2 / width)
+
+
+class HalfFromOne(HalfTheExponent, FromOne):
+    def forward(self, x):
+        return x + self.pe[1 : 1 + x.shape[1]]
+
+
+def exponents(i, width):
+    return 10000 ** (-i / 2 / width)
+
+
+class HalfByAFunction(Halves):
+    def angles(self, place, i, width):
+        return place * exponents(i, width)
+
+
+class SinesInBoth(Sinusoids):
+    def filled(self, place, i, width):
+        return self.angles(place, i, width).sin().repeat_interleave(2, -1)
+
+
+class CosinesOfTheirOwn(Sinusoids):
+    """The exponent of a cosine is that of its dimension."""
+
+    factor = 1
+
+    def angles(self, place, i, width):
+        return place / 10000.0 ** (self.factor * i / width)
+
+    def filled(self, place, i, width):
+        table = torch.zeros(len(place), width)
+        table[:, 0::2] = self.angles(place, i, width).sin()
+        table[:, 1::2] = self.angles(place, i + 1, width).cos()
+        return table
+
+
+class CosinesAndTwice(CosinesOfTheirOwn):
+    factor = 2
+
+
 @pytest.mark.parametrize("width", [12, 18])
 @pytest.mark.parametrize(
     ("make", "named"),
     [
         (Multiplied, "The position is multiplied by 10000^(2i/d)"),
+        (MultipliedInHalves, "The position is multiplied by 10000^(2i/d)"),
         (TwiceTheDimension, "The dimension is taken for i"),
+        (InHalves, "The dimension is taken for i"),
+        (HalfTheExponent, "The exponent is i/d"),
+        (HalfFromOne, "The exponent is i/d"),
+        (HalfByAFunction, "The exponent is i/d"),
+        (SinesInBoth, "There are no cosines"),
+        (CosinesOfTheirOwn, "Every dimension has a frequency of its own"),
+        (CosinesAndTwice, "The dimension is taken for i"),
     ],
 )
 def test_sinusoids_that_are_added_with_wrong_rates_are_a_fault(
@@ -304,3 +388,14 @@ def test_sinusoids_that_are_added_with_wrong_rates_are_a_fault(
     (fault,) = part.judged.report.faults
     assert fault.contract == "Sinusoids have the rates of the formula"
     assert fault.message.startswith(named)
+
+
+def test_the_rate_that_was_measured_is_told_beside_the_right_one():
+    (part,) = check_model(built(HalfTheExponent)).parts
+    (fault,) = part.judged.report.faults
+    assert "Pair 1 turns by 0.464 a step, expected 0.215." in fault.message
+    (part,) = check_model(built(CosinesOfTheirOwn)).parts
+    (fault,) = part.judged.report.faults
+    assert "its sine turns by 1 a step, and its cosine by 0.464" in (
+        fault.message
+    )
