@@ -78,7 +78,8 @@ def settled(
     """
     if not shown.faults:
         return shown, ""
-    turned, reason = hidden(), said()
+    turned = hidden()
+    reason = said() or said_by_call(turned)
     if turned.passed and reason:
         return without_the_word(turned), f"{HIDES}, {reason}"
     other = added() if added else shown
@@ -127,6 +128,16 @@ def open_question(shown: Report, hidden: Report) -> Report:
 def is_open(report: Report) -> bool:
     """Tell whether the question is put in a report."""
     return ASK in report.assumed
+
+
+def said_by_call(report: Report) -> str:
+    """Tell what the name says of the mask that was given, or nothing."""
+    found = GIVEN_AS.search(" ".join(report.assumed))
+    known = found and NAMES.fullmatch(found[1])
+    return f"as `{found[1]}` says" if found and known else ""
+
+
+GIVEN_AS = re.compile(r"its mask (?:was given )?as `(\w+)`")
 
 
 def said_by(fn: object) -> str:

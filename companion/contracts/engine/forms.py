@@ -31,7 +31,7 @@ from companion.contracts.adapters import (
     valid_lengths,
     with_causal_mask,
 )
-from companion.contracts.engine.compare import Broken
+from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import (
     Guarded,
@@ -143,6 +143,16 @@ class Wanted:
             return found
         masks = [n for n in known if "mask" in n]
         return masks[0] if len(masks) == 1 else None
+
+    def is_mask(self, name: str) -> bool:
+        """Tell whether a mask may be meant by this name, by place.
+
+        One of keys is not, where another is there that has rows too.
+        """
+        others = self.all - self.flags - {name}
+        rows = any("mask" in n and not OF_KEY.search(n) for n in others)
+        keys = OF_KEY.search(name) and "mask" in name and rows
+        return name not in self.flags and not keys
 
     def binds(self, call: Call) -> bool:
         """Tell whether it takes these arguments, as far as is known."""
@@ -550,7 +560,7 @@ def by_place(*names: str) -> Style:
         places = zip(wants.names, given, strict=False)
         if any(
             ("mask" in place and "mask" not in n)
-            or (n == "mask" and place in wants.flags)
+            or (n == "mask" and not wants.is_mask(place))
             for place, n in places
         ):
             return None  # Vectors are no mask, and a mask is no flag.
@@ -1134,13 +1144,8 @@ def adopt(
         found = found or less_usual(fn, with_wants, offered, cases, right)
         plain = found[0] if found else plain
     fn.form = plain
-    fn.form = plain = with_another_mask(fn, with_wants, cases) or plain
     known = fitting or bool(found)
-    fn.form = plain = lengths_for(fn, with_wants, cases, known=known) or plain
-    if idle := [*idle_masks(fn, with_wants, cases)]:
-        said = (IDLE.format(name) for name in idle)
-        plain = replace(plain or form, said=(*(plain or form).said, *said))
-    fn.form = plain
+    fn.form = with_its_mask_of_several(fn, with_wants, cases, known=known)
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
 
@@ -1170,7 +1175,7 @@ def flag_in_place(component: Component, wants: Wanted) -> bool:
     if "mask" not in component.parameters:
         return False
     place = list(component.parameters).index("mask")
-    return not wants.flags.isdisjoint(wants.names[place : place + 1])
+    return not all(map(wants.is_mask, wants.names[place : place + 1]))
 
 
 def form_by_name(
@@ -1540,6 +1545,29 @@ def softmax_by_lengths(yours: Callable, scores: Tensor, mask: Tensor) -> Tensor:
 # Which of several masks
 
 
+def with_its_mask_of_several(
+    fn: Guarded, form: Form, cases: list[tuple], *, known: bool
+) -> Form | None:
+    """Return the form that gives the one of several masks that is judged.
+
+    Args:
+        fn: What is tried, as it is called so far.
+        form: The plain form.
+        cases: Those of the component.
+        known: Whether a form was found.
+    """
+    usual = fn.form
+    fn.form = usual = with_another_mask(fn, form, cases) or usual
+    fn.form = usual = lengths_for(fn, form, cases, known=known) or usual
+    asked = [*other_masks(fn, form, cases)]
+    usual = faulty_mask(fn, usual or form, asked, cases) or usual
+    if idle := [one.name for one in asked if not one.moved]:
+        said = (IDLE.format(name) for name in idle)
+        whole = usual or form
+        usual = replace(whole, said=(*whole.said, *said))
+    return usual
+
+
 def with_another_mask(
     fn: Guarded, form: Form, cases: list[tuple]
 ) -> Form | None:
@@ -1579,22 +1607,145 @@ def given_as(
     return candidates(fn, read, by_its_word(name), cases)
 
 
-def idle_masks(fn: Guarded, form: Form, cases: list[tuple]) -> Iterator[str]:
-    """List the masks that move nothing, whichever way they are given.
+class Asked(NamedTuple):
+    """One of several masks, asked for itself.
+
+    Attributes:
+        name: What it is called.
+        forms: Those that give it.
+        moved: Those in which it moves something.
+        keeps: Those in which it keeps hidden keys out, read as they say.
+        added: Those in which it does so if it is added to the scores.
+    """
+
+    name: str
+    forms: list[Form]
+    moved: list[Form]
+    keeps: list[Form]
+    added: list[Form]
+
+
+def other_masks(fn: Guarded, form: Form, cases: list[tuple]) -> Iterator[Asked]:
+    """List what each of several masks does, as far as one can be given.
 
     Those of another's keys are not asked, for nobody else is seen.
     """
     covered = [args for args in cases if has_mask(args)]
     names = (n for n in own_masks(fn, form) if not OF_ANOTHER.search(n))
     for name in names:
-        moved = []
+        asked = Asked(name, [], [], [], [])
         for found in given_as(fn, form, name, cases):
+            asked.forms.append(found)
             fn.form = found
-            moved.append(not unchanged(fn, *covered[-1]))
-            if moved[-1]:
+            if unchanged(fn, *covered[-1]):
+                continue
+            asked.moved.append(found)
+            asked.keeps.extend(keeping(fn, found, *covered[-1]))
+            added = Guarded(fn.component, mask_added(fn.fn))
+            if keeps_out(added, found, *covered[-1]):
+                asked.added.append(found)
+            if asked.keeps:
                 break
-        if moved and not any(moved):
-            yield name
+        if asked.forms:
+            yield asked
+
+
+def keeping(fn: Guarded, form: Form, x: Tensor, mask: Tensor) -> Iterator[Form]:
+    """List the form in each reading in which hidden keys count nowhere."""
+    for hidden in (False, True):
+        read = replace(form, hidden=hidden)
+        if keeps_out(fn, read, x, mask):
+            yield read
+
+
+def keeps_out(fn: Guarded, form: Form | None, x: Tensor, mask: Tensor) -> bool:
+    """Tell whether no row of a word moves with padding, a mask's hidden keys.
+
+    Args:
+        fn: What is tried.
+        form: How it is called.
+        x: Its vectors.
+        mask: It hides padding, (batch, 1, 1, key).
+    """
+    fn.form, real = form, mask[:, 0, 0]
+    other = x + draw(*x.shape, seed=223) * ~real[..., None]
+    try:
+        gap = fn.raw(other, mask) - fn.raw(x, mask)
+    except Broken:
+        return False
+    return not (gap.detach().nan_to_num(1)[real].abs() > 1e-5).any()
+
+
+def faulty_mask(
+    fn: Guarded, usual: Form, asked: list[Asked], cases: list[tuple]
+) -> Form | None:
+    """Return the form that gives a mask which is wrong, beside a right one.
+
+    Of two that are right alone one may still be lost beside the other.
+    """
+    x, mask = next((a for a in cases[::-1] if has_mask(a)), (None, None))
+    if len(asked) < 2 or not [*keeping(fn, usual, x, mask)]:
+        return None
+    for one in asked:
+        if one.keeps or one.added or not one.moved:
+            continue
+        if not any(for_rows(fn, one.name, f, x, mask) for f in one.forms):
+            return replace(one.moved[0], hidden=usual.hidden)
+    right = (one for one in asked if one.keeps)
+    for one, other in itertools.permutations(right, 2):
+        both = beside(one.keeps[0], other)
+        lost = not keeps_out(fn, both, x, mask)
+        if lost and fits(fn, (x, mask)):
+            return replace(both, hidden=usual.hidden)
+    return None
+
+
+def beside(form: Form, other: Asked) -> Form:
+    """Return the form that gives another mask too, which hides nothing."""
+    bare, its = form.style, other.keeps[0]
+
+    def style(wants: Wanted, named: dict) -> Call | None:
+        call = bare(wants, named) if bare else None
+        if call is None or named.get("mask") is None:
+            return call
+        full = everything(named, its.hidden)
+        if its.layout in OF_KEYS:
+            keys = full[:1].expand(len(named["x"]), -1)
+            full = keys.unflatten(0, (-1, *[1] * OF_KEYS[its.layout]))
+        elif its.layout not in (None, alone):
+            full = its.layout(full, named)
+        return call[0], {**call[1], other.name: full}
+
+    said = (*form.said, HID_NOTHING.format(other.name))
+    return replace(form, style=style, said=said)
+
+
+HID_NOTHING = "`{}` hid nothing beside it"
+OF_KEY = re.compile("(?i)key|pad")
+"""How masks are called that are for keys."""
+
+
+def for_rows(
+    fn: Guarded, name: str, form: Form, x: Tensor, mask: Tensor
+) -> bool:
+    """Tell whether a mask is made for rows, whatever True means in it.
+
+    It hides them alone. If it is named after padding, they have to see nobody
+    then, as what is set to 0; and it is not named after keys.
+    """
+    real = mask[:, 0, 0, :, None]
+    for hidden in (False, True):
+        fn.form = replace(form, hidden=hidden)
+        with contextlib.suppress(Broken):
+            if not hides_rows(fn, x, mask):
+                continue
+            if not OF_KEY.search(name):
+                return True
+            other = x + draw(*x.shape, seed=223) * real
+            gap = (fn.raw(other, mask) - fn.raw(x, mask)).detach().abs()
+            still = bool((gap * ~real).nan_to_num(1).amax() < 1e-6)
+            return still and "key" not in name.lower()
+    return False
 
 
 def by_its_word(name: str) -> list[tuple[str, Style]]:

@@ -192,3 +192,106 @@ def test_a_mask_that_moves_nothing_is_named(make, names):
 
 def test_a_mask_that_is_wrong_is_not_exchanged_for_a_right_one():
     assert check("multihead", built(Both)).faults
+
+
+class OfTheQueries(OfOneOnly):
+    """The mask of padding is laid over the queries."""
+
+    def forward(self, x, attn_mask=None, key_padding_mask=None):
+        rows = None if key_padding_mask is None else key_padding_mask
+        rows = None if rows is None else rows[:, None, :, None]
+        return self.attend(x, x, rows, attn_mask)
+
+
+class OfNoScores(OfOneOnly):
+    """Both are used, and that of padding only moves what stands there."""
+
+    def forward(self, x, attn_mask=None, key_padding_mask=None):
+        if key_padding_mask is not None:
+            x = x + key_padding_mask[..., None]
+        return self.of(x, attn_mask, None)
+
+
+class OneLosesTheOther(OfOneOnly):
+    """Where padding is given, the other counts no more."""
+
+    def forward(self, x, attn_mask=None, key_padding_mask=None):
+        attn_mask = attn_mask if key_padding_mask is None else None
+        return self.of(x, attn_mask, key_padding_mask)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "cause"),
+    [
+        (OfTheQueries, "key_padding_mask", "hides rows, the queries"),
+        (OfNoScores, "key_padding_mask", ""),
+        (OneLosesTheOther, "attn_mask", "The mask is not used"),
+    ],
+)
+def test_of_two_masks_the_one_with_a_fault_is_judged(make, name, cause):
+    report = check("multihead", built(make))
+    assert f"its mask was given as `{name}`" in report.assumed[0]
+    assert cause in report.faults[0].message
+    assert understood(say(report.assumed[0])), say(report.assumed[0])
+
+
+class HidingQueries(OfTheQueries):
+    def forward(self, x, attn_mask=None, key_padding_mask=None):
+        rows = None if key_padding_mask is None else ~key_padding_mask
+        return super().forward(x, attn_mask, rows)
+
+
+def test_the_name_of_the_mask_that_is_judged_says_what_true_means():
+    report = check_model(built(HidingQueries)).parts[0].judged
+    assert any("as `key_padding_mask` says" in s for s in report.assumed)
+
+
+class Hiding(OfOneOnly):
+    """That of padding hides what is True, and the other shows it."""
+
+    def forward(self, x, attn_mask=None, key_padding_mask=None):
+        keys = None if key_padding_mask is None else ~key_padding_mask
+        return self.of(x, attn_mask, keys)
+
+
+class Swapped(OfOneOnly):
+    def forward(self, x, key_padding_mask=None, attn_mask=None):
+        return self.of(x, attn_mask, key_padding_mask)
+
+
+class WithAnAddedOne(OfOneOnly):
+    """`bias_mask` is added to the scores."""
+
+    def forward(self, x, attn_mask=None, bias_mask=None):
+        q, k, v = (
+            p(x).unflatten(-1, (3, 4)).transpose(1, 2)
+            for p in (self.q, self.k, self.v)
+        )
+        scores = q @ k.mT / 2
+        scores = scores if bias_mask is None else scores + bias_mask
+        y = weigh(scores, attn_mask) @ v
+        return self.o(y.transpose(1, 2).flatten(2))
+
+
+class ZeroedRows(OfOneOnly):
+    """`padding_mask` sets what nobody reads to 0."""
+
+    def forward(self, x, attn_mask=None, padding_mask=None):
+        y = self.of(x, attn_mask, None)
+        return y if padding_mask is None else y * padding_mask[..., None]
+
+
+class OneAtATime(OfOneOnly):
+    def forward(self, x, attn_mask=None, key_padding_mask=None):
+        if attn_mask is not None and key_padding_mask is not None:
+            raise ValueError("one mask, please")
+        return self.of(x, attn_mask, key_padding_mask)
+
+
+@pytest.mark.parametrize(
+    "make", [Hiding, Swapped, WithAnAddedOne, ZeroedRows, OneAtATime]
+)
+def test_masks_that_are_right_each_in_its_way_have_no_fault(make):
+    report = check("multihead", built(make))
+    assert report.passed, str(report)
+    assert not any("batch, key" in said for said in report.assumed)
