@@ -7,7 +7,9 @@ from contracts.right.attention import masked_by_lowest
 from torch import nn
 
 from companion.contracts import adapters, check
+from companion.contracts.multihead.causal_attention import Causal
 from companion.contracts.multihead.multihead import Heads
+from companion.contracts.transformer.language_model import Language
 from companion.multihead import merge_heads, split_heads
 from companion.positions import rotate
 
@@ -373,3 +375,107 @@ class SkewedIgnoringPadding(Skewed):
 def test_a_causal_mask_excuses_nothing_that_it_does_not_mend(make):
     report = check("multihead", built(make))
     assert ORDER in [f.contract for f in report.faults]
+
+
+# A window: nothing is seen that is further back
+
+
+PAST = "Every row sees itself and all its past"
+
+
+def banded(seq, width):
+    return torch.ones(seq, seq, dtype=torch.bool).tril().triu(-width)
+
+
+class Local(Causal):
+    width = 2
+
+    def mask(self, seq):
+        return banded(seq, self.width)
+
+
+class LocalOne(Local):
+    width = 1
+
+
+class LocalThree(Local):
+    width = 3
+
+
+@pytest.mark.parametrize("make", [LocalOne, Local, LocalThree])
+def test_causal_attention_within_a_window_has_a_note_and_no_fault(make):
+    report = check("causal_attention", built(make))
+    (note,) = report.failures
+    assert (note.level, note.contract) == ("note", PAST)
+    assert f"sees itself and {make.width} before it" in note.message
+    assert "sliding window" in note.why
+
+
+class InBlocks(Causal):
+    """Each row sees its own block only, which is no window."""
+
+    def mask(self, seq):
+        block = torch.arange(seq) // 3
+        return super().mask(seq) & (block[:, None] == block)
+
+
+class OfTheLength(Causal):
+    """The window grows with the sentence."""
+
+    def mask(self, seq):
+        return banded(seq, seq // 2)
+
+
+class Ahead(Causal):
+    """It sees what comes next, too."""
+
+    def mask(self, seq):
+        return torch.ones(seq, seq, dtype=torch.bool).tril(1).triu(-2)
+
+
+class NotItself(Causal):
+    def mask(self, seq):
+        return banded(seq, 2) & ~torch.eye(seq, dtype=torch.bool)
+
+
+@pytest.mark.parametrize("make", [InBlocks, OfTheLength, Ahead, NotItself])
+def test_what_is_no_window_of_one_width_stays_a_fault(make):
+    assert check("causal_attention", built(make)).faults
+
+
+class LocalLanguage(Language):
+    width = 1
+
+    def mask(self, length, layer):
+        return banded(length, self.width)
+
+
+class OneLayer(LocalLanguage):
+    def __init__(self):
+        super().__init__()
+        del self.layers[1]
+
+
+class TwoSeen(OneLayer):
+    width = 2
+
+
+@pytest.mark.parametrize(
+    ("make", "seen"), [(LocalLanguage, 2), (OneLayer, 1), (TwoSeen, 2)]
+)
+def test_a_language_model_within_a_window_has_a_note_and_no_fault(make, seen):
+    report = check("language_model", built(make))
+    (note,) = report.failures
+    assert note.level == "note"
+    assert f"sees itself and {seen} before it" in note.message
+
+
+class WithoutPlaces(TwoSeen):
+    def embedded(self, tokens):
+        return self.embed(tokens)
+
+
+def test_within_a_window_too_the_order_counts():
+    report = check("language_model", built(WithoutPlaces))
+    said = " ".join(f.message for f in report.faults)
+    assert "Tokens 2 and 3 changed places" in said, str(report)
