@@ -232,6 +232,59 @@ def test_weights_that_do_not_sum_to_1_are_a_fault_where_vectors_turn():
     assert "do the weights of a row sum to 1" in first.message
 
 
+# A learned vector for each distance, added to the keys and to the values
+
+
+class Vectors(Heads):
+    def __init__(self):
+        super().__init__()
+        self.of_keys, self.of_values = nn.Embedding(9, 4), nn.Embedding(9, 4)
+
+    def at(self, seq):
+        place = torch.arange(seq)
+        return (place - place[:, None]).clamp(-4, 4) + 4
+
+    def scores(self, q, k):
+        far = self.of_keys(self.at(q.shape[-2]))
+        return (q @ k.mT + (q[..., None, :] * far).sum(-1)) / 2
+
+    def forward(self, x, mask=None):
+        q, k, v = (self.split(p(x)) for p in (self.q, self.k, self.v))
+        weights = self.weigh(self.scores(q, k), mask)
+        far = self.of_values(self.at(x.shape[1]))
+        gathered = weights @ v + (weights[..., None] * far).sum(-2)
+        return self.o(self.join(gathered))
+
+
+class VectorsOfFive(Vectors):
+    def forward(self, x, mask=None):
+        if x.shape[1] != 5:
+            raise ValueError(f"5 positions, not {x.shape[1]}")
+        return super().forward(x, mask)
+
+
+class VectorsByPlace(VectorsOfFive):
+    """The vectors belong to places, and not to distances."""
+
+    def at(self, seq):
+        return torch.arange(seq).expand(seq, -1)
+
+
+def test_a_vector_for_each_distance_in_keys_and_values_has_a_note():
+    report = check("multihead", built(Vectors))
+    assert report.passed, str(report)
+    assert [f.contract for f in report.notes] == [ORDER, TWICE]
+
+
+def test_so_it_is_where_sentences_have_one_length_and_the_length_is_told():
+    report = check("multihead", built(VectorsOfFive))
+    assert [f.contract for f in report.notes] == [ORDER, TWICE], str(report)
+    assert all("5 positions, not" in f.message for f in report.faults)
+    assert ORDER in [
+        f.contract for f in check("multihead", built(VectorsByPlace)).faults
+    ]
+
+
 # Learned numbers for each distance, under a name that says so
 
 

@@ -20,13 +20,13 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, one_tensor
 from companion.contracts.engine.runner import outcomes
 from companion.contracts.engine.universal import contracts_of
+from companion.contracts.multihead.causal_attention import Causal
 from companion.contracts.multihead.multihead import (
     MultipliedAfterwards,
     SoftmaxOverTheQueries,
     SplitByViewAlone,
 )
 from companion.contracts.multihead.split_heads import viewed_straight
-from companion.contracts.multihead.causal_attention import Causal
 from companion.contracts.positions.add_positions import indexed_by_the_batch
 from companion.contracts.positions.rope import turned_by_place
 
