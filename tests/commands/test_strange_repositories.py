@@ -280,6 +280,40 @@ def test_what_raises_in_every_call_is_a_risk_and_the_last_line_says_so(
     assert out.endswith("1 not judged, 1 of these raises in every usual call")
 
 
+PLACED = """
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=32):
+        super().__init__()
+        self.register_buffer("pe", torch.randn(1, max_len, d_model))
+
+    def forward(self, x):
+        BODY
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "level"),
+    [
+        ("return x + self.pe[:, : x.size(0)]", "risk"),
+        # One sentence, channels in front, or heads: all may be meant so.
+        ("n, _ = x.shape; return x + self.pe[0, :n]", ""),
+        ("return x + self.pe[:, : x.shape[-1]].mT", ""),
+        ("b, h, n, _ = x.shape; return x + self.pe[:, None, :n]", ""),
+        # Nothing but whole tables, ids, or a length.
+        ("return x + self.pe", ""),
+        ("return self.pe[0][x]", ""),
+        ("return self.pe[:, :x]", ""),
+        ("raise NotImplementedError", ""),
+    ],
+)
+def test_positions_that_raise_for_every_sentence_are_a_risk(
+    written, body, level
+):
+    section = judged(Target(written(PLACED.replace("BODY", body))), Asked())
+    levels = {one["name"]: one["level"] for one in section.unjudged}
+    assert levels.get("PositionalEncoding", "") == level
+
+
 NO_TABLE = """
 class Places(nn.Module):
     def __init__(self, d_model, max_len):

@@ -33,10 +33,20 @@ CALLED_SO = re.compile(
 )
 """What parts and models are called; it has to be the whole name."""
 
+POSITIONS = re.compile(
+    r"(?i)((sin(usoid(al)?)?|learn(ed|able)|absolute|fixed|trainable|add)_?)*"
+    r"(position(al|s)?_?(enc(od(ing|er))?s?|emb(ed(ding|der)?)?s?)"
+    r"|pos_?(enc(od(ing|er))?|emb(ed(ding)?)?)|positions|pe)"
+    r"(_?(layer|1d))?"
+)
+"""What is called so adds positions to vectors."""
+
 VECTORS = (
     r"(?i)x|q|k|v|query|queries|keys?|values?|hidden_states|src|inputs?"
     r"|.*mask.*"
 )
+EMBEDDED = rf"{VECTORS}|(tokens?|words?)_?emb(edding)?s?|emb(edding)?s?|seq|src"
+"""What vectors are called where positions are added to them."""
 IDS = (
     r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids"
     r"|tokens?(_?ids)?|.*mask.*"
@@ -82,6 +92,9 @@ def fails(module: nn.Module, widths: list[int], *, ids: bool = False) -> bool:
         widths: How wide its vectors may be.
         ids: Whether ids are to go in, and no vectors.
     """
+    if POSITIONS.fullmatch(type(module).__name__) and not ids:
+        alone = len(wanted(module)) == 1 and wants_only(module, EMBEDDED)
+        return alone and no_sentence_fits(module, widths)
     named = CALLED_SO.fullmatch(type(module).__name__)
     known = named and wants_only(module, f"{IDS}|{EITHER}" if ids else VECTORS)
     if not (known or (ids and wants_only(module, IDS))):
@@ -95,15 +108,51 @@ def fails(module: nn.Module, widths: list[int], *, ids: bool = False) -> bool:
     return not any(may_be_right(module, args) for args in others)
 
 
-def may_be_right(module: nn.Module, args: tuple) -> bool:
-    """Tell whether a call comes back, or is yet to be written."""
+def no_sentence_fits(module: nn.Module, widths: list[int]) -> bool:
+    """Tell whether what is to add positions raises, however it is called.
+
+    Of one sentence alone the shape is asked too, for there the sizes may meet
+    by chance. Ids may go in, a length, heads and channels.
+    """
+    if any(isinstance(part, OTHERS) for part in module.modules()):
+        return False
+    ids = torch.ones(BATCH, SEQ, dtype=torch.long)
+    if any(may_be_right(module, (one,)) for one in (ids, ids[0], SEQ)):
+        return False
+    for seq in (SEQ, *lengths(module)):
+        for width in widths:
+            three, two = (BATCH, seq, width), (seq, width)
+            for axes in (
+                three,
+                (seq, BATCH, width),
+                (BATCH, width, seq),
+                (BATCH, 3, seq, width),
+                (BATCH, width, 3, seq),
+            ):
+                if may_be_right(module, (draw(*axes, seed=3),)):
+                    return False
+            if may_be_right(module, (draw(*two, seed=3),), shape=two):
+                return False
+    return True
+
+
+def may_be_right(
+    module: nn.Module, args: tuple, shape: tuple[int, ...] | None = None
+) -> bool:
+    """Tell whether a call comes back, or is yet to be written.
+
+    Args:
+        module: What is called.
+        args: With these.
+        shape: What a tensor that comes back has to look like, if that counts.
+    """
     try:
-        module(*args)
+        got = module(*args)
     except NotImplementedError:
         return True
     except Exception:
         return False
-    return True
+    return not shape or not isinstance(got, Tensor) or got.shape == shape
 
 
 def alike_in(module: nn.Module) -> Iterator[tuple]:

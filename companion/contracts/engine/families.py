@@ -39,6 +39,7 @@ from companion.contracts.engine.masking import (
     some_mask,
     visible,
 )
+from companion.contracts.engine.modules import module_kept, module_of
 
 __all__ = [
     "DISTANCES",
@@ -388,6 +389,27 @@ def require_mean(fn: Guarded, x: Tensor, why: str) -> None:
     same(fn, got, fn(one).expand_as(got), why)
 
 
+def adds_by_distance(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether numbers for distances are added to what is gathered.
+
+    Then alike positions get other rows than one alone, and nobody can tell
+    whether weights sum to 1. Of vectors of 0, and without a bias, nothing else
+    tells one row from another.
+    """
+    module = module_of(fn)
+    if module is None:
+        return False
+    with module_kept(module):
+        for vector in module.parameters():
+            if vector.ndim == 1:
+                vector.data.zero_()
+        try:
+            rows = fn.raw(0 * x)
+            return furthest(rows, rows[:, :1].expand_as(rows)) is not None
+        except Broken:
+            return False
+
+
 def keeps_alike(fn: Guarded, x: Tensor) -> bool:
     """Tell whether alike positions get the row that one of them has alone."""
     try:
@@ -410,8 +432,29 @@ def knows_distances(fn: Guarded, x: Tensor) -> bool:
         try:
             later = fn.raw(longer, mask)[:, BEFORE:]
         except Broken:
-            return False
+            return knows_them_within(fn, x)
         if furthest(later, fn.raw(x)) is None:
+            return True
+    return False
+
+
+def knows_them_within(fn: Guarded, x: Tensor) -> bool:
+    """Tell the same of what takes sentences of one length only.
+
+    Its last vectors stand in front instead, and are hidden either way.
+    """
+    kept = x.shape[1] - BEFORE + 1
+    moved = x.roll(-kept, 1)
+    place = torch.arange(x.shape[1])
+    first = (place < kept).expand(len(x), 1, 1, -1)
+    last = first.flip(-1)
+    for turned in (False, True):
+        try:
+            before = fn.raw(x, first ^ turned)[:, :kept]
+            later = fn.raw(moved, last ^ turned)[:, -kept:]
+        except Broken:
+            return False
+        if furthest(later, before) is None:
             return True
     return False
 

@@ -9,8 +9,16 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.levels import NOTE
 
-__all__ = ["SHARE", "reach", "require_moved", "require_silent"]
+__all__ = [
+    "SHARE",
+    "local_window",
+    "of_a_window",
+    "reach",
+    "require_moved",
+    "require_silent",
+]
 
 SHARE = 1e-4
 """Rounding moves a row by less than this share of what a change moves."""
@@ -77,3 +85,38 @@ def show_first(
             ("row", "moves with"),
             cause,
         )
+
+
+WINDOW = (
+    "Every row sees itself and {} before it, and nothing further back: a local "
+    "window."
+)
+MEANT_SO = (
+    "It is right if attention is to be local, as within a sliding window; each "
+    "further layer sees further."
+)
+
+
+def local_window(*seen: Tensor) -> int:
+    """Return how many before itself every row sees, if all see as many.
+
+    None where all of the past is seen, or nothing but a row itself: 0.
+
+    Args:
+        *seen: Which row moves with which position, of several lengths.
+    """
+    widths = {int(one.reshape(-1, one.shape[-1])[-1].sum()) - 1 for one in seen}
+    if len(widths) > 1:
+        return 0
+    (width,) = widths
+    for one in seen:
+        band = torch.ones_like(one).tril().triu(-width)
+        if not (0 < width < one.shape[-1] - 1) or not torch.equal(one, band):
+            return 0
+    return width
+
+
+def of_a_window(width: int) -> Broken:
+    """Say that attention is local, which is another convention."""
+    told = WINDOW.format(width)
+    return Broken(told, cause=told, level=NOTE, why=MEANT_SO)

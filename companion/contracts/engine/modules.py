@@ -28,6 +28,7 @@ from companion.contracts.engine.compare import (
     tensors_in,
     weighed,
 )
+from companion.contracts.engine.graphs import require_two_steps
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import RISK
 
@@ -257,6 +258,9 @@ def takes_part(fn: Guarded) -> None:
     require_registered(fn)
     parameters = module_of(fn).named_parameters()
     named = {name: p for name, p in parameters if p.requires_grad}
+    if named:
+        example = fn.component.example
+        require_two_steps(module_of(fn), lambda: fn.raw(*example), named)
     # A part may be used for some inputs only, such as one expert of many.
     for args in fn.cases:
         named = unused(fn, args, named) if named else {}

@@ -14,6 +14,8 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import require_not_linear
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.influence import (
+    local_window,
+    of_a_window,
     reach,
     require_moved,
     require_silent,
@@ -168,6 +170,10 @@ def future(fn: Guarded) -> None:
 def past(fn: Guarded) -> None:
     """Every row sees itself and all its past."""
     seen = reach(fn, arguments(11))
+    if not torch.equal(seen, may(seen)):
+        width = local_window(seen)
+        if width and local_window(seen, reach(fn, arguments(11, 7))):
+            raise of_a_window(width)
     require_moved(seen, may(seen), "which it may see", why(fn, seen))
 
 

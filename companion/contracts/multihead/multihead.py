@@ -21,6 +21,7 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
+    adds_by_distance,
     fully_masked_row_has_finite_gradients,
     known_inside,
     mask_broadcasts,
@@ -271,7 +272,8 @@ def twice(fn: Guarded) -> None:
         milder = known_inside(fn, x, broken)
         if milder is None:
             raise
-        require_mean(fn, x, why)
+        if not adds_by_distance(fn, x):
+            require_mean(fn, x, why)
         raise milder from None
 
 

@@ -14,6 +14,7 @@ from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import Broken, same, seeded
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, OtherNumbers
+from companion.contracts.engine.influence import local_window, of_a_window
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.scale import (
     divided_by_the_root_of_a_head,
@@ -147,7 +148,7 @@ SHIFTED = (
 NO_CONTEXT = "Each row knows its own token only: does nothing look back?"
 
 NO_ORDER = (
-    "Tokens 0 and 1 changed places, and the last row did not notice: are "
+    "Tokens {} and {} changed places, and the last row did not notice: are "
     "positions added?"
 )
 
@@ -226,11 +227,13 @@ def drawn(seen: Tensor) -> tuple:
     return seen.float(), causal(len(seen)).float(), ("row", "moves with")
 
 
-def require_order(fn: Guarded, args: tuple, which: int, hint: str) -> None:
+def require_order(
+    fn: Guarded, args: tuple, which: int, hint: str, at: int = 0
+) -> None:
     """Raise Broken if it does not matter which of two tokens comes first."""
-    swapped = list(args)
+    swapped, two = list(args), slice(at, at + 2)
     swapped[which] = args[which].clone()
-    swapped[which][:, :2] = args[which][:, :2].flip(1)
+    swapped[which][:, two] = args[which][:, two].flip(1)
     moved = gaps(fn.raw(*swapped), fn.raw(*args))[-1]
     if moved <= SHARE * whole_gap(fn, args, which):
         raise Broken(hint)
@@ -257,13 +260,42 @@ def future(fn: Guarded) -> None:
 @LANGUAGE_MODEL.contract
 def past(fn: Guarded) -> None:
     """Every token of the past can move a logit."""
-    require_past(fn, (sentences(5, BATCH),), 0, "token")
+    try:
+        require_past(fn, (sentences(5, BATCH),), 0, "token")
+    except Broken:
+        if width := window(fn):
+            raise of_a_window(width) from None
+        raise
+
+
+def window(fn: Guarded) -> int:
+    """Return how many tokens before its own a row knows, if that is a window.
+
+    As many in a longer sentence; 0 if it is none.
+    """
+    seen = token_reach(fn, (sentences(5, BATCH),))
+    if not local_window(seen):
+        return 0
+    try:
+        longer = token_reach(fn, (sentences(5, BATCH, SEQ + 2),))
+    except Broken:
+        return 0
+    return local_window(seen, longer)
 
 
 @LANGUAGE_MODEL.contract
 def order(fn: Guarded) -> None:
     """The order of the past counts."""
-    require_order(fn, (sentences(7, BATCH),), 0, NO_ORDER)
+    args = (sentences(7, BATCH),)
+    try:
+        require_order(fn, args, 0, NO_ORDER.format(0, 1))
+    except Broken:
+        width, at = window(fn), SEQ - 3
+        if not width:
+            raise
+        # Of a single token beside its own a row knows no order.
+        if width > 1:
+            require_order(fn, args, 0, NO_ORDER.format(at, at + 1), at)
 
 
 @LANGUAGE_MODEL.contract

@@ -7,7 +7,9 @@ from contracts.right.attention import masked_by_lowest
 from torch import nn
 
 from companion.contracts import adapters, check
+from companion.contracts.multihead.causal_attention import Causal
 from companion.contracts.multihead.multihead import Heads
+from companion.contracts.transformer.language_model import Language
 from companion.multihead import merge_heads, split_heads
 from companion.positions import rotate
 
@@ -230,6 +232,59 @@ def test_weights_that_do_not_sum_to_1_are_a_fault_where_vectors_turn():
     assert "do the weights of a row sum to 1" in first.message
 
 
+# A learned vector for each distance, added to the keys and to the values
+
+
+class Vectors(Heads):
+    def __init__(self):
+        super().__init__()
+        self.of_keys, self.of_values = nn.Embedding(9, 4), nn.Embedding(9, 4)
+
+    def at(self, seq):
+        place = torch.arange(seq)
+        return (place - place[:, None]).clamp(-4, 4) + 4
+
+    def scores(self, q, k):
+        far = self.of_keys(self.at(q.shape[-2]))
+        return (q @ k.mT + (q[..., None, :] * far).sum(-1)) / 2
+
+    def forward(self, x, mask=None):
+        q, k, v = (self.split(p(x)) for p in (self.q, self.k, self.v))
+        weights = self.weigh(self.scores(q, k), mask)
+        far = self.of_values(self.at(x.shape[1]))
+        gathered = weights @ v + (weights[..., None] * far).sum(-2)
+        return self.o(self.join(gathered))
+
+
+class VectorsOfFive(Vectors):
+    def forward(self, x, mask=None):
+        if x.shape[1] != 5:
+            raise ValueError(f"5 positions, not {x.shape[1]}")
+        return super().forward(x, mask)
+
+
+class VectorsByPlace(VectorsOfFive):
+    """The vectors belong to places, and not to distances."""
+
+    def at(self, seq):
+        return torch.arange(seq).expand(seq, -1)
+
+
+def test_a_vector_for_each_distance_in_keys_and_values_has_a_note():
+    report = check("multihead", built(Vectors))
+    assert report.passed, str(report)
+    assert [f.contract for f in report.notes] == [ORDER, TWICE]
+
+
+def test_so_it_is_where_sentences_have_one_length_and_the_length_is_told():
+    report = check("multihead", built(VectorsOfFive))
+    assert [f.contract for f in report.notes] == [ORDER, TWICE], str(report)
+    assert all("5 positions, not" in f.message for f in report.faults)
+    assert ORDER in [
+        f.contract for f in check("multihead", built(VectorsByPlace)).faults
+    ]
+
+
 # Learned numbers for each distance, under a name that says so
 
 
@@ -373,3 +428,107 @@ class SkewedIgnoringPadding(Skewed):
 def test_a_causal_mask_excuses_nothing_that_it_does_not_mend(make):
     report = check("multihead", built(make))
     assert ORDER in [f.contract for f in report.faults]
+
+
+# A window: nothing is seen that is further back
+
+
+PAST = "Every row sees itself and all its past"
+
+
+def banded(seq, width):
+    return torch.ones(seq, seq, dtype=torch.bool).tril().triu(-width)
+
+
+class Local(Causal):
+    width = 2
+
+    def mask(self, seq):
+        return banded(seq, self.width)
+
+
+class LocalOne(Local):
+    width = 1
+
+
+class LocalThree(Local):
+    width = 3
+
+
+@pytest.mark.parametrize("make", [LocalOne, Local, LocalThree])
+def test_causal_attention_within_a_window_has_a_note_and_no_fault(make):
+    report = check("causal_attention", built(make))
+    (note,) = report.failures
+    assert (note.level, note.contract) == ("note", PAST)
+    assert f"sees itself and {make.width} before it" in note.message
+    assert "sliding window" in note.why
+
+
+class InBlocks(Causal):
+    """Each row sees its own block only, which is no window."""
+
+    def mask(self, seq):
+        block = torch.arange(seq) // 3
+        return super().mask(seq) & (block[:, None] == block)
+
+
+class OfTheLength(Causal):
+    """The window grows with the sentence."""
+
+    def mask(self, seq):
+        return banded(seq, seq // 2)
+
+
+class Ahead(Causal):
+    """It sees what comes next, too."""
+
+    def mask(self, seq):
+        return torch.ones(seq, seq, dtype=torch.bool).tril(1).triu(-2)
+
+
+class NotItself(Causal):
+    def mask(self, seq):
+        return banded(seq, 2) & ~torch.eye(seq, dtype=torch.bool)
+
+
+@pytest.mark.parametrize("make", [InBlocks, OfTheLength, Ahead, NotItself])
+def test_what_is_no_window_of_one_width_stays_a_fault(make):
+    assert check("causal_attention", built(make)).faults
+
+
+class LocalLanguage(Language):
+    width = 1
+
+    def mask(self, length, layer):
+        return banded(length, self.width)
+
+
+class OneLayer(LocalLanguage):
+    def __init__(self):
+        super().__init__()
+        del self.layers[1]
+
+
+class TwoSeen(OneLayer):
+    width = 2
+
+
+@pytest.mark.parametrize(
+    ("make", "seen"), [(LocalLanguage, 2), (OneLayer, 1), (TwoSeen, 2)]
+)
+def test_a_language_model_within_a_window_has_a_note_and_no_fault(make, seen):
+    report = check("language_model", built(make))
+    (note,) = report.failures
+    assert note.level == "note"
+    assert f"sees itself and {seen} before it" in note.message
+
+
+class WithoutPlaces(TwoSeen):
+    def embedded(self, tokens):
+        return self.embed(tokens)
+
+
+def test_within_a_window_too_the_order_counts():
+    report = check("language_model", built(WithoutPlaces))
+    said = " ".join(f.message for f in report.faults)
+    assert "Tokens 2 and 3 changed places" in said, str(report)

@@ -20,6 +20,7 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, one_tensor
 from companion.contracts.engine.runner import outcomes
 from companion.contracts.engine.universal import contracts_of
+from companion.contracts.multihead.causal_attention import Causal
 from companion.contracts.multihead.multihead import (
     MultipliedAfterwards,
     SoftmaxOverTheQueries,
@@ -402,3 +403,93 @@ def test_a_kink_within_a_step_is_no_wrong_gradient():
     bend = (fn(x) + 0.0005).detach()
     assert message_of(kinked, lambda x: 30 * (fn(x) - bend).relu()) == ""
     assert message_of(kinked, lambda x: 30 * fn(x.detach() + 0 * x)) != ""
+
+
+PART = "Every weight of a module takes part"
+
+
+class OfItsOwnCache(Causal):
+    """Keys are written into a buffer in each call, with their graph."""
+
+    name = "keys_cache"
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer(self.name, torch.zeros(4, 3, 32, 4))
+
+    def kept(self, k):
+        buffer = getattr(self, self.name)
+        buffer[: len(k), :, : k.shape[2]] = self.stored(k)
+        return buffer[: len(k), :, : k.shape[2]]
+
+    def stored(self, k):
+        return k
+
+    def scores(self, q, k):
+        return super().scores(q, self.kept(k))
+
+
+class OfALongText(OfItsOwnCache):
+    """Named for no cache, so that it may be meant for training."""
+
+    name = "written"
+
+
+class LeavesItsGraph(OfItsOwnCache):
+    def kept(self, k):
+        super().kept(k)
+        return k
+
+    def stored(self, k):
+        return k.detach()
+
+
+class ShowsItsWeights(Causal):
+    """What was seen is kept for a figure, and made anew in each call."""
+
+    def weigh(self, scores, mask):
+        self.seen_cache = super().weigh(scores, mask)
+        return self.seen_cache
+
+
+class MadeOnce(Causal):
+    """Numbers for distances are computed from a weight, but only once."""
+
+    def __init__(self):
+        super().__init__()
+        self.slope = nn.Parameter(torch.ones(()))
+        place = torch.arange(32)
+        self.far = self.slope * (place - place[:, None])
+
+    def scores(self, q, k):
+        seq = q.shape[-2]
+        return super().scores(q, k) + self.far[:seq, :seq]
+
+
+def test_a_cache_that_keeps_its_graph_is_a_risk_that_names_buffer_and_cure():
+    report = check("causal_attention", built(OfItsOwnCache))
+    (risk,) = report.risks
+    assert report.passed
+    assert risk.contract == PART
+    assert "`keys_cache` keeps what the last call computed" in risk.message
+    assert "`.detach()`" in risk.message
+    assert "in code that is trained it is a fault" in risk.why
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (OfALongText, "`written` keeps what the last call computed"),
+        (MadeOnce, "`far` is computed once and kept, with its graph"),
+    ],
+)
+def test_what_a_second_step_of_training_raises_for_is_named(make, named):
+    (fault,) = check("causal_attention", built(make)).faults
+    assert fault.contract == PART
+    assert fault.message.startswith(named)
+
+
+@pytest.mark.parametrize("make", [LeavesItsGraph, ShowsItsWeights])
+def test_what_is_kept_without_harm_to_training_is_right(make):
+    report = check("causal_attention", built(make))
+    assert not report.failures, str(report)
