@@ -1146,6 +1146,8 @@ def adopt(
     fn.form = plain
     known = fitting or bool(found)
     fn.form = with_its_mask_of_several(fn, with_wants, cases, known=known)
+    if known and component.name == "attention":
+        fn.form = of_three_axes(fn, form) or fn.form
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
 
@@ -1542,6 +1544,78 @@ def softmax_by_lengths(yours: Callable, scores: Tensor, mask: Tensor) -> Tensor:
     return rows_by_lengths(written, ask).reshape(scores.shape)
 
 
+# Three axes, and no others
+
+
+def of_three_axes(fn: Guarded, form: Form) -> Form | None:
+    """Return the form that gives attention three axes, if it says so itself.
+
+    With any other number it has to raise something; what gives wrong numbers
+    then, or was to take heads, is wrong.
+    """
+    usual = fn.form or form
+    q, k, v = (draw(2, 3, n, d, seed=d) for n, d in ((5, 11), (7, 11), (7, 13)))
+    try:
+        fn.raw(q, k, v)
+    except Broken as broken:
+        if not (isinstance(broken, Raised) and THREE.search(broken.message)):
+            return None
+    else:
+        return None
+    if fits(fn, (q[0, 0], k[0, 0], v[0, 0])):
+        return None
+    mask = torch.ones(2, 3, 5, 7, dtype=torch.bool).tril(2)
+    for each in (False, True):
+        found = replace(
+            usual,
+            style=None,
+            layout=None,
+            reading=None,
+            whole=in_three_axes(replace(usual, hidden=False), each),
+            said=(*usual.said, OF_THREE, *[ONE_BY_ONE] * each),
+        )
+        if fit_all(fn, found, [(q, k, v), (q, k, v, mask)], []):
+            return found
+    return None
+
+
+THREE = re.compile("be a 3D tensor|unpack \\(expected 3")
+OF_THREE = "it takes three axes and no others, so that more were made one"
+ONE_BY_ONE = "of masks with more than two axes each was given alone"
+
+
+def in_three_axes(form: Form, each: bool) -> Callable:
+    """Call with vectors of three axes, and give the others back.
+
+    Args:
+        form: How it is called.
+        each: Whether it is given each sentence alone, with a mask (query, key),
+            where sentences have masks of their own.
+    """
+
+    def whole(fn: Callable, args: tuple) -> Any:
+        *vectors, mask = args if has_mask(args) else (*args, None)
+        vectors = [x for x in vectors if x is not None]
+        lead = vectors[0].shape[:-2]
+        three = [x.reshape(-1, *x.shape[-2:]) for x in vectors]
+        if mask is None:
+            got = form(fn, tuple(three))
+        else:
+            shape = vectors[0].shape[-2], vectors[1].shape[-2]
+            full = mask.expand(*lead, *shape).reshape(-1, *shape)
+            if mask.ndim < 3:
+                got = form(fn, (*three, full[0]))
+            elif each:
+                rows = zip(*(x.split(1) for x in three), full, strict=True)
+                got = joined([form(fn, row) for row in rows], 0)
+            else:
+                got = form(fn, (*three, full))
+        flat = isinstance(got, Tensor) and got.ndim == 3
+        return got.reshape(*lead, *got.shape[-2:]) if flat else got
+
+    return whole
+
+
 # Which of several masks
 
 
@@ -1683,8 +1757,10 @@ def faulty_mask(
 
     Of two that are right alone one may still be lost beside the other.
     """
-    x, mask = next((a for a in cases[::-1] if has_mask(a)), (None, None))
-    if len(asked) < 2 or not [*keeping(fn, usual, x, mask)]:
+    if len(asked) < 2:
+        return None
+    x, mask = next(args for args in cases[::-1] if has_mask(args))
+    if not [*keeping(fn, usual, x, mask)]:
         return None
     for one in asked:
         if one.keeps or one.added or not one.moved:
@@ -2204,7 +2280,8 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
     component = fn.component
     name = component.name
     form = fn.form or Form(tuple(component.parameters))
-    if form.whole and name not in ("layer_norm", "rms_norm"):
+    three = OF_THREE in form.said
+    if form.whole and not three and name not in ("layer_norm", "rms_norm"):
         return
     given = "mask" in component.parameters or name in MASKS
     made = name in MODELS and any("mask" in said for said in form.said)

@@ -23,6 +23,7 @@ from contracts.right.standins import (
     Stack,
     adapter_lines,
     softmax_with_lengths,
+    weigh,
     with_lengths,
 )
 from torch import nn
@@ -728,3 +729,46 @@ def test_masks_are_given_by_the_adapter_where_it_has_all():
     report = check("translation_model", OfTwoMasks())
     assert "missing a required argument" in report.failures[0].message
     assert "`adapters.with_masks`" in report.failures[0].message
+
+
+def of_three(q, k, v, mask=None, wrong=1.0):
+    """Attention of three axes, whose mask may have two or three."""
+    scores = torch.bmm(q, k.transpose(1, 2)) / q.shape[-1] ** 0.5 * wrong
+    may = None if mask is None else mask.expand_as(scores)
+    return torch.bmm(weigh(scores, may), v)
+
+
+def of_three_with_one_mask(q, k, v, mask=None):
+    batch, _, _ = q.shape
+    return of_three(q, k, v, None if mask is None else mask.repeat(batch, 1, 1))
+
+
+def hiding_of_three(q, k, v, mask=None):
+    return of_three(q, k, v, None if mask is None else ~mask)
+
+
+@pytest.mark.parametrize("mine", [of_three, of_three_with_one_mask])
+def test_attention_of_three_axes_only_is_given_three(mine):
+    report = check("attention", mine)
+    assert report.passed, str(report)
+    assert "it takes three axes and no others" in report.assumed[0]
+    alone = "each was given alone" in report.assumed[0]
+    assert alone == (mine is of_three_with_one_mask)
+    assert understood(say(report.assumed[0])), say(report.assumed[0])
+
+
+def test_what_is_wrong_with_three_axes_is_found():
+    def unscaled(q, k, v, mask=None):
+        return of_three(q, k, v, mask, q.shape[-1] ** 0.5)
+
+    assert "not scaled" in check("attention", unscaled).faults[0].message
+    told = check("attention", hiding_of_three).assumed
+    assert any("If True hides in your masks" in said for said in told)
+    assert check("attention", hiding_of_three, mask="hidden").passed
+
+
+def test_what_is_wrong_with_four_axes_and_says_nothing_of_three_is_a_fault():
+    def by_number(q, k, v, mask=None):
+        return weigh(q @ k.transpose(1, 2) / q.shape[-1] ** 0.5, mask) @ v
+
+    assert check("attention", by_number).faults
