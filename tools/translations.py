@@ -26,8 +26,6 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "book" / "_ext"))
 
 import chinese  # noqa: E402
-import page_words  # noqa: E402
-import report_words  # noqa: E402
 from chinese import (  # noqa: E402
     CATALOGUES,
     FRAME,
@@ -36,6 +34,7 @@ from chinese import (  # noqa: E402
     WORDS,
     in_english_alone,
 )
+from words import page_words, report_words  # noqa: E402
 
 BUILD = ROOT / "_build"
 # What is put together in the source, and stands in no line of it as a whole.

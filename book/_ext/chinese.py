@@ -15,7 +15,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import page_words
 from babel.messages.catalog import Message
 from babel.messages.pofile import read_po
 from docutils import nodes
@@ -25,6 +24,7 @@ from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform, i18n
 from sphinx.util.nodes import extract_messages
+from words import page_words
 
 BOOK = Path(__file__).parents[1]
 CATALOGUES = BOOK / "locale" / "zh_CN" / "LC_MESSAGES"

@@ -1,9 +1,12 @@
 """How heavy the pages are, whether they wait for scripts, whether they move.
 
+Tables on a phone have their columns' widths before their rows arrive.
+
 The rows of a table are left in ``_build/weight``; ``make test`` prints them.
 """
 
 import gzip
+import sys
 from functools import cache
 
 import pytest
@@ -11,6 +14,10 @@ from support.contents import CHAPTERS, ROOT, every_page_and_search
 from support.harness import DESKTOP, PHONE
 
 from companion.interview.model.bank import course
+
+sys.path.append(str(ROOT / "book" / "_ext"))
+
+from tables import FIT, column_widths, drawn
 
 pytestmark = pytest.mark.browser
 
@@ -86,3 +93,46 @@ def test_the_text_is_there_before_any_script(read, document):
     for formula in page.locator(".math svg").all()[:3]:
         box = formula.bounding_box()
         assert box is None or box["height"] > 3  # None: it is folded away.
+
+
+# Where the columns of each table begin, with all rows and with the first one.
+COLUMNS = """() => {
+  const tables = [...document.querySelectorAll(".bd-article table")]
+    .filter(x => x.querySelector("colgroup") && x.offsetParent);
+  const begin = () => tables.map(table =>
+    [...table.querySelectorAll("th")].map(x => x.getBoundingClientRect().x));
+  const all = begin();
+  for (const table of tables)
+    for (const row of [...table.tBodies[0].rows].slice(1)) row.remove();
+  return [all, begin()];
+}"""
+
+
+@pytest.mark.parametrize(
+    "document", ["book/notation", "book/labs/10_training"], indirect=True
+)
+def test_the_columns_do_not_wait_for_their_rows(read, document):
+    page = read(document, alone=True, size=PHONE).page
+    whole, begun = page.evaluate(COLUMNS)
+    assert len(whole) >= 3
+    assert begun == whole
+
+
+def test_each_word_fits_and_what_is_left_goes_to_the_longer_text():
+    # Two signs between columns: "a" takes 3 and "twelve" 8, so 33 are left.
+    widths = column_widths([["a", "twelve twelve twelve"], ["a", "b"]])
+    assert widths == [3, 41]
+    assert sum(widths) == FIT
+    widths = column_widths([["ab cd", "ab cd ef gh"], ["", ""]])
+    assert widths == pytest.approx([4 + 36 * 3 / 12, 4 + 36 * 9 / 12])
+
+
+def test_what_cannot_fit_keeps_the_widths_that_it_finds():
+    assert column_widths([["a"] * 5]) == []
+    assert column_widths([["a" * 22, "b" * 22]]) == []
+
+
+def test_chinese_breaks_after_four_signs_and_a_formula_nowhere():
+    first, second = column_widths([["位置编码 是", "ab"]])
+    assert first - second == pytest.approx(8 - 2 + (44 - 14))
+    assert drawn(r"\ln \frac{3}{2} = 0.405") == "xxxx32===0.405"

@@ -11,7 +11,7 @@ from support.contents import NOTEBOOKS, ROOT
 
 sys.path.append(str(ROOT / "book" / "_ext"))
 import chinese as edition
-import page_words
+from words import page_words
 
 # What a Chinese page says in English as well.
 TERMS = """Adam Add BART BERT BatchNorm CLS CPU False Face GB GPT GiB Hugging KV

@@ -17,9 +17,8 @@ from support.contents import ROOT
 
 sys.path.append(str(ROOT / "book" / "_ext"))
 import chinese as edition
-import page_words
-import report_words
 import translations
+from words import page_words, report_words
 
 pytestmark = pytest.mark.once
 

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from script_words import in_script
+from words.script_words import in_script
 
 Translate = Callable[[str], str]
 
@@ -55,7 +55,7 @@ AFTER_WORD = re.compile(
     rf'(<(b|span) lang="zh"[^>]*>[{HAN}]+</\2>) +(?=[{HAN}，。：；])'
 )
 CODE = re.compile(r"<code\b.*?</code>|<[^>]*>|&\w+;", re.S)
-PACKAGE = Path(__file__).parents[2] / "companion" / "words" / "__init__.py"
+PACKAGE = Path(__file__).parents[3] / "companion" / "words" / "__init__.py"
 REPORT = re.compile(r"<figure\b[^>]*\bcompanion-check\b")
 
 

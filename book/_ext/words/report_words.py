@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "companion"
 KNOWN = ROOT / "tests" / "contracts" / "known_mistakes.json"
 # Nobody shows these in a report.

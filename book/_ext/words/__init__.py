@@ -1,0 +1,1 @@
+"""The words of pages, scripts and reports, found where they stand."""
