@@ -581,6 +581,8 @@ MEMORY = (
     r"|x_?enc(oder)?"
 )
 """What decoders call what the encoder has made."""
+KEYS = "context|ctx|kv"
+"""What attention to something else calls that, which no decoder does alone."""
 SECOND = rf"{MEMORY}|context"
 """What they call it where it stands second."""
 
@@ -1097,11 +1099,11 @@ def calls(
         (x, *no_keys),
         (x, x, x, *keys),
         (x, x, x, *no_keys),
-        (x, x),
-        (x, x, None),
     ):
         if least <= len(args) <= most:
             yield args
+    if re.fullmatch(KEYS, "".join(wanted(module)[1:2])):
+        yield from ((x, x), (x, x, None))[: most - 1]
 
 
 def most_arguments(module: nn.Module) -> int:
