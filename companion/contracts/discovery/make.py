@@ -169,16 +169,19 @@ def make(
         NotBuilt: An argument says nothing, or the class raised something.
     """
     named = arguments(kind, near, rate)
+    more = named | left_at_none(kind, rate)
     if width != WIDTH:
         # That of a head, where there is no other.
         own = WIDTH if WIDTH in named.values() else HEAD
-        named = {n: width if x == own else x for n, x in named.items()}
+        named, more = (
+            {n: width if x == own else x for n, x in each.items()}
+            for each in (named, more)
+        )
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         try:
             built = kind(**named)
         except Exception as error:
-            more = named | left_at_none(kind, rate)
             if more != named:
                 with contextlib.suppress(Exception):
                     return kind(**more), said_of(kind, more)

@@ -1878,10 +1878,11 @@ NO_PADDING = re.compile(r"(?i)head|token|ratio|prob|_id$|^use|^return")
 """What is called a mask, and hides no padding."""
 OF_SOURCE = re.compile(r"(?i)src|source|enc|memory|mem|cross|context|(^|_)e_")
 OF_TARGET = re.compile(r"(?i)tgt|trg|target|dec|(^|_)d_")
-OF_ANOTHER = re.compile("(?i)cross|mem|encoder|context")
 """How masks are called that are the source's, and the target's. What has both
 words is for rows of the target, and for keys of the source.
 """
+OF_ANOTHER = re.compile("(?i)cross|mem|encoder|context")
+"""How masks are called that hide keys of something else."""
 
 
 def of_memory(name: str) -> bool:
