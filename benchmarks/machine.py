@@ -85,7 +85,11 @@ def product(
 def chip(device: str) -> str:
     """The name of what computes; a CPU's with its generation."""
     if device != "cpu":
-        return torch.cuda.get_device_name()
+        # Not every kind of device tells its name.
+        named = getattr(
+            torch.get_device_module(device), "get_device_name", None
+        )
+        return named() if named else device
     info = Path("/proc/cpuinfo")
     if not info.exists():
         return platform.processor() or platform.machine()

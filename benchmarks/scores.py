@@ -122,7 +122,7 @@ def validation_loss(trained: Trained, **_: object) -> Score:
     with torch.no_grad():
         for batch in make_task(trained.config, codecs).validation:
             loss, count = objective(*(part.to(device) for part in batch))
-            total, tokens = total + float(loss), tokens + count
+            total, tokens = total + float(loss), tokens + int(count)
     return Score(total / tokens, f"{tokens} tokens")
 
 

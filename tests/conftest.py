@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-import support.accelerator  # noqa: F401 - before the first gradient
+import support.device  # noqa: F401 - before the first gradient
 import torch
 from hypothesis import settings
 from support.harness import Pages

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 import torch
 
-__all__ = ["can_compile", "narrow_type", "scaler_for"]
+__all__ = ["can_compile", "compiler_options", "narrow_type", "scaler_for"]
 
 
 def can_compile(device: torch.device) -> bool:
@@ -34,6 +34,31 @@ def can_compile(device: torch.device) -> bool:
         usual = "clang++" if sys.platform == "darwin" else "g++"
         return shutil.which(os.environ.get("CXX", usual)) is not None
     return device.type in ("cuda", "xpu") and find_spec("triton") is not None
+
+
+def compiler_options(device: torch.device) -> dict[str, bool]:
+    """Choose what torch.compile is told beside its defaults.
+
+    Sentences are of all lengths, and one analysis of PyTorch's compiler for
+    GPUs raises on some graphs whose sizes may vary, which are no part of what
+    it is made for (PyTorch's issues 181563 and 197077; seen with 2.11).
+
+    Args:
+        device: Where the compiled code is to run.
+
+    Returns:
+        The ``options`` of torch.compile.
+
+    Example:
+        >>> compiler_options(torch.device("cpu"))
+        {}
+    """
+    if device.type == "cpu":
+        return {}
+    from torch._inductor import list_options  # Takes a second.
+
+    name = "triton.coalesce_tiling_analysis"
+    return {name: False} if name in list_options() else {}
 
 
 def narrow_type(device: torch.device) -> torch.dtype | None:

@@ -20,6 +20,7 @@ from companion.extras import lazy
 from companion.training import checkpoint
 from companion.training.capability import (
     can_compile,
+    compiler_options,
     narrow_type,
     scaler_for,
 )
@@ -174,7 +175,7 @@ class _Run:
         self._resume()
         objective = Objective(self.model, smoothing=config.smoothing)
         if config.compile and can_compile(here.device):
-            objective.compile()
+            objective.compile(options=compiler_options(here.device))
         elif config.compile:
             warnings.warn(
                 f"compile: {here.device.type} has no compiler here, so the run "

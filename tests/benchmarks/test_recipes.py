@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sacrebleu
+from support.accelerator import accelerator
 from support.standin import stand_in
 
 from benchmarks import models as boxed
@@ -217,6 +218,14 @@ def test_the_validation_loss_is_what_the_trainer_logged(
     model = trained(name)
     logged = read_log(tmp_path / "trained" / name)[-1]["validation"]
     assert validation_loss(model).value == pytest.approx(logged, rel=1e-4)
+
+
+def test_what_was_measured_on_an_accelerator_is_written(small, tmp_path):
+    with accelerator():
+        where = {"runs": tmp_path / "runs", "results": tmp_path / "results"}
+        path = recipes.run("shakespeare", 1, None, **where)
+    (run,) = json.loads(path.read_text())["runs"]
+    assert run["score"] == pytest.approx(run["last_validation_loss"], rel=1e-3)
 
 
 def test_counts_on_paper():

@@ -1,4 +1,7 @@
-"""The package on an accelerator, as far as that shows without having one."""
+"""The package on an accelerator: the pretend one, or with DEVICE=cuda a GPU.
+
+CUDA does not tell what kind of wait it was, so that there they are counted.
+"""
 
 import pytest
 import torch
@@ -13,7 +16,7 @@ from devices.public import (
     built,
     transformer,
 )
-from support.accelerator import Module, accelerator, waits
+from support.device import DEVICE, accelerator, counted
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
@@ -36,12 +39,20 @@ from companion.training.capability import (
 from companion.training.distributed import place
 
 pytestmark = pytest.mark.once
+PRETENDED = pytest.mark.skipif(
+    DEVICE != "pretend", reason="what a GPU can do is not ours to change"
+)
 
 
 @pytest.fixture
 def device():
     with accelerator() as made:
         yield made
+
+
+def seen(kind):
+    """Name a wait as the device of these tests does."""
+    return kind if DEVICE == "pretend" else "CUDA"
 
 
 # What it refuses and counts
@@ -69,7 +80,7 @@ def test_tensors_of_two_devices_do_not_meet(device):
 
 
 def test_a_cpus_generator_draws_nothing_there(device):
-    with pytest.raises(RuntimeError, match="'pretend' device type for gen"):
+    with pytest.raises(RuntimeError, match=f"'{DEVICE}' device type for gen"):
         torch.rand(3, device=device, generator=torch.Generator())
     there = torch.Generator(device)
     assert torch.rand(3, device=device, generator=there).device == device
@@ -93,20 +104,20 @@ def test_numpy_wants_a_copy_first(device):
         ("copy", lambda x: x.cpu()),
         ("copy", lambda x: x + torch.ones(3).to(x.device)),
         ("copy", lambda x: x.tolist()),
-        ("equal", lambda x: torch.equal(x, x)),
+        ("equal", lambda x: torch.equal(x, x.clone())),
     ],
 )
 def test_each_wait_is_counted(device, kind, ask):
     x = torch.arange(3.0, device=device)
-    waits.clear()
-    ask(x)
-    assert [what for what, _ in waits] == [kind]
+    with counted() as waits:
+        ask(x)
+    assert [what for what, _ in waits.elements()] == [seen(kind)]
 
 
 def test_what_stays_there_is_no_wait(device):
     x = torch.arange(3.0, device=device)
-    waits.clear()
-    torch.where(x > 0, x * 2, 0.0).argmax()
+    with counted() as waits:
+        torch.where(x > 0, x * 2, 0.0).argmax()
     assert not waits
 
 
@@ -123,8 +134,8 @@ def test_the_result_is_where_the_inputs_are_and_only_a_look_waits(
     call = COMPUTED[chapter][name]
     expected = tree_leaves(call(lambda x: x))
 
-    waits.clear()
-    found = tree_leaves(call(lambda x: x.to(device)))
+    with counted() as waits:
+        found = tree_leaves(call(lambda x: x.to(device)))
     waited = [(what, place) for what, place in waits if place]
     assert bool(waited) == (name in LOOKING)
     for one, other in zip(found, expected, strict=True):
@@ -136,8 +147,8 @@ def test_the_result_is_where_the_inputs_are_and_only_a_look_waits(
 @pytest.mark.parametrize("name", WRITTEN)
 def test_the_same_is_written_there_and_a_step_waits_once(device, name):
     expected = WRITTEN[name](lambda x: x)
-    waits.clear()
-    assert WRITTEN[name](lambda x: x.to(device)) == expected
+    with counted() as waits:
+        assert WRITTEN[name](lambda x: x.to(device)) == expected
     found = [n for (_, place), n in waits.items() if place]
     # In the end what beams have found is copied, the ids and their number.
     assert sorted(found) == [2] * ("in beams" in name) + [7], waits
@@ -199,10 +210,12 @@ def test_check_model_judges_a_model_that_lives_there(device):
 # Training
 
 
-def test_a_run_learns_there_what_it_learns_here(tmp_path):
+def test_a_run_learns_there_what_it_learns_here(tmp_path, monkeypatch):
     settings = TrainConfig(data="copy", steps=5, warmup=2, **SMALL)
-    train(settings, tmp_path / "here", progress=False)
-    with accelerator():
+    with monkeypatch.context() as without:
+        without.setattr(torch.accelerator, "is_available", lambda: False)
+        train(settings, tmp_path / "here", progress=False)
+    with accelerator(), counted() as waits:
         train(settings, tmp_path / "there", progress=False)
         assert any(place for _, place in waits)
     here, there = (read_log(tmp_path / f) for f in ("here", "there"))
@@ -215,12 +228,10 @@ def test_a_step_waits_for_the_count_of_tokens_and_for_what_it_measured(device):
     model = built(transformer).to(device)
     batch = TOKENS.to(device), TARGET.to(device)
     optimizer = adam(model.parameters(), lr=1e-3)
-    waits.clear()
-    update(Objective(model), optimizer, [batch], step=1, rate=1e-3)
+    with counted() as waits:
+        update(Objective(model), optimizer, [batch], step=1, rate=1e-3)
     assert [what for what, place in waits.elements() if place] == [
-        "item",
-        "copy",
-        "copy",
+        seen(kind) for kind in ("item", "copy", "copy")
     ]
 
 
@@ -231,11 +242,11 @@ BOTH = [torch.float16, torch.bfloat16]
     ("able", "taken"),
     [(BOTH, torch.bfloat16), ([torch.float16], torch.float16), ([], None)],
 )
+@PRETENDED
 def test_mixed_precision_is_the_best_that_the_device_has(
     device, monkeypatch, able, taken
 ):
-    asked = staticmethod(lambda: able)
-    monkeypatch.setattr(Module, "get_amp_supported_dtype", asked)
+    can(monkeypatch, able)
     assert narrow_type(device) == taken
     assert (scaler_for(taken, device) is None) == (taken != torch.float16)
     model = built(transformer).to(device)
@@ -244,24 +255,39 @@ def test_mixed_precision_is_the_best_that_the_device_has(
         assert model(*ids).dtype == (taken or torch.float32)
 
 
-def test_a_run_in_float16_goes_on_with_the_scale_it_had(
-    device, tmp_path, monkeypatch
+def can(monkeypatch, able):
+    """Have a device that multiplies in these types only."""
+    if DEVICE == "pretend":
+        asked = staticmethod(lambda: able)
+        module = torch.get_device_module(DEVICE)
+        monkeypatch.setattr(type(module), "get_amp_supported_dtype", asked)
+    else:
+        wide = torch.bfloat16 in able
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *_: wide)
+
+
+@pytest.mark.parametrize("able", [BOTH, [torch.float16]])
+def test_a_run_in_mixed_precision_goes_on_as_if_it_had_not_stopped(
+    device, tmp_path, monkeypatch, able
 ):
-    asked = staticmethod(lambda: [torch.float16])
-    monkeypatch.setattr(Module, "get_amp_supported_dtype", asked)
+    can(monkeypatch, able)
     settings = TrainConfig(
         data="copy", steps=5, warmup=2, save_every=3, bf16=True, **SMALL
     )
     train(settings, tmp_path, progress=False)
     middle, end = checkpoint.every(tmp_path / "checkpoints")
-    scale = checkpoint.read(middle).facts["scaler"]
-    assert (scale["scale"], scale["_growth_tracker"]) == (2.0**16, 3)
+    scale = checkpoint.read(middle).facts.get("scaler")
+    if torch.bfloat16 in able:
+        assert not scale
+    else:
+        assert (scale["scale"], scale["_growth_tracker"]) == (2.0**16, 3)
     whole = end.read_bytes()
     end.unlink()  # As if it had been killed before.
     train(settings, tmp_path, progress=False)
     assert end.read_bytes() == whole
 
 
+@PRETENDED
 def test_a_device_without_a_compiler_runs_what_is_not_compiled(
     device, tmp_path
 ):
@@ -273,6 +299,7 @@ def test_a_device_without_a_compiler_runs_what_is_not_compiled(
         train(settings, tmp_path, progress=False)
 
 
+@PRETENDED
 def test_processes_share_an_accelerator_only_if_each_has_one(
     device, monkeypatch
 ):

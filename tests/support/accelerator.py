@@ -12,14 +12,11 @@ PyTorch keeps for private use, set up by its own Python registration.
 """
 
 import gc
-import os
-import sys
 import threading
-from collections import Counter
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 
 import torch
+from support.waits import wait, waits
 from torch import nn
 from torch._decomp.decompositions import gru_impl, lstm_impl
 from torch.overrides import TorchFunctionMode
@@ -27,10 +24,7 @@ from torch.utils.backend_registration import (
     _setup_privateuseone_for_python_backend as register,
 )
 
-import companion
-
 NAME = "pretend"
-PACKAGE = f"{Path(companion.__file__).parent}{os.sep}"
 aten = torch.ops.aten
 # The size of what they return, or what the program does next, is only known
 # once the device has finished all it was given before.
@@ -334,16 +328,6 @@ for product in (
     aten.scaled_dot_product_attention.default,
 ):
     NARROW.impl(product, narrowed(product))
-waits = Counter()
-
-
-def wait(kind):
-    """Note that the program waits for the device, and where in the package."""
-    frame = sys._getframe()
-    while frame and not frame.f_code.co_filename.startswith(PACKAGE):
-        frame = frame.f_back
-    code = frame and frame.f_code.co_filename.removeprefix(PACKAGE)
-    waits[kind, frame and f"{code}:{frame.f_lineno}"] += 1
 
 
 APPLY = nn.Module._apply

@@ -29,6 +29,7 @@ from companion.training import (
     read_log,
     train,
 )
+from companion.training.capability import compiler_options
 from companion.training.checkpoint import average, every, save
 from companion.training.config import DIRECTIONS
 from companion.training.run_folder import LOCK, build, lock
@@ -328,12 +329,22 @@ def test_bf16_rounds_the_products_and_keeps_the_weights_exact(tmp_path):
 
 def test_compile_compiles_the_objective_once(tmp_path, monkeypatch):
     compiled = []
-    monkeypatch.setattr(Objective, "compile", lambda it: compiled.append(it))
+    monkeypatch.setattr(
+        Objective, "compile", lambda it, options: compiled.append(it)
+    )
     monkeypatch.setattr(f"{train.__module__}.can_compile", lambda _: True)
     train(TINY, tmp_path / "a", progress=False)
     assert compiled == []
     train(changed(compile=True), tmp_path / "b", progress=False)
     assert [type(it) for it in compiled] == [Objective]
+
+
+@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:torch.jit")
+@pytest.mark.parametrize(("device", "told"), [("cpu", 0), ("cuda", 1)])
+def test_the_compiler_knows_what_it_is_told(device, told):
+    options = compiler_options(torch.device(device))
+    assert len(options) == told
+    torch.compile(torch.neg, options=options)  # Refuses what it does not know.
 
 
 # The compiler looks at the gradients of whatever it meets, and cannot follow
@@ -353,7 +364,9 @@ def test_a_compiled_run_learns_what_a_plain_one_learns(tmp_path, monkeypatch):
         return last_but_one(graph, inputs)
 
     monkeypatch.setattr(
-        Objective, "compile", lambda it: nn.Module.compile(it, backend=backend)
+        Objective,
+        "compile",
+        lambda it, options: nn.Module.compile(it, backend=backend),
     )
     monkeypatch.setattr(f"{train.__module__}.can_compile", lambda _: True)
     still = changed(dropout=0.0, smoothing=0.1, steps=3)
