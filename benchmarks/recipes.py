@@ -258,13 +258,23 @@ def _row(result: dict) -> Sequence[str]:
     return (
         result["recipe"],
         _what(result["measure"], result["beside"]),
-        _band([run["score"] for run in runs], result["digits"]),
+        _reached(result),
         ", ".join(str(run["seed"]) for run in runs),
         str(done) if done == planned else f"{done} of {planned}",
         _duration(runs, result["kind"]),
         f"{max(run['memory_mib'] for run in runs):.0f} MiB",
         f"{result['device']}, {result['threads']} thread(s), {result['date']}",
     )
+
+
+def _reached(result: dict) -> str:
+    """Tell the scores; of losses also the lowest, where a run went past it."""
+    runs, digits = result["runs"], result["digits"]
+    reached = _band([run["score"] for run in runs], digits)
+    if not result["measure"].startswith("validation loss"):
+        return reached
+    lowest = _band([run["best_validation_loss"] for run in runs], digits)
+    return reached if lowest == reached else f"{reached}; lowest {lowest}"
 
 
 def _band(scores: Sequence[float], digits: int) -> str:

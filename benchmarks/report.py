@@ -18,10 +18,10 @@ NOTES = {
     "training": (
         "Labels smoothed by 0, dropout 0.1 where each library puts it, Adam, "
         "gradients clipped, one batch of 32 sentences of 20 to 32 tokens out "
-        "of 8,000: a fifth of all positions is padding, which `companion` "
-        "leaves out of its feed-forward networks and its logits, and the "
-        "others compute. Whatever has `bf16` or `rerouted` in its name is "
-        "beside the race: other numbers than plain fp32."
+        "of 8,000: a fifth of all positions is padding, which on a CPU "
+        "`companion` leaves out of its feed-forward networks and its logits, "
+        "and the others compute. Whatever has `bf16` or `rerouted` in its name "
+        "is beside the race: other numbers than plain fp32."
     ),
     "compiled": (
         "As above, each loss under `torch.compile` with its default settings; "

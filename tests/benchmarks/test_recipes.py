@@ -323,6 +323,22 @@ def test_the_table_has_a_row_for_each_result_and_for_what_is_missing(
     assert "1.4697" in cells[6][1]
 
 
+def test_the_table_tells_the_lowest_loss_where_a_run_went_past_it(
+    small, tmp_path
+):
+    launch(tmp_path, "shakespeare-cpu")
+    (path,) = (tmp_path / "results").iterdir()
+
+    def reached(lowest):
+        result = json.loads(path.read_text())
+        result["runs"][0] |= {"score": 2.5, "best_validation_loss": lowest}
+        path.write_text(json.dumps(result))
+        return table(recipes.measures(), path.parent).splitlines()[-1]
+
+    assert "| 2.50 |" in reached(2.499)
+    assert "| 2.50; lowest 2.41 |" in reached(2.41)
+
+
 @pytest.mark.parametrize(
     ("kind", "cpu", "time"),
     [
