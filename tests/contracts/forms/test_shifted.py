@@ -5,8 +5,10 @@ import torch
 import torch.nn.functional as F
 from contracts.right import built
 from contracts.right.standins import Stack, Translator
+from torch import nn
 
 from companion.contracts import adapters, check, check_model
+from companion.transformer import Transformer, TransformerConfig, shift_right
 
 BOS = 1
 
@@ -87,6 +89,23 @@ def test_a_model_that_shifts_its_targets_itself_is_told_its_adapter(
     )
     report = check(component, adapters.shifts_itself(yours))
     assert report.passed, str(report)
+
+
+class InItsOwnAttention(nn.Module):
+    """Its target is a token longer for it than for the contracts."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Transformer(TransformerConfig.tiny(11, 11))
+
+    def forward(self, input_ids, labels):
+        return self.inner(input_ids, shift_right(labels, 1))
+
+
+def test_the_causal_mask_of_a_longer_target_is_not_the_sources():
+    report = check("translation_model", built(InItsOwnAttention).eval())
+    assert report.passed, str(report)
+    assert report.risks == []
 
 
 @pytest.mark.parametrize("kind", [TakesLabels, TakesLabelsLast])
