@@ -268,9 +268,12 @@ def reported(
     """Try the contracts, behind those that were tried already, and report."""
     home = home_of(module_of(guarded))
     with undisturbed(guarded):
+        guarded.asks_why = not brief
         tried = outcomes(guarded, mask, begun=begun, brief=brief)
         if brief and is_fault(tried) and not gate_shut(tried):
-            rest = partial(reported, again(guarded), mask, tried, strict=strict)
+            # The cause of the fault was not looked for yet.
+            known = tried[:-1]
+            rest = partial(reported, again(guarded), mask, known, strict=strict)
             first = report_on(guarded, tried, called(guarded), strict=strict)
             return replace(first, rest=rest)
         if home and not any(broken for _, broken in tried):

@@ -1633,8 +1633,14 @@ def with_its_mask_of_several(
     usual = fn.form
     fn.form = usual = with_another_mask(fn, form, cases) or usual
     fn.form = usual = lengths_for(fn, form, cases, known=known) or usual
-    asked = [*other_masks(fn, form, cases)]
-    usual = faulty_mask(fn, usual or form, asked, cases) or usual
+    if len(own_masks(fn, form)) < 2:
+        return usual
+    x, mask = next(args for args in cases[::-1] if has_mask(args))
+    kept = bool([*keeping(fn, usual or form, x, mask)])
+    fn.form = usual
+    asked = [*other_masks(fn, form, cases, closely=kept)]
+    if kept:
+        usual = faulty_mask(fn, usual or form, asked, (x, mask)) or usual
     if idle := [one.name for one in asked if not one.moved]:
         said = (IDLE.format(name) for name in idle)
         whole = usual or form
@@ -1699,10 +1705,13 @@ class Asked(NamedTuple):
     added: list[Form]
 
 
-def other_masks(fn: Guarded, form: Form, cases: list[tuple]) -> Iterator[Asked]:
+def other_masks(
+    fn: Guarded, form: Form, cases: list[tuple], *, closely: bool
+) -> Iterator[Asked]:
     """List what each of several masks does, as far as one can be given.
 
-    Those of another's keys are not asked, for nobody else is seen.
+    Those of another's keys are not asked, for nobody else is seen. Unless it is
+    looked at ``closely``, only whether one moves anything is found out.
     """
     covered = [args for args in cases if has_mask(args)]
     names = (n for n in own_masks(fn, form) if not OF_ANOTHER.search(n))
@@ -1714,6 +1723,8 @@ def other_masks(fn: Guarded, form: Form, cases: list[tuple]) -> Iterator[Asked]:
             if unchanged(fn, *covered[-1]):
                 continue
             asked.moved.append(found)
+            if not closely:
+                break
             asked.keeps.extend(keeping(fn, found, *covered[-1]))
             added = Guarded(fn.component, mask_added(fn.fn))
             if keeps_out(added, found, *covered[-1]):
@@ -1751,7 +1762,7 @@ def keeps_out(fn: Guarded, form: Form | None, x: Tensor, mask: Tensor) -> bool:
 
 
 def faulty_mask(
-    fn: Guarded, usual: Form, asked: list[Asked], cases: list[tuple]
+    fn: Guarded, usual: Form, asked: list[Asked], case: tuple
 ) -> Form | None:
     """Return the form that gives a mask which is wrong, beside a right one.
 
@@ -1759,9 +1770,7 @@ def faulty_mask(
     """
     if len(asked) < 2:
         return None
-    x, mask = next(args for args in cases[::-1] if has_mask(args))
-    if not [*keeping(fn, usual, x, mask)]:
-        return None
+    x, mask = case
     for one in asked:
         if one.keeps or one.added or not one.moved:
             continue
@@ -2215,13 +2224,11 @@ def about(which: str, fn: Guarded) -> list[Callable]:
 
 def holds(contract: Callable, fn: Guarded) -> bool:
     """Tell whether a contract holds."""
-    fn.asks_why = False
-    try:
-        contract(fn)
-    except Exception:  # Raised while a result was looked at, perhaps.
-        return False
-    finally:
-        fn.asks_why = True
+    with fn.without_causes():
+        try:
+            contract(fn)
+        except Exception:  # Raised while a result was looked at, perhaps.
+            return False
     return True
 
 

@@ -1,10 +1,11 @@
 """A learner's function, behind which nothing can go unnoticed."""
 
+import contextlib
 import functools
 import inspect
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -147,6 +148,15 @@ class Guarded:
         self.not_tried: dict[str, str] = {}
         self.broke: Callable | None = None
         self.furthest: tuple[Raised, str] | None = None
+
+    @contextlib.contextmanager
+    def without_causes(self) -> Iterator[None]:
+        """Look for no causes meanwhile."""
+        before, self.asks_why = self.asks_why, False
+        try:
+            yield
+        finally:
+            self.asks_why = before
 
     @property
     def name(self) -> str:

@@ -316,11 +316,12 @@ def no_fault(fn: Guarded) -> bool:
     contracts = [*contracts_for(fn).values()]
     # A fault that is no matter of how it is called breaks the same one again.
     contracts.sort(key=lambda contract: contract is not fn.broke)
-    for contract in contracts:
-        broken = outcome(contract, fn)
-        if broken and (broken.level or level_of(contract)[0]) == FAULT:
-            fn.broke = contract
-            return False
+    with fn.without_causes():
+        for contract in contracts:
+            broken = outcome(contract, fn)
+            if broken and (broken.level or level_of(contract)[0]) == FAULT:
+                fn.broke = contract
+                return False
     return True
 
 

@@ -188,7 +188,7 @@ def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
     seen, may = reach(fn, x, mask), with_itself(mask)
     heard = may & (~blank(seen, mask.expand(BATCH, 1, SEQ, SEQ)[:, 0]) | ITSELF)
     if (seen & ~may).any() or (heard & ~seen).any():
-        why = why_leaked(fn, x, seen, mask)
+        why = why_leaked(fn, x, seen, mask) if fn.asks_why else ""
         require_silent(seen, may, how, why)
         require_moved(seen, heard, "which the mask allows", why)
 

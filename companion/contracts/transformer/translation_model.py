@@ -282,8 +282,8 @@ def hidden_sources(
     First those whose rows are the source's own, then those of the target's.
     """
     src, tgt = src[:2], tgt[:2]  # To listen to many sentences takes long.
-    # A decoder that shifts by itself reads a token more, which must not make its
-    # rows as many as the source's.
+    # A decoder that shifts by itself reads a token more, which must not make
+    # its rows as many as the source's.
     tgt = tgt[:, : src.shape[1] - 2]
     may = [
         (src != PAD)[:, None].expand(-1, rows, -1)
