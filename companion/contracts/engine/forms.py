@@ -1152,6 +1152,32 @@ def adopt(
     torch.set_rng_state(drawn)
 
 
+ONES = "its 0 and 1 were read as False and True"
+
+
+def makes_ones(fn: Guarded, form: Form) -> bool:
+    """Tell whether the masks it makes are numbers, 0 and 1."""
+    try:
+        made = form(fn.fn, tuple(map(copied, fn.component.example)))
+    except Exception:
+        return False
+    return any(map(are_ones, made if isinstance(made, tuple) else (made,)))
+
+
+def are_ones(x: object) -> bool:
+    """Tell whether it is a tensor of numbers that are all 0 or 1."""
+    number = isinstance(x, Tensor) and x.dtype != torch.bool
+    return number and bool(((x == 0) | (x == 1)).all())
+
+
+def truth(made: Any, args: tuple) -> Any:
+    """Read 0 and 1 as False and True, in each of several masks."""
+    if isinstance(made, tuple):
+        each = (truth(x, args) for x in made)
+        return type(made)(*each) if hasattr(made, "_fields") else (*each,)
+    return made != 0 if are_ones(made) else made
+
+
 def may_get_masks(fn: Guarded) -> bool:
     """Tell whether it may get masks: of a model, arguments tell.
 
@@ -1183,8 +1209,10 @@ def flag_in_place(component: Component, wants: Wanted) -> bool:
 def form_by_name(
     fn: Guarded, form: Form, mask: str | None, right: Right | None
 ) -> Form | None:
-    """Return the form that the names of arguments or weights tell, or None."""
+    """Return the form that names or the numbers of a mask tell, or None."""
     name = fn.component.name
+    if name in MASKS and makes_ones(fn, form):
+        return replace(form, reading=truth, said=(*form.said, ONES))
     if name in ("layer_norm", "rms_norm") and (found := norm_form(fn.fn, name)):
         whole, said = found
         return replace(form, whole=whole, said=(said,))

@@ -225,3 +225,24 @@ def test_a_causal_mask_of_two_lengths_is_asked_for_a_square():
     )
     report = check("causal_mask", of_two_lengths_upside_down)
     assert "transposed" in report.faults[0].message
+
+
+@pytest.mark.parametrize(
+    ("make", "passed"),
+    [
+        (lambda length: torch.ones(length, length).tril(), True),
+        (lambda length: torch.ones(length, length).triu(), False),
+    ],
+)
+def test_masks_of_0_and_1_are_read_as_what_they_say(make, passed):
+    report = check("causal_mask", make)
+    assert report.passed == passed
+    assert report.assumed[0] == (
+        "Called as yours: its 0 and 1 were read as False and True."
+    )
+    turned = check("causal_mask", lambda length: 1 - make(length))
+    assert not turned.passed
+    turned = check(
+        "causal_mask", lambda length: 1 - make(length), mask="hidden"
+    )
+    assert turned.passed == passed

@@ -19,11 +19,6 @@ def additive_with_nan(length):
 
 
 @wrong("causal_mask")
-def ones_and_zeros(length):
-    return torch.ones(length, length).tril()
-
-
-@wrong("causal_mask")
 def one_row(length):
     return torch.ones(length, dtype=torch.bool)
 
@@ -74,11 +69,6 @@ def for_eight_heads(tokens, pad):
 @wrong("padding_mask")
 def added_to_scores(tokens, pad):
     return torch.zeros(tokens.shape).masked_fill(tokens == pad, -1e9)
-
-
-@wrong("padding_mask")
-def ones_for_tokens(tokens, pad):
-    return (tokens != pad).long()[:, None, None]
 
 
 @wrong("padding_mask")

@@ -29,6 +29,11 @@ def causal_by_loop(length):
     return torch.tensor(rows)
 
 
+@right("causal_mask")
+def causal_in_ones(length):
+    return torch.ones(1, length, length).tril()
+
+
 @right("padding_mask")
 def padding_by_comparison(tokens, pad):
     return (tokens != pad)[:, None, None, :]
@@ -79,3 +84,15 @@ def combined_with_names(src_tokens, tgt_tokens, pad):
     hidden = (tgt_tokens == pad)[:, None, None, :] | ~causal_by_loop(length)
     source = ~(src_tokens == pad)[:, None, None, :]
     return Three(source, ~hidden, source)
+
+
+@right("padding_mask")
+def padding_in_ones(tokens, pad):
+    return (tokens != pad).long()[:, None, None]
+
+
+@right("combine_masks")
+def combined_in_ones(src_tokens, tgt_tokens, pad):
+    return tuple(
+        m.float() for m in combined_in_a_tuple(src_tokens, tgt_tokens, pad)
+    )
