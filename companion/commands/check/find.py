@@ -5,6 +5,7 @@ and judged by what it does, if there are contracts for it.
 """
 
 import ast
+import contextlib
 import inspect
 import itertools
 import re
@@ -35,6 +36,7 @@ from companion.contracts.discovery.kinds import (
     Judged,
     Raises,
     Unjudged,
+    in_time,
     understood,
     widths,
 )
@@ -52,14 +54,23 @@ from companion.contracts.discovery.readings import (
     settled,
 )
 from companion.contracts.discovery.rebuild import (
+    ANSWERS,
+    NOT_TAKEN,
     with_dropout,
     with_own_defaults,
 )
+from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.forms import MASKS, takes_mask
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.page import html
-from companion.contracts.engine.report import Report
+from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.scale import BY_THE_ROOT
+from companion.contracts.training.label_smoothing import (
+    COUNTED,
+    PADDING,
+    real_alone,
+    treats_all_classes_alike,
+)
 from companion.sanitize import sanitize
 from companion.words import ENGLISH
 
@@ -468,9 +479,12 @@ class Finder:
         if self.components and "label_smoothing" not in self.components:
             return {}
         tried = []
+        padded = says_padding(kind)
         for logs, mean in itertools.product((False, True), repeat=2):
             fn = smoothed_by(make_loss, logs=logs, mean=mean)
             report = self.check("label_smoothing", fn, brief=True)
+            if not (padded or report.passed) and counts_all(fn):
+                report = self.of_real_tokens(fn)
             said = ["a loss that is made for its smoothing"]
             if logs:
                 said.append("it got log-probabilities")
@@ -478,6 +492,7 @@ class Finder:
                 said.append("its sum was divided by the number of real tokens")
             judged = Judged("label_smoothing", report, ("; ".join(said),))
             if report.passed:
+                judged = with_own_padding(judged, kind)
                 return {"parts": [self.part(one, judged, "a usual name")]}
             tried.append(judged)
         best, *others = [
@@ -488,7 +503,21 @@ class Finder:
                 best = judged
         if best.report.untried:
             raise Unjudged(f"{NO_CALL}, as a loss: see `adapters.smoothed_by`")
+        best = with_own_padding(best, kind)
         return {"parts": [self.part(one, best, "a usual name")]}
+
+    def of_real_tokens(self, fn: Callable) -> Report:
+        """Judge a loss without a word of padding on all else.
+
+        That it counts padding is a risk: there may be none.
+        """
+        report = self.check("label_smoothing", real_alone(fn))
+        held = [one for one in report.held if one != PADDING]
+        risk = Failure(
+            PADDING, COUNTED, level=RISK, why=NO_PADDING, cause=COUNTED
+        )
+        failures = [*report.failures, risk]
+        return replace(report, held=held, failures=failures)
 
     def judged_model(
         self,
@@ -699,8 +728,93 @@ def as_typed(text: str) -> str:
     return re.sub(words, r"`--mask \2`", text)
 
 
+NO_PADDING = (
+    "It is right where no target is padding, as where images are classified."
+)
+WORDS_OF_PADDING = re.compile(r"(?i)pad|ignore")
+
+
+def says_padding(kind: type) -> bool:
+    """Tell whether a loss has a word for padding, in its own names.
+
+    Those of PyTorch's layers inside are none of its own.
+    """
+    names = [
+        *inspect.signature(kind.__init__).parameters,
+        *inspect.signature(kind.forward).parameters,  # pyrefly: ignore
+        *vars(kind),
+    ]
+    with contextlib.suppress(Exception):
+        names += vars(loss_of(kind)(0.1, 0, 7))
+    return any(map(WORDS_OF_PADDING.search, names))
+
+
+def counts_all(fn: Callable) -> bool:
+    """Tell whether a loss treats all classes alike, padding among them."""
+    try:
+        return in_time(lambda: treats_all_classes_alike(fn))
+    except Unjudged:
+        return False
+
+
+def with_own_padding(judged: Judged, kind: type) -> Judged:
+    """Add a risk if a loss raises where a target is its own default padding.
+
+    Args:
+        judged: What came of it, built for padding 0 and others.
+        kind: The class of the loss.
+    """
+    parameters = inspect.signature(kind.__init__).parameters
+    sizes = 0.1, 0, 7
+    named = {n: sizes[i] for n, i in sizes_of(kind).items()}
+    name = next((n for n, i in sizes_of(kind).items() if i == 1), "")
+    pad = parameters[name].default if name else None
+    if type(pad) is not int or pad >= 0:
+        return judged
+    raised = in_time(lambda: raised_by_padding(kind, named, name, pad))
+    if not raised:
+        return judged
+    risk = Failure(
+        ANSWERS,
+        f"With its own default `{name}={pad}` it does not answer where a "
+        f"target is {pad}. It raised {raised}",
+        level=RISK,
+        why=NOT_TAKEN,
+        cause=ANSWERS,
+    )
+    report = judged.report
+    failures = [*report.failures, risk]
+    return replace(judged, report=replace(report, failures=failures))
+
+
+def raised_by_padding(kind: type, named: dict, name: str, pad: int) -> str:
+    """Tell what a loss raises that ignores ``pad``; nothing if it answers."""
+    logits = torch.zeros(4, 7)
+    target = torch.tensor([1, 2, 3, 4])
+    try:
+        loss = kind(**{**named, name: pad})
+        loss(logits, target)
+    except Exception:
+        return ""  # It wants to be called otherwise.
+    try:
+        loss(logits, target.masked_fill(target == 4, pad))
+    except Exception as error:
+        return raised_in(error)
+    return ""
+
+
 def loss_of(kind: type) -> Callable[..., Any]:
     """Return what makes a loss of its smoothing, padding and vocabulary.
+
+    Raises:
+        NotBuilt: The names of its arguments do not say which is which.
+    """
+    which = sizes_of(kind)
+    return lambda *sizes: kind(**{n: sizes[i] for n, i in which.items()})
+
+
+def sizes_of(kind: type) -> dict[str, int]:
+    """Return which arguments are the smoothing, 0, padding, 1, and classes, 2.
 
     Raises:
         NotBuilt: The names of its arguments do not say which is which.
@@ -718,7 +832,7 @@ def loss_of(kind: type) -> Callable[..., Any]:
             which[one.name] = found
         elif one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD:
             raise NotBuilt(f"nothing says what its argument `{one.name}` is")
-    return lambda *sizes: kind(**{n: sizes[i] for n, i in which.items()})
+    return which
 
 
 def is_factory(fn: Callable) -> bool:

@@ -37,7 +37,7 @@ from companion.contracts.engine.report import Failure
 from companion.contracts.engine.runner import finishes, stop, thread_for
 from companion.contracts.engine.universal import STAYS_ON, repeatable
 
-__all__ = ["with_dropout", "with_own_defaults"]
+__all__ = ["ANSWERS", "NOT_TAKEN", "with_dropout", "with_own_defaults"]
 
 SEQ = 5
 RATE = 0.5
