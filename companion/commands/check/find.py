@@ -9,6 +9,7 @@ import contextlib
 import inspect
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,11 +37,12 @@ from companion.contracts.discovery.kinds import (
     Judged,
     Raises,
     Unjudged,
+    asks_first,
     in_time,
     understood,
     widths,
 )
-from companion.contracts.discovery.make import NotBuilt, make
+from companion.contracts.discovery.make import NotBuilt, by_default, make
 from companion.contracts.discovery.models import (
     different_parts,
     judge_alone,
@@ -76,6 +78,10 @@ from companion.words import ENGLISH
 
 __all__ = ["Finder", "report_of", "told"]
 
+RAISED_BY = "It raised "
+NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
+"""What is said where a call raises, perhaps because sizes do not fit."""
+
 LOSS = re.compile(r"(?i)label_?smooth\w*|smooth\w*(loss|entropy)\w*")
 """What losses are called that smooth their labels."""
 
@@ -90,7 +96,7 @@ ALIASES = {
     r"look_?ahead|future|autoregressive|no_?peak|no_?peek)_(attn_)?mask": (
         "causal_mask"
     ),
-    r"((make|create|get|build)_)?(attn_)?(pad|padding)_(attn_)?mask": (
+    r"((make|create|get|generate|build)_)?(attn_)?(pad|padding)_(attn_)?mask": (
         "padding_mask"
     ),
     r"(get_|create_|make_)?(sinusoid(al)?|sinusoidal_positional|positional)_?"
@@ -280,7 +286,7 @@ class Finder:
                 if name in taken or value is None:
                     continue
                 one = Candidate(name, statement.lineno)
-                if type(value).__module__.startswith("torch."):
+                if is_torchs(value):
                     continue  # PyTorch's own is taken for right.
                 if isinstance(value, nn.Module) or (
                     inspect.isfunction(value) and is_factory(value)
@@ -318,9 +324,13 @@ class Finder:
         try:
             return self.judged_by_what_it_does(one)
         except (Unjudged, NotBuilt) as reason:
-            if str(reason) == NOTHING and not one.asked:
-                return {}
             kind = self.space.get(one.name)
+            if str(reason) == NOTHING and not one.asked:
+                if names := any_number_of(kind):
+                    why = f"built without any of `*{names}`, it does nothing"
+                    self.built = [b for b in self.built if b[0] != one.name]
+                    self.left[kind] = one, Unjudged(why)
+                return {}
             first = SEQUENCE_FIRST, ADDED_ALONG_THE_FIRST
             known = NO_CALL, *first, SEES_ALL, WHOLE
             later = isinstance(reason, NotBuilt) or any(
@@ -399,8 +409,13 @@ class Finder:
         self.built.append((one.name, module))
         try:
             judged = self.again(self.judged_in(module, module), kind)
-        except Raises as reason:
-            raise Raises(f"{reason.why} It was built as {said}.") from None
+        except Unjudged as reason:
+            found = self.judged_by_default(one, kind, str(reason))
+            if found is None and isinstance(reason, Raises):
+                raise Raises(f"{reason.why} It was built as {said}.") from None
+            if found is None:
+                raise
+            judged, said = found
         if self.components and judged.component not in self.components:
             return {}
         part = self.part(one, judged, "what it does", said)
@@ -410,6 +425,34 @@ class Finder:
             self.asking[kind] = one, part
             return {}
         return {"parts": [part]}
+
+    def judged_by_default(
+        self, one: Candidate, kind: type, why: str
+    ) -> tuple[Judged, str] | None:
+        """Judge a class as it is by default, where other sizes do not fit.
+
+        Args:
+            one: What it is called, and where.
+            kind: The class.
+            why: Why it could not be judged with the sizes of its names.
+
+        Returns:
+            What came of it, and how it was built.
+        """
+        if not (RAISED_BY in why and NO_USUAL.search(why)):
+            return None
+        try:
+            with silent():
+                found = by_default(kind, self.space)
+            if found is None:
+                return None
+            module, said = found
+            judged = self.judged_in(module, module)
+        except (Unjudged, NotBuilt):
+            return None
+        self.built = [x for x in self.built if x[0] != one.name]
+        self.built.append((one.name, module))
+        return judged, said
 
     def judged_class_as(self, one: Candidate, kind: type) -> dict:
         """Build a class, and judge it as the user or its mark says."""
@@ -639,17 +682,23 @@ class Finder:
         return parts
 
     def stands_alone(self, kind: type) -> bool:
-        """Tell whether a class can be built, and called, by itself."""
+        """Tell whether a class can be built, called and judged by itself.
+
+        So it is where it stands, with what stands beside it there. Where the
+        sequence may come first, only its model tells.
+        """
+        home = sys.modules.get(kind.__module__)
+        near = self.space if home is None else vars(home)
         try:
             with silent():
-                made, _ = make(kind, self.space)
+                made, _ = make(kind, near)
             with torch.random.fork_rng([]), torch.no_grad():
-                understood(made.eval(), [])
+                width, args = understood(made.eval(), [])
+                return not in_time(lambda: asks_first(made, width, args))
         except NotBuilt:
             return False
         except Unjudged as reason:
             return not str(reason).startswith(NO_CALL)
-        return True
 
     def check(self, component: str, fn: object, **options: Any) -> Report:
         """Try the contracts, with what the user says of masks."""
@@ -726,6 +775,27 @@ def as_typed(text: str) -> str:
         return text
     words = r'`(check\("\w+", …, )?mask="(\w+)"\)?`'
     return re.sub(words, r"`--mask \2`", text)
+
+
+def is_torchs(value: object) -> bool:
+    """Tell whether it is PyTorch's own, with nothing else inside."""
+    if isinstance(value, nn.Sequential):
+        return all(
+            type(part).__module__.startswith("torch.")
+            for part in value.modules()
+        )
+    return type(value).__module__.startswith("torch.")
+
+
+def any_number_of(kind: object) -> str:
+    """Name what a module's class takes any number of, by position."""
+    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+        return ""
+    named = inspect.signature(kind.__init__).parameters.values()
+    found = (one.name for one in named if one.kind is one.VAR_POSITIONAL)
+    # PyTorch's own `__init__` takes `*args` and asks for none.
+    own = kind.__init__ is not nn.Module.__init__
+    return next(found, "") if own else ""
 
 
 NO_PADDING = (

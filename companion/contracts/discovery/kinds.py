@@ -53,6 +53,8 @@ __all__ = [
     "Judged",
     "Raises",
     "Unjudged",
+    "asks_first",
+    "in_time",
     "judge",
     "judged_as_causal",
     "understood",
@@ -1225,6 +1227,22 @@ def by_default(module: nn.Module) -> str:
                 "`batch_first=True` the batch comes first"
             )
     return ""
+
+
+def asks_first(module: nn.Module, width: int, args: tuple) -> bool:
+    """Tell whether its first axis seems to be that of the positions.
+
+    Args:
+        module: What takes vectors.
+        width: How wide they are.
+        args: What it is called with.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    return bool(sequence_seems_first(fn, draw(BATCH, SEQ, width, seed=7)))
 
 
 def sequence_seems_first(fn: Callable[[Tensor], Tensor], x: Tensor) -> str:

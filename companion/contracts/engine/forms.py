@@ -833,10 +833,16 @@ def tables_made(fn: Guarded, form: Form, cases: list[tuple]) -> Form | None:
 
 def of_queries_and_keys(wants: Wanted, named: dict) -> Call | None:
     """Give the tokens that ask and those that are asked, where two are."""
-    sequences = [n for n in wants.names if re.search("seq|token|inputs", n)]
-    if len(sequences) != 2 or len(wants.required) > 2:
+    known = "seq|token|inputs|query|key"
+    pads = {*SAME["pad"]}
+    sequences = [
+        n for n in wants.names if re.search(known, n) and n not in pads
+    ]
+    if len(sequences) != 2 or len(wants.required - pads) > 2:
         return None
-    return filled(wants, ((named["tokens"], named["tokens"]), {}), named)
+    given = [n for n in wants.names if n in pads][:1]
+    words = dict.fromkeys(given, named["pad"])
+    return filled(wants, ((named["tokens"], named["tokens"]), words), named)
 
 
 def flat(wants: Wanted, named: dict) -> Call:
@@ -952,6 +958,10 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
     "padding_mask": [
         ("", by_place("tokens", "pad")),
         ("it was called as (tokens, tokens)", of_queries_and_keys),
+        (
+            "it was called as (tokens): its padding is its own",
+            by_place("tokens"),
+        ),
     ],
     "label_smoothing": [
         ("", by_place("logits", "target", "smoothing", "pad")),
@@ -1105,7 +1115,7 @@ def adopt(
         fn.form = special
         return
     fn.form = form if form.hidden else None
-    if not callable(fn.fn) or isinstance(fn.fn, type) or component.adapt:
+    if not callable(fn.fn) or isinstance(fn.fn, type) or fn.adapted:
         return
     if special := form_by_name(fn, form, mask, right):
         fn.form = special

@@ -140,6 +140,7 @@ class Guarded:
     def __init__(self, component: Component, given: object):
         self.component, self.given = component, given
         self.fn = component.adapt(given) if component.adapt else given
+        self.adapted = self.fn is not given
         self.form: Callable | None = None
         self.calls, self.unwritten = 0, False
         self.stopped = threading.Event()
