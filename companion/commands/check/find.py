@@ -326,7 +326,8 @@ class Finder:
         except (Unjudged, NotBuilt) as reason:
             kind = self.space.get(one.name)
             if str(reason) == NOTHING and not one.asked:
-                if names := any_number_of(kind):
+                names = any_number_of(kind)
+                if names and isinstance(kind, type):
                     why = f"built without any of `*{names}`, it does nothing"
                     self.built = [b for b in self.built if b[0] != one.name]
                     self.left[kind] = one, Unjudged(why)

@@ -990,7 +990,7 @@ def understood(
     Raises:
         Unjudged: None of the usual calls is taken.
     """
-    blind, said = None, []
+    blind, said, reshaped = None, [], False
     for width in dict.fromkeys([*widths(module), *hints, WIDTH]):
         x = draw(BATCH, SEQ, width, seed=3)
         for args in calls(module, x, hidden=hidden):
@@ -1004,12 +1004,16 @@ def understood(
                     return width, args
                 blind = blind or (width, args)
             else:
+                reshaped |= isinstance(got, Tensor)
                 said.append((args, returned(got, x)))
     if blind is not None:
         return blind
     names = list(inspect.signature(module.forward).parameters)
     own = [*widths(module), *hints, WIDTH]
     named = any(re.fullmatch(MEMORY, name) for name in names)
+    # What comes back without that is no decoder, but of another width.
+    wants = any(re.fullmatch(MEMORY, name) for name in wanted(module))
+    named &= wants or not reshaped
     if named or any(is_decoder(module, width) for width in own):
         raise a_decoder(module)
     plain = of_plain(said)
