@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.adapters import (
+    heads_after_positions,
     mask_added,
     rope_of_tables,
     rows_by_lengths,
@@ -858,6 +859,7 @@ def with_shape(wants: Wanted, named: dict) -> Call | None:
 
 
 BY_NAMES = "its arguments were given by their names"
+ONE_HEAD = "it was called as (x, x, x), with an axis for one head"
 PLAIN_ATTENTION = [
     ("", by_place("q", "k", "v", "mask")),
     ("its mask was given by keyword", by_word("q", "k", "v")),
@@ -892,10 +894,7 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         ("", by_place("x")),
         ("it was called as (x, x, x)", by_place("x", "x", "x")),
         ("it was called as (x, x)", by_place("x", "x")),
-        (
-            "it was called as (x, x, x), with an axis for one head",
-            four_axes(by_place("x", "x", "x")),
-        ),
+        (ONE_HEAD, four_axes(by_place("x", "x", "x"))),
     ],
     "language_model": [
         ("", by_place("tokens")),
@@ -1002,6 +1001,7 @@ def readings(
         found.append(("the first of what it returned was taken", first_head))
     if name == "causal_attention":
         found.append(("", without_head))
+        found.append(("the first of what it returned was taken", first_head))
     if name == "rope":
         found.append(("", heads_back))
         found.append(
@@ -2321,6 +2321,7 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
                 f'masks, {NONE} {first}, with `mask="hidden"`.',
                 replace(turned_round, first=True),
             )
+    yield from with_heads_behind(fn, form)
     if name == "label_smoothing":
         yield (
             "If yours takes one row a token, (tokens, vocab) and (tokens,), "
@@ -2347,6 +2348,19 @@ def with_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:
     yield (
         "If your masks are added to the scores, 0 where a row may attend and "
         f"−∞ where not, {NONE} `adapters.mask_added(…)`.",
+        behind_adapter(inner),
+    )
+
+
+def with_heads_behind(fn: Guarded, form: Form) -> Iterator[tuple[str, Form]]:
+    """List the way to call what has its heads behind the positions."""
+    if fn.component.name != "causal_attention" or ONE_HEAD not in form.said:
+        return
+    inner = Guarded(fn.component, heads_after_positions(fn.fn))
+    adopt(inner)
+    yield (
+        "If the heads stand behind the positions in yours, (batch, seq, head, "
+        f"head_dim), {NONE} `adapters.heads_after_positions(…)`.",
         behind_adapter(inner),
     )
 
