@@ -845,3 +845,38 @@ def test_makers_of_padding_masks_are_called_as_they_are(told):
     wrong = PADS.replace("[:, None, None]", "[:, None, :, None]")
     parts, _ = told(wrong)
     assert all(map(faults, parts.values()))
+
+
+MARKED = """
+from companion.contracts import adapters
+
+
+class Sees(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(12, 12) for _ in "qkv")
+
+    def forward(self, query, key, value, key_padding_mask=None):
+        q, k, v = (
+            f(x).transpose(0, 1)
+            for f, x in ((self.q, query), (self.k, key), (self.v, value))
+        )
+        scores = q @ k.mT / 12**0.5
+        if key_padding_mask is not None:
+            scores = scores.masked_fill(key_padding_mask[:, None], -1e9)
+        return (scores.softmax(-1) @ v).transpose(0, 1)
+
+
+# checks: multihead
+sees = adapters.sequence_first(Sees())
+"""
+
+
+def test_a_marked_part_s_argument_may_say_what_true_means(told):
+    parts, _ = told(MARKED)
+    assert not faults(parts["sees"])
+    assert "True hides, as `key_padding_mask` says" in said(parts["sees"])
+    parts, _ = told(MARKED.replace("key_padding_mask[", "~key_padding_mask["))
+    assert not faults(parts["sees"])
+    parts, _ = told(MARKED.replace("key_padding_mask", "key_mask"))
+    assert faults(parts["sees"])

@@ -50,10 +50,13 @@ from companion.contracts.discovery.models import (
 )
 from companion.contracts.discovery.readings import (
     ASK,
+    HIDES,
+    NAMES,
     better,
     is_open,
     said_by,
     settled,
+    without_the_word,
 )
 from companion.contracts.discovery.rebuild import (
     ANSWERS,
@@ -715,7 +718,16 @@ class Finder:
         """Judge it as a component; what True means is asked, if need be."""
         report = self.check(component, fn, brief=True)
         masks = takes_mask(COMPONENTS[component])
-        if self.options or marked or not (report.faults and masks):
+        if self.options or not (report.faults and masks):
+            return Judged(component, report.whole())
+        if marked:
+            # As `check` does, unless an argument's name says what True means.
+            said = said_by(fn)
+            if NAMES.search(said):
+                turned = self.check(component, fn, mask="hidden", brief=True)
+                if turned.passed:
+                    turned = without_the_word(turned.whole())
+                    return Judged(component, turned, (f"{HIDES}, {said}",))
             return Judged(component, report.whole())
         added = None
         if "causal_from_added" in report.failures[0].message:
