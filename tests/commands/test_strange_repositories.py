@@ -847,7 +847,7 @@ def test_makers_of_padding_masks_are_called_as_they_are(told):
     assert all(map(faults, parts.values()))
 
 
-MARKED = """
+NAMES_ITSELF = """
 from companion.contracts import adapters
 
 
@@ -873,10 +873,103 @@ sees = adapters.sequence_first(Sees())
 
 
 def test_a_marked_part_s_argument_may_say_what_true_means(told):
-    parts, _ = told(MARKED)
+    parts, _ = told(NAMES_ITSELF)
     assert not faults(parts["sees"])
     assert "True hides, as `key_padding_mask` says" in said(parts["sees"])
-    parts, _ = told(MARKED.replace("key_padding_mask[", "~key_padding_mask["))
+    parts, _ = told(
+        NAMES_ITSELF.replace("key_padding_mask[", "~key_padding_mask[")
+    )
     assert not faults(parts["sees"])
-    parts, _ = told(MARKED.replace("key_padding_mask", "key_mask"))
+    parts, _ = told(NAMES_ITSELF.replace("key_padding_mask", "key_mask"))
     assert faults(parts["sees"])
+
+
+ROTARIES = """
+class Angles(nn.Module):
+    def __init__(self, head_dim, max_seq_len=2048, base=10000.0):
+        super().__init__()
+        slower = base ** -(torch.arange(0, head_dim, 2) / head_dim)
+        at = torch.outer(torch.arange(max_seq_len).float(), slower)
+        self.register_buffer("once", at)
+        self.register_buffer("whole", torch.cat([at, at], -1))
+
+
+class RotaryEmbedding(Angles):
+    def forward(self, seq_len):
+        at = self.whole[:seq_len]
+        return at.cos(), at.sin()
+
+
+class RotaryFrequencies(Angles):
+    pass
+
+
+class LongRoPE(Angles):
+    def forward(self, x, seq_len=None):
+        at = self.whole[: seq_len or x.shape[-2]]
+        return at.cos()[None, None], at.sin()[None, None]
+
+
+class My_Rotary(Angles):
+    def forward(self, max_seq_len, *, device):
+        return self.whole[:max_seq_len]
+
+
+class RoPE(Angles):
+    def forward(self, x, start=0):
+        at = self.once[start : start + x.shape[-2]]
+        a, b = x[..., 0::2], x[..., 1::2]
+        turned = [a * at.cos() - b * at.sin(), a * at.sin() + b * at.cos()]
+        return torch.stack(turned, -1).flatten(-2)
+
+
+class RotaryPositionalEmbeddings(Angles):
+    def forward(self, x):
+        at = self.whole[: x.size(1), None]
+        a, b = x.chunk(2, -1)
+        return x * at.cos() + torch.cat([-b, a], -1) * at.sin()
+
+
+class RotaryPositionalEncoding(RotaryPositionalEmbeddings):
+    def forward(self, q, k):
+        return super().forward(q), super().forward(k)
+"""
+
+
+def test_modules_that_turn_vectors_or_make_tables_for_it_are_judged(told):
+    parts, left = told(ROTARIES)
+    names = {"RotaryEmbedding", "LongRoPE", "My_Rotary", "RoPE"}
+    names |= {"RotaryPositionalEmbeddings", "RotaryPositionalEncoding"}
+    assert {n for n, p in parts.items() if p["component"] == "rope"} == names
+    for name in names:
+        assert not faults(parts[name]), parts[name]
+    assert "by which vectors were turned" in said(parts["My_Rotary"])
+    assert "at its position in a sentence" in said(parts["RoPE"])
+    assert "Angles" in left
+
+
+def test_their_faults_are_told_but_of_other_angles_on_purpose_nothing(told):
+    parts, _ = told(ROTARIES.replace("base ** -(", "base ** -(2 * "))
+    assert len(parts) == 6
+    for part in parts.values():
+        assert any("The dimension 2i is taken for i" in m for m in faults(part))
+    # Neighbours are turned, each by an angle of its own.
+    apart = ROTARIES.replace(
+        "a, b = x.chunk(2, -1)", "y = x.unflatten(-1, (-1, 2))"
+    )
+    apart = apart.replace(
+        "torch.cat([-b, a], -1)", "(y.flip(-1) * SIGNS).flatten(-2)"
+    )
+    parts, _ = told("SIGNS = torch.tensor([-1, 1])\n" + apart)
+    for name in ("RotaryPositionalEmbeddings", "RotaryPositionalEncoding"):
+        [message] = faults(parts[name])[:1]
+        assert "agree on which two dimensions make a pair" in message
+    late = ROTARIES.replace(
+        "torch.arange(max_seq_len)", "torch.arange(1, 1 + max_seq_len)"
+    )
+    parts, _ = told(late)
+    # By how far two are apart, nothing is wrong with that.
+    assert not any(map(faults, parts.values()))
+    other = ROTARIES.replace("base=10000.0", "base=10000.0, scaling=2.0")
+    parts, _ = told(other.replace("at = torch.outer(", "at = 2 * torch.outer("))
+    assert not any(map(faults, parts.values()))

@@ -64,12 +64,14 @@ from companion.contracts.discovery.rebuild import (
     with_dropout,
     with_own_defaults,
 )
+from companion.contracts.discovery.rotary import ROTARY, SCALED, as_rope
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.forms import MASKS, takes_mask
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.scale import BY_THE_ROOT
+from companion.contracts.positions.rope import AT_ZERO, RELATIVE
 from companion.contracts.training.label_smoothing import (
     COUNTED,
     PADDING,
@@ -80,6 +82,8 @@ from companion.sanitize import sanitize
 from companion.words import ENGLISH
 
 __all__ = ["Finder", "report_of", "told"]
+
+NAMED_SO = "its name says so"
 
 RAISED_BY = "It raised "
 NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
@@ -408,6 +412,8 @@ class Finder:
             raise Unjudged("it is no torch.nn.Module: mark what it is")
         if LOSS.fullmatch(kind.__name__):
             return self.judged_loss(one, kind)
+        if (turns := self.judged_rotary(one, kind)) is not None:
+            return turns
         with silent():
             module, said = make(kind, self.space)
         self.built.append((one.name, module))
@@ -429,6 +435,34 @@ class Finder:
             self.asking[kind] = one, part
             return {}
         return {"parts": [part]}
+
+    def judged_rotary(self, one: Candidate, kind: type) -> dict | None:
+        """Judge what turns vectors by its name; None, if it cannot be called.
+
+        Nothing is said of what turns by other angles on purpose.
+        """
+        if not ROTARY.fullmatch(kind.__name__):
+            return None
+        try:
+            with silent():
+                found = in_time(lambda: as_rope(kind, self.space))
+        except (Unjudged, NotBuilt):
+            return None
+        if found is None:
+            return None
+        if self.components and "rope" not in self.components:
+            return {}
+        fn, said = found
+        report = self.check("rope", fn)
+        names = [*inspect.signature(kind.__init__).parameters, kind.__name__]
+        names += vars(kind)
+        other = any(map(SCALED.search, names))
+        # Who counts from 1 turns by as much from one position to another.
+        other |= AT_ZERO not in report.held and RELATIVE in report.held
+        if report.untried or (report.faults and other):
+            return None
+        judged = Judged("rope", report, (NAMED_SO, said))
+        return {"parts": [self.part(one, judged, "a usual name")]}
 
     def judged_by_default(
         self, one: Candidate, kind: type, why: str

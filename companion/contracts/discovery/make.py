@@ -174,6 +174,7 @@ def make(
     near: dict[str, object],
     width: int = WIDTH,
     rate: float = 0.0,
+    length: int = 0,
 ) -> tuple[Any, str]:
     """Build ``kind`` with sizes that its arguments' names suggest.
 
@@ -182,6 +183,7 @@ def make(
         near: What else stands in its file, where its configuration may be.
         width: How wide its vectors are to be.
         rate: The rate of its dropout, where an argument asks for one.
+        length: How long its sentences may be, if not as usual.
 
     Returns:
         The module, and the call in words.
@@ -190,6 +192,8 @@ def make(
         NotBuilt: An argument says nothing, or the class raised something.
     """
     named = arguments(kind, near, rate)
+    if length:
+        named = {n: length if x == 32 else x for n, x in named.items()}
     more = named | left_at_none(kind, rate)
     if width != WIDTH:
         # That of a head, where there is no other.
