@@ -930,6 +930,14 @@ class RotaryPositionalEmbeddings(Angles):
         return x * at.cos() + torch.cat([-b, a], -1) * at.sin()
 
 
+class RotaryPosEnc(Angles):
+    def forward(self, x, token_positions):
+        at = self.once[token_positions]
+        a, b = x[..., 0::2], x[..., 1::2]
+        turned = [a * at.cos() - b * at.sin(), a * at.sin() + b * at.cos()]
+        return torch.stack(turned, -1).flatten(-2)
+
+
 class RotaryPositionalEncoding(RotaryPositionalEmbeddings):
     def forward(self, q, k):
         return super().forward(q), super().forward(k)
@@ -940,6 +948,7 @@ def test_modules_that_turn_vectors_or_make_tables_for_it_are_judged(told):
     parts, left = told(ROTARIES)
     names = {"RotaryEmbedding", "LongRoPE", "My_Rotary", "RoPE"}
     names |= {"RotaryPositionalEmbeddings", "RotaryPositionalEncoding"}
+    names |= {"RotaryPosEnc"}
     assert {n for n, p in parts.items() if p["component"] == "rope"} == names
     for name in names:
         assert not faults(parts[name]), parts[name]
@@ -950,7 +959,7 @@ def test_modules_that_turn_vectors_or_make_tables_for_it_are_judged(told):
 
 def test_their_faults_are_told_but_of_other_angles_on_purpose_nothing(told):
     parts, _ = told(ROTARIES.replace("base ** -(", "base ** -(2 * "))
-    assert len(parts) == 6
+    assert len(parts) == 7
     for part in parts.values():
         assert any("The dimension 2i is taken for i" in m for m in faults(part))
     # Neighbours are turned, each by an angle of its own.

@@ -42,6 +42,7 @@ LONG = 64
 """Longer than the positions that the contracts send."""
 
 BY_PLACE = "each vector stood at its position in a sentence of its own"
+EACH_WIDTH = "built anew for each width"
 BY_TABLES = "it makes tables, by which vectors were turned"
 
 
@@ -65,6 +66,8 @@ def as_rope(kind: type, near: dict) -> tuple[Callable, str] | None:
             if tables(tried, 8, 5) is not None:
                 turn = rope_of_tables(lambda w, n: tables(built(w), w, n))
                 return turn, BY_TABLES
+            if "pos" in "".join(wanted(tried)[1:]).lower():
+                return with_positions(built, tried), EACH_WIDTH
             axis = axis_of_places(tried)
     except NotBuilt:
         return None
@@ -75,6 +78,24 @@ def as_rope(kind: type, near: dict) -> tuple[Callable, str] | None:
         return by_place(built(x.shape[-1]), axis, x, positions)
 
     return rope, BY_PLACE
+
+
+def with_positions(
+    built: Callable[[int], nn.Module], like: nn.Module
+) -> Callable:
+    """Make of modules a function that takes what ``like`` takes.
+
+    Args:
+        built: From a width, the module.
+        like: One of them.
+    """
+
+    def rope(*args: Any, **named: Any) -> Any:
+        width = next(iter((*args, *named.values()))).shape[-1]
+        return built(width)(*args, **named)
+
+    rope.__signature__ = inspect.signature(like.forward)  # pyrefly: ignore
+    return rope
 
 
 def tables(module: nn.Module, width: int, length: int) -> Any:
