@@ -982,3 +982,55 @@ def test_their_faults_are_told_but_of_other_angles_on_purpose_nothing(told):
     other = ROTARIES.replace("base=10000.0", "base=10000.0, scaling=2.0")
     parts, _ = told(other.replace("at = torch.outer(", "at = 2 * torch.outer("))
     assert not any(map(faults, parts.values()))
+
+
+WARM = """
+from torch.optim.lr_scheduler import LRScheduler
+
+
+def warm(step, width, warmup):
+    return width**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+class NoamLR(LRScheduler):
+    def __init__(self, optimizer, model_size, warmup_steps, last_epoch=-1):
+        self.sizes = model_size, warmup_steps
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        rate = warm(self.last_epoch + 1, *self.sizes)
+        return [base * rate for base in self.base_lrs]
+
+
+class NoamOpt:
+    def __init__(self, d_model, factor, warmup, optimizer):
+        self.sizes, self.factor = (d_model, warmup), factor
+        self.optimizer, self.steps, self.seed = optimizer, 0, 7
+
+    def step(self):
+        self.steps += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.factor * warm(self.steps, *self.sizes)
+        self.optimizer.step()
+
+
+class NoamScheduler(NoamOpt):
+    def __init__(self, optimizer, dim, warmup_steps, boost=3.0):
+        super().__init__(dim, boost, warmup_steps, optimizer)
+
+
+class NoamNetwork:
+    def __init__(self, d_model, warmup):
+        self.sizes = d_model, warmup
+"""
+
+
+def test_learning_rates_that_warm_up_by_their_name_are_judged(told, written):
+    parts, left = told(WARM)
+    assert {*parts} == {"NoamLR", "NoamOpt"}
+    assert not any(map(faults, parts.values()))
+    assert {p["component"] for p in parts.values()} == {"schedule"}
+    assert {*left} == {"NoamScheduler"}
+    parts, _ = told(WARM.replace("width**-0.5", "width**0.5"))
+    for part in parts.values():
+        assert "The sign of d_model's exponent is wrong" in faults(part)[0]

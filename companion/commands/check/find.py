@@ -65,6 +65,7 @@ from companion.contracts.discovery.rebuild import (
     with_own_defaults,
 )
 from companion.contracts.discovery.rotary import ROTARY, SCALED, as_rope
+from companion.contracts.discovery.warmup import NOAM, as_schedule
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.forms import MASKS, takes_mask
 from companion.contracts.engine.levels import RISK
@@ -84,6 +85,7 @@ from companion.words import ENGLISH
 __all__ = ["Finder", "report_of", "told"]
 
 NAMED_SO = "its name says so"
+COUNTED_BY_ITSELF = "its own count of steps was put to each that was asked for"
 
 RAISED_BY = "It raised "
 NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
@@ -299,7 +301,9 @@ class Finder:
                     inspect.isfunction(value) and is_factory(value)
                 ):
                     late.append(one)
-                elif isinstance(value, type) and issubclass(value, nn.Module):
+                elif isinstance(value, type) and (
+                    issubclass(value, nn.Module) or NOAM.fullmatch(name)
+                ):
                     taken.add(name)
                     yield one
                 elif inspect.isfunction(value) and (kind := alias(name)):
@@ -409,7 +413,7 @@ class Finder:
     def judged_class(self, one: Candidate, kind: type) -> dict:
         """Build a class, and find out what it is."""
         if not issubclass(kind, nn.Module):
-            raise Unjudged("it is no torch.nn.Module: mark what it is")
+            return self.judged_schedule(one, kind)
         if LOSS.fullmatch(kind.__name__):
             return self.judged_loss(one, kind)
         if (turns := self.judged_rotary(one, kind)) is not None:
@@ -435,6 +439,24 @@ class Finder:
             self.asking[kind] = one, part
             return {}
         return {"parts": [part]}
+
+    def judged_schedule(self, one: Candidate, kind: type) -> dict:
+        """Judge what warms up by its name, at steps of its own count.
+
+        Raises:
+            Unjudged: It is something else, or cannot be asked.
+        """
+        fn = None
+        if NOAM.fullmatch(kind.__name__):
+            with silent():
+                fn = in_time(lambda: as_schedule(kind))
+        if fn is None:
+            raise Unjudged("it is no torch.nn.Module: mark what it is")
+        if self.components and "schedule" not in self.components:
+            return {}
+        report = self.check("schedule", fn)
+        judged = Judged("schedule", report, (NAMED_SO, COUNTED_BY_ITSELF))
+        return {"parts": [self.part(one, judged, "a usual name")]}
 
     def judged_rotary(self, one: Candidate, kind: type) -> dict | None:
         """Judge what turns vectors by its name; None, if it cannot be called.
