@@ -76,6 +76,12 @@ def _as_given(yours: Yours, call: Yours) -> Yours:
     return _Adapted(yours, call) if isinstance(yours, nn.Module) else call
 
 
+def _first(result: Any) -> Any:
+    """Take the first of several things that come back."""
+    several = isinstance(result, tuple | list) and result
+    return result[0] if several else result
+
+
 def _in_its_form(yours: Yours, call: Yours) -> Yours:
     """Return ``call``, which takes all that the learner's code takes.
 
@@ -441,7 +447,7 @@ def four_axes_only(yours: Yours) -> Yours:
         masks = [
             x if x.ndim < 3 else _over(x, lead) for x in args if _is_mask(x)
         ]
-        result = yours(*four, *masks)
+        result = _first(yours(*four, *masks))
         return result.reshape(*lead, *result.shape[-2:])
 
     return _as_given(yours, call)
@@ -476,7 +482,8 @@ def heads_after_positions(yours: Yours) -> Yours:
         return four[(None,) * (4 - four.ndim)].transpose(1, 2)
 
     def call(first: Tensor, *rest: Any) -> Tensor:
-        result = yours(turned(first), *map(turned, rest)).transpose(1, 2)
+        result = _first(yours(turned(first), *map(turned, rest)))
+        result = result.transpose(1, 2)
         return result.reshape(*first.shape[:-2], *result.shape[-2:])
 
     return _as_given(yours, call)

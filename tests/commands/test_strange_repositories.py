@@ -606,3 +606,431 @@ def test_the_rows_of_an_embedding_of_its_own_are_the_vocabulary(told):
     text = OWN_EMBEDDING.replace("Embedding(vocab_size", "Embedding(7")
     _, left = told(text)
     assert "vocabulary has 7 tokens at most" in left["BertModel"]
+
+
+WITHIN = """
+from dataclasses import dataclass, field
+
+
+@dataclass
+class FFNConfig:
+    kind: str = "relu"
+    inner: int = 48
+
+
+@dataclass
+class NetConfig:
+    d_model: int = 64
+    ffn: FFNConfig = field(default_factory=FFNConfig)
+    rates: list = field(default_factory=list)
+
+
+class Net(nn.Module):
+    def __init__(self, cfg: NetConfig):
+        super().__init__()
+        self.up = nn.Linear(cfg.d_model, cfg.ffn.inner)
+        self.down = nn.Linear(cfg.ffn.inner, cfg.d_model)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+"""
+
+
+def test_a_dataclass_within_another_is_no_number(told):
+    parts, left = told(WITHIN.replace("inner", "hidden_dim"))
+    assert left == {}
+    assert not faults(parts["Net"])
+    built = "NetConfig(d_model=12, ffn=FFNConfig(hidden_dim=12))"
+    assert f"built as Net(cfg={built})" in said(parts["Net"])
+
+
+PLAIN = """
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        assert config.gated is False
+        self.up = nn.Linear(config.dim, config.wide)
+        self.down = nn.Linear(config.wide, config.dim)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+
+
+class TrainOptions:
+    def __init__(self, out_dir):
+        self.out_dir = out_dir
+"""
+SETTINGS = """
+
+class NetConfig:
+    def __init__(self, dim=64, gated=False):
+        self.dim, self.gated, self.wide = dim, gated, 2 * dim
+"""
+CONSTANTS = """
+
+class NetConfig:
+    dim = 64
+    wide = 31
+    gated = False
+"""
+
+
+@pytest.mark.parametrize("config", [SETTINGS, CONSTANTS])
+def test_a_configuration_of_the_file_that_is_no_dataclass_is_taken(
+    told, config
+):
+    parts, left = told(PLAIN + config)
+    assert left == {}
+    assert not faults(parts["Net"])
+    assert "built as Net(config=NetConfig(dim=12))" in said(parts["Net"])
+
+
+def test_where_that_does_not_build_it_one_that_knows_all_names_does(told):
+    other = "\n\nclass LoaderConfig:\n    rows = 3\n"
+    text = PLAIN.replace("assert config.gated is False", "pass")
+    parts, _ = told(text.replace("wide", "d_ff") + other)
+    assert "Net(config=Sizes(dim=12, d_ff=24))" in said(parts["Net"])
+
+
+FIXED = """
+class Looks(nn.Module):
+    def __init__(self, chans=64, heads=8):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.out = (
+            nn.Linear(chans, chans) for _ in range(4)
+        )
+
+    def forward(self, x, mask=None):
+        batch, seq, width = x.shape
+        q, k, v = (
+            f(x).view(batch, seq, self.heads, width // self.heads).mT.mT
+            for f in (self.q, self.k, self.v)
+        )
+        scores = q.transpose(1, 2) @ k.transpose(1, 2).mT
+        scores = scores / (width // self.heads) ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        y = scores.softmax(-1) @ v.transpose(1, 2)
+        return self.out(y.transpose(1, 2).reshape(x.shape))
+
+
+class Narrow(Looks):
+    def __init__(self, chans=64, heads=8):
+        super().__init__(chans, heads)
+        assert chans % heads == 0
+"""
+
+
+def test_sizes_that_do_not_fit_give_way_to_a_class_s_own_defaults(told):
+    parts, left = told(FIXED)
+    assert left == {}
+    for name in ("Looks", "Narrow"):
+        assert parts[name]["component"] == "multihead"
+        assert not faults(parts[name])
+        assert f"built as {name}()" in said(parts[name])
+
+
+def test_k_beside_heads_is_a_width(told):
+    parts, _ = told(FIXED.replace("chans=64", "k").replace("chans", "k"))
+    assert "built as Looks(k=12, heads=3)" in said(parts["Looks"])
+
+
+SEVERAL = """
+class Both(nn.Module):
+    def __init__(self, *parts):
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    def forward(self, x):
+        return x + sum(part(x) for part in self.parts)
+"""
+FIRST = """
+class Block(nn.Module):
+    def __init__(self, d_model, n_heads, d_ff):
+        super().__init__()
+        self.look = nn.MultiheadAttention(d_model, n_heads)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x, mask=None):
+        x = x + self.look(x, x, x, attn_mask=mask)[0]
+        return x + self.down(self.up(x).relu())
+"""
+WHOLE = """
+from block import Block
+
+
+class Talks(nn.Module):
+    def __init__(self, vocab_size, d_model, n_heads, d_ff):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(32, d_model)
+        self.block = Block(d_model, n_heads, d_ff)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        seq = ids.shape[1]
+        past = torch.ones(seq, seq).triu(1).bool()
+        x = self.words(ids) + self.places.weight[:seq]
+        return self.out(self.block(x.transpose(0, 1), past).transpose(0, 1))
+"""
+
+
+def test_a_part_of_another_file_is_judged_in_the_whole_that_shows_its_axes(
+    written, printed
+):
+    written(FIRST, "both/block.py")
+    written(WHOLE, "both/whole.py")
+    _, out = printed("both")
+    assert "Talks.block (Block)" in out
+    assert "the sequence comes first in it, for the whole is right" in out
+    assert "0 not judged" in out
+
+
+CHAIN = """
+
+model = nn.Sequential(
+    nn.Embedding(11, 12),
+    Both(nn.Linear(12, 12), nn.Sequential(nn.Linear(12, 24), nn.ReLU(),
+        nn.Linear(24, 12))),
+    nn.Linear(12, 11),
+)
+only_pytorchs = nn.Sequential(nn.Linear(12, 24), nn.ReLU(), nn.Linear(24, 12))
+"""
+
+
+def test_a_chain_with_parts_of_somebodys_own_is_judged(told):
+    parts, left = told(SEVERAL + CHAIN)
+    assert parts["model"]["component"] == "language_model"
+    assert parts["Both"]["component"] == "feed_forward"
+    assert {*parts, *left} == {"model", "Both"}
+
+
+def test_what_takes_any_number_of_parts_is_named(told):
+    _, left = told(SEVERAL)
+    assert left["Both"] == "built without any of `*parts`, it does nothing"
+
+
+PADS = """
+PAD = 1
+
+
+def create_padding_mask(seq):
+    return (seq != PAD)[:, None, None]
+
+
+def generate_padding_mask(seq, pad_token=0):
+    return (seq != pad_token)[:, None, None]
+
+
+def make_pad_mask(query, key, pad_idx=1):
+    return (key != pad_idx)[:, None, None].expand(-1, 1, query.shape[1], -1)
+
+
+def get_pad_mask(seq):
+    return (seq != 0)[:, None, None]
+"""
+
+
+def test_makers_of_padding_masks_are_called_as_they_are(told):
+    parts, left = told(PADS)
+    assert left == {}
+    assert len(parts) == 4
+    assert not any(map(faults, parts.values()))
+    for name in ("create", "generate", "make"):
+        found = next(p for n, p in parts.items() if n.startswith(name))
+        assert not found["found"]["failed"], found
+    levels = {g["level"] for g in parts["get_pad_mask"]["found"]["failed"]}
+    assert levels == {"risk"}
+    wrong = PADS.replace("[:, None, None]", "[:, None, :, None]")
+    parts, _ = told(wrong)
+    assert all(map(faults, parts.values()))
+
+
+NAMES_ITSELF = """
+from companion.contracts import adapters
+
+
+class Sees(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(12, 12) for _ in "qkv")
+
+    def forward(self, query, key, value, key_padding_mask=None):
+        q, k, v = (
+            f(x).transpose(0, 1)
+            for f, x in ((self.q, query), (self.k, key), (self.v, value))
+        )
+        scores = q @ k.mT / 12**0.5
+        if key_padding_mask is not None:
+            scores = scores.masked_fill(key_padding_mask[:, None], -1e9)
+        return (scores.softmax(-1) @ v).transpose(0, 1)
+
+
+# checks: multihead
+sees = adapters.sequence_first(Sees())
+"""
+
+
+def test_a_marked_part_s_argument_may_say_what_true_means(told):
+    parts, _ = told(NAMES_ITSELF)
+    assert not faults(parts["sees"])
+    assert "True hides, as `key_padding_mask` says" in said(parts["sees"])
+    parts, _ = told(
+        NAMES_ITSELF.replace("key_padding_mask[", "~key_padding_mask[")
+    )
+    assert not faults(parts["sees"])
+    parts, _ = told(NAMES_ITSELF.replace("key_padding_mask", "key_mask"))
+    assert faults(parts["sees"])
+
+
+ROTARIES = """
+class Angles(nn.Module):
+    def __init__(self, head_dim, max_seq_len=2048, base=10000.0):
+        super().__init__()
+        slower = base ** -(torch.arange(0, head_dim, 2) / head_dim)
+        at = torch.outer(torch.arange(max_seq_len).float(), slower)
+        self.register_buffer("once", at)
+        self.register_buffer("whole", torch.cat([at, at], -1))
+
+
+class RotaryEmbedding(Angles):
+    def forward(self, seq_len):
+        at = self.whole[:seq_len]
+        return at.cos(), at.sin()
+
+
+class RotaryFrequencies(Angles):
+    pass
+
+
+class LongRoPE(Angles):
+    def forward(self, x, seq_len=None):
+        at = self.whole[: seq_len or x.shape[-2]]
+        return at.cos()[None, None], at.sin()[None, None]
+
+
+class My_Rotary(Angles):
+    def forward(self, max_seq_len, *, device):
+        return self.whole[:max_seq_len]
+
+
+class RoPE(Angles):
+    def forward(self, x, start=0):
+        at = self.once[start : start + x.shape[-2]]
+        a, b = x[..., 0::2], x[..., 1::2]
+        turned = [a * at.cos() - b * at.sin(), a * at.sin() + b * at.cos()]
+        return torch.stack(turned, -1).flatten(-2)
+
+
+class RotaryPositionalEmbeddings(Angles):
+    def forward(self, x):
+        at = self.whole[: x.size(1), None]
+        a, b = x.chunk(2, -1)
+        return x * at.cos() + torch.cat([-b, a], -1) * at.sin()
+
+
+class RotaryPosEnc(Angles):
+    def forward(self, x, token_positions):
+        at = self.once[token_positions]
+        a, b = x[..., 0::2], x[..., 1::2]
+        turned = [a * at.cos() - b * at.sin(), a * at.sin() + b * at.cos()]
+        return torch.stack(turned, -1).flatten(-2)
+
+
+class RotaryPositionalEncoding(RotaryPositionalEmbeddings):
+    def forward(self, q, k):
+        return super().forward(q), super().forward(k)
+"""
+
+
+def test_modules_that_turn_vectors_or_make_tables_for_it_are_judged(told):
+    parts, left = told(ROTARIES)
+    names = {"RotaryEmbedding", "LongRoPE", "My_Rotary", "RoPE"}
+    names |= {"RotaryPositionalEmbeddings", "RotaryPositionalEncoding"}
+    names |= {"RotaryPosEnc"}
+    assert {n for n, p in parts.items() if p["component"] == "rope"} == names
+    for name in names:
+        assert not faults(parts[name]), parts[name]
+    assert "by which vectors were turned" in said(parts["My_Rotary"])
+    assert "at its position in a sentence" in said(parts["RoPE"])
+    assert "Angles" in left
+
+
+def test_their_faults_are_told_but_of_other_angles_on_purpose_nothing(told):
+    parts, _ = told(ROTARIES.replace("base ** -(", "base ** -(2 * "))
+    assert len(parts) == 7
+    for part in parts.values():
+        assert any("The dimension 2i is taken for i" in m for m in faults(part))
+    # Neighbours are turned, each by an angle of its own.
+    apart = ROTARIES.replace(
+        "a, b = x.chunk(2, -1)", "y = x.unflatten(-1, (-1, 2))"
+    )
+    apart = apart.replace(
+        "torch.cat([-b, a], -1)", "(y.flip(-1) * SIGNS).flatten(-2)"
+    )
+    parts, _ = told("SIGNS = torch.tensor([-1, 1])\n" + apart)
+    for name in ("RotaryPositionalEmbeddings", "RotaryPositionalEncoding"):
+        [message] = faults(parts[name])[:1]
+        assert "agree on which two dimensions make a pair" in message
+    late = ROTARIES.replace(
+        "torch.arange(max_seq_len)", "torch.arange(1, 1 + max_seq_len)"
+    )
+    parts, _ = told(late)
+    # By how far two are apart, nothing is wrong with that.
+    assert not any(map(faults, parts.values()))
+    other = ROTARIES.replace("base=10000.0", "base=10000.0, scaling=2.0")
+    parts, _ = told(other.replace("at = torch.outer(", "at = 2 * torch.outer("))
+    assert not any(map(faults, parts.values()))
+
+
+WARM = """
+from torch.optim.lr_scheduler import LRScheduler
+
+
+def warm(step, width, warmup):
+    return width**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+class NoamLR(LRScheduler):
+    def __init__(self, optimizer, model_size, warmup_steps, last_epoch=-1):
+        self.sizes = model_size, warmup_steps
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        rate = warm(self.last_epoch + 1, *self.sizes)
+        return [base * rate for base in self.base_lrs]
+
+
+class NoamOpt:
+    def __init__(self, d_model, factor, warmup, optimizer):
+        self.sizes, self.factor = (d_model, warmup), factor
+        self.optimizer, self.steps, self.seed = optimizer, 0, 7
+
+    def step(self):
+        self.steps += 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.factor * warm(self.steps, *self.sizes)
+        self.optimizer.step()
+
+
+class NoamScheduler(NoamOpt):
+    def __init__(self, optimizer, dim, warmup_steps, boost=3.0):
+        super().__init__(dim, boost, warmup_steps, optimizer)
+
+
+class NoamNetwork:
+    def __init__(self, d_model, warmup):
+        self.sizes = d_model, warmup
+"""
+
+
+def test_learning_rates_that_warm_up_by_their_name_are_judged(told, written):
+    parts, left = told(WARM)
+    assert {*parts} == {"NoamLR", "NoamOpt"}
+    assert not any(map(faults, parts.values()))
+    assert {p["component"] for p in parts.values()} == {"schedule"}
+    assert {*left} == {"NoamScheduler"}
+    parts, _ = told(WARM.replace("width**-0.5", "width**0.5"))
+    for part in parts.values():
+        assert "The sign of d_model's exponent is wrong" in faults(part)[0]

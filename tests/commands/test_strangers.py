@@ -164,6 +164,41 @@ class LabelSmoothing(nn.Module):
         return F.kl_div(logs, aim, reduction="sum")
 """
 
+CLASSES = """
+class SmoothedLoss(nn.Module):
+    def __init__(self, smoothing=0.1):
+        super().__init__()
+        self.mass = smoothing
+
+    def forward(self, logits, target):
+        return F.cross_entropy(logits, target, label_smoothing=self.mass)
+
+
+class SmoothLoss(nn.Module):
+    def __init__(self, smoothing=0.1, rest=1):
+        super().__init__()
+        self.mass, self.rest = smoothing, rest
+
+    def forward(self, logits, target):
+        logs = logits.log_softmax(-1)
+        share = self.mass / (logs.shape[-1] - self.rest)
+        aim = torch.full_like(logs, share)
+        aim = aim.scatter(-1, target[:, None], 1 - self.mass)
+        return -(aim * logs).sum(-1).mean()
+
+
+class SmoothEntropy(nn.Module):
+    def __init__(self, smoothing=0.1, ignore_index=-100):
+        super().__init__()
+        self.mass, self.pad = smoothing, ignore_index
+
+    def forward(self, logits, target):
+        hot = torch.zeros_like(logits).scatter(1, target[:, None], 1)
+        aim = hot * (1 - self.mass) + self.mass / logits.shape[-1]
+        losses = -(aim * logits.log_softmax(-1)).sum(-1)
+        return losses[target != self.pad].mean()
+"""
+
 ARRAYS = """
 def layer_norm(x, g, b, eps=1e-5):
     rest = x - np.mean(x, axis=-1, keepdims=True)
@@ -305,6 +340,47 @@ def test_a_loss_that_is_made_for_its_smoothing_is_tried_in_every_form(told):
     wrong = LOSS.replace("aim[target == self.pad] = 0", "pass")
     parts, _ = told(wrong, "other.py")
     assert faults(parts["LabelSmoothing"])
+
+
+def levels(part):
+    return {m: g["level"] for g in part["found"]["failed"] for m in g["names"]}
+
+
+def test_a_loss_without_a_word_of_padding_counts_it_as_a_risk(told):
+    parts, _ = told(CLASSES)
+    padding = "The logits at padding do not count"
+    assert levels(parts["SmoothedLoss"]) == {padding: "risk"}
+    own = levels(parts["SmoothLoss"])
+    assert own.pop(padding) == "risk"
+    assert {*own.values()} == {"note"}, own
+    for word in ("pad=0", "ignore_index=-100"):
+        asked = CLASSES.replace("smoothing=0.1)", f"smoothing=0.1, {word})")
+        parts, _ = told(asked, f"{word[:3]}.py")
+        told_of = " ".join(faults(parts["SmoothedLoss"]))
+        assert "Padding is counted" in told_of
+
+
+def test_a_loss_that_leaves_out_padding_0_halfway_is_no_classifiers(told):
+    half = CLASSES.replace(
+        "return -(aim * logs).sum(-1).mean()",
+        "return -(aim * logs).sum(-1).sum() / (target != 0).sum()",
+    )
+    parts, _ = told(half)
+    assert any("Other logits" in m for m in faults(parts["SmoothLoss"]))
+
+
+def test_to_what_the_masses_of_a_target_sum_is_told(told):
+    parts, _ = told(CLASSES.replace("rest=1", "rest=2"))
+    [message] = faults(parts["SmoothLoss"])
+    assert "The masses of its target sum to 1.02, not to 1" in message
+
+
+def test_a_loss_that_raises_with_its_own_padding_is_told_so(told):
+    parts, _ = told(CLASSES)
+    [group] = parts["SmoothEntropy"]["found"]["failed"]
+    assert group["level"] == "risk"
+    assert "With its own default `ignore_index=-100` it" in group["message"]
+    assert "-100 is out of bounds" in group["message"]
 
 
 def test_numpy_is_no_fault_and_its_adapter_is_named(told, capfd, tmp_path):

@@ -5,9 +5,11 @@ and judged by what it does, if there are contracts for it.
 """
 
 import ast
+import contextlib
 import inspect
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,10 +37,12 @@ from companion.contracts.discovery.kinds import (
     Judged,
     Raises,
     Unjudged,
+    asks_first,
+    in_time,
     understood,
     widths,
 )
-from companion.contracts.discovery.make import NotBuilt, make
+from companion.contracts.discovery.make import NotBuilt, by_default, make
 from companion.contracts.discovery.models import (
     different_parts,
     judge_alone,
@@ -46,24 +50,46 @@ from companion.contracts.discovery.models import (
 )
 from companion.contracts.discovery.readings import (
     ASK,
+    HIDES,
+    NAMES,
     better,
     is_open,
     said_by,
     settled,
+    without_the_word,
 )
 from companion.contracts.discovery.rebuild import (
+    ANSWERS,
+    NOT_TAKEN,
     with_dropout,
     with_own_defaults,
 )
+from companion.contracts.discovery.rotary import ROTARY, SCALED, as_rope
+from companion.contracts.discovery.warmup import NOAM, as_schedule
+from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.forms import MASKS, takes_mask
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.page import html
-from companion.contracts.engine.report import Report
+from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.scale import BY_THE_ROOT
+from companion.contracts.positions.rope import AT_ZERO, RELATIVE
+from companion.contracts.training.label_smoothing import (
+    COUNTED,
+    PADDING,
+    real_alone,
+    treats_all_classes_alike,
+)
 from companion.sanitize import sanitize
 from companion.words import ENGLISH
 
 __all__ = ["Finder", "report_of", "told"]
+
+NAMED_SO = "its name says so"
+COUNTED_BY_ITSELF = "its own count of steps was put to each that was asked for"
+
+RAISED_BY = "It raised "
+NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
+"""What is said where a call raises, perhaps because sizes do not fit."""
 
 LOSS = re.compile(r"(?i)label_?smooth\w*|smooth\w*(loss|entropy)\w*")
 """What losses are called that smooth their labels."""
@@ -79,7 +105,7 @@ ALIASES = {
     r"look_?ahead|future|autoregressive|no_?peak|no_?peek)_(attn_)?mask": (
         "causal_mask"
     ),
-    r"((make|create|get|build)_)?(attn_)?(pad|padding)_(attn_)?mask": (
+    r"((make|create|get|generate|build)_)?(attn_)?(pad|padding)_(attn_)?mask": (
         "padding_mask"
     ),
     r"(get_|create_|make_)?(sinusoid(al)?|sinusoidal_positional|positional)_?"
@@ -269,13 +295,15 @@ class Finder:
                 if name in taken or value is None:
                     continue
                 one = Candidate(name, statement.lineno)
-                if type(value).__module__.startswith("torch."):
+                if is_torchs(value):
                     continue  # PyTorch's own is taken for right.
                 if isinstance(value, nn.Module) or (
                     inspect.isfunction(value) and is_factory(value)
                 ):
                     late.append(one)
-                elif isinstance(value, type) and issubclass(value, nn.Module):
+                elif isinstance(value, type) and (
+                    issubclass(value, nn.Module) or NOAM.fullmatch(name)
+                ):
                     taken.add(name)
                     yield one
                 elif inspect.isfunction(value) and (kind := alias(name)):
@@ -307,9 +335,14 @@ class Finder:
         try:
             return self.judged_by_what_it_does(one)
         except (Unjudged, NotBuilt) as reason:
-            if str(reason) == NOTHING and not one.asked:
-                return {}
             kind = self.space.get(one.name)
+            if str(reason) == NOTHING and not one.asked:
+                names = any_number_of(kind)
+                if names and isinstance(kind, type):
+                    why = f"built without any of `*{names}`, it does nothing"
+                    self.built = [b for b in self.built if b[0] != one.name]
+                    self.left[kind] = one, Unjudged(why)
+                return {}
             first = SEQUENCE_FIRST, ADDED_ALONG_THE_FIRST
             known = NO_CALL, *first, SEES_ALL, WHOLE
             later = isinstance(reason, NotBuilt) or any(
@@ -380,16 +413,23 @@ class Finder:
     def judged_class(self, one: Candidate, kind: type) -> dict:
         """Build a class, and find out what it is."""
         if not issubclass(kind, nn.Module):
-            raise Unjudged("it is no torch.nn.Module: mark what it is")
+            return self.judged_schedule(one, kind)
         if LOSS.fullmatch(kind.__name__):
             return self.judged_loss(one, kind)
+        if (turns := self.judged_rotary(one, kind)) is not None:
+            return turns
         with silent():
             module, said = make(kind, self.space)
         self.built.append((one.name, module))
         try:
             judged = self.again(self.judged_in(module, module), kind)
-        except Raises as reason:
-            raise Raises(f"{reason.why} It was built as {said}.") from None
+        except Unjudged as reason:
+            found = self.judged_by_default(one, kind, str(reason))
+            if found is None and isinstance(reason, Raises):
+                raise Raises(f"{reason.why} It was built as {said}.") from None
+            if found is None:
+                raise
+            judged, said = found
         if self.components and judged.component not in self.components:
             return {}
         part = self.part(one, judged, "what it does", said)
@@ -399,6 +439,80 @@ class Finder:
             self.asking[kind] = one, part
             return {}
         return {"parts": [part]}
+
+    def judged_schedule(self, one: Candidate, kind: type) -> dict:
+        """Judge what warms up by its name, at steps of its own count.
+
+        Raises:
+            Unjudged: It is something else, or cannot be asked.
+        """
+        fn = None
+        if NOAM.fullmatch(kind.__name__):
+            with silent():
+                fn = in_time(lambda: as_schedule(kind))
+        if fn is None:
+            raise Unjudged("it is no torch.nn.Module: mark what it is")
+        if self.components and "schedule" not in self.components:
+            return {}
+        report = self.check("schedule", fn)
+        judged = Judged("schedule", report, (NAMED_SO, COUNTED_BY_ITSELF))
+        return {"parts": [self.part(one, judged, "a usual name")]}
+
+    def judged_rotary(self, one: Candidate, kind: type) -> dict | None:
+        """Judge what turns vectors by its name; None, if it cannot be called.
+
+        Nothing is said of what turns by other angles on purpose.
+        """
+        if not ROTARY.fullmatch(kind.__name__):
+            return None
+        try:
+            with silent():
+                found = in_time(lambda: as_rope(kind, self.space))
+        except (Unjudged, NotBuilt):
+            return None
+        if found is None:
+            return None
+        if self.components and "rope" not in self.components:
+            return {}
+        fn, said = found
+        report = self.check("rope", fn)
+        names = [*inspect.signature(kind.__init__).parameters, kind.__name__]
+        names += vars(kind)
+        other = any(map(SCALED.search, names))
+        # Who counts from 1 turns by as much from one position to another.
+        other |= AT_ZERO not in report.held and RELATIVE in report.held
+        if report.untried or (report.faults and other):
+            return None
+        judged = Judged("rope", report, (NAMED_SO, said))
+        return {"parts": [self.part(one, judged, "a usual name")]}
+
+    def judged_by_default(
+        self, one: Candidate, kind: type, why: str
+    ) -> tuple[Judged, str] | None:
+        """Judge a class as it is by default, where other sizes do not fit.
+
+        Args:
+            one: What it is called, and where.
+            kind: The class.
+            why: Why it could not be judged with the sizes of its names.
+
+        Returns:
+            What came of it, and how it was built.
+        """
+        if not (RAISED_BY in why and NO_USUAL.search(why)):
+            return None
+        try:
+            with silent():
+                found = by_default(kind, self.space)
+            if found is None:
+                return None
+            module, said = found
+            judged = self.judged_in(module, module)
+        except (Unjudged, NotBuilt):
+            return None
+        self.built = [x for x in self.built if x[0] != one.name]
+        self.built.append((one.name, module))
+        return judged, said
 
     def judged_class_as(self, one: Candidate, kind: type) -> dict:
         """Build a class, and judge it as the user or its mark says."""
@@ -468,9 +582,12 @@ class Finder:
         if self.components and "label_smoothing" not in self.components:
             return {}
         tried = []
+        padded = says_padding(kind)
         for logs, mean in itertools.product((False, True), repeat=2):
             fn = smoothed_by(make_loss, logs=logs, mean=mean)
             report = self.check("label_smoothing", fn, brief=True)
+            if not (padded or report.passed) and counts_all(fn):
+                report = self.of_real_tokens(fn)
             said = ["a loss that is made for its smoothing"]
             if logs:
                 said.append("it got log-probabilities")
@@ -478,6 +595,7 @@ class Finder:
                 said.append("its sum was divided by the number of real tokens")
             judged = Judged("label_smoothing", report, ("; ".join(said),))
             if report.passed:
+                judged = with_own_padding(judged, kind)
                 return {"parts": [self.part(one, judged, "a usual name")]}
             tried.append(judged)
         best, *others = [
@@ -488,7 +606,21 @@ class Finder:
                 best = judged
         if best.report.untried:
             raise Unjudged(f"{NO_CALL}, as a loss: see `adapters.smoothed_by`")
+        best = with_own_padding(best, kind)
         return {"parts": [self.part(one, best, "a usual name")]}
+
+    def of_real_tokens(self, fn: Callable) -> Report:
+        """Judge a loss without a word of padding on all else.
+
+        That it counts padding is a risk: there may be none.
+        """
+        report = self.check("label_smoothing", real_alone(fn))
+        held = [one for one in report.held if one != PADDING]
+        risk = Failure(
+            PADDING, COUNTED, level=RISK, why=NO_PADDING, cause=COUNTED
+        )
+        failures = [*report.failures, risk]
+        return replace(report, held=held, failures=failures)
 
     def judged_model(
         self,
@@ -610,17 +742,23 @@ class Finder:
         return parts
 
     def stands_alone(self, kind: type) -> bool:
-        """Tell whether a class can be built, and called, by itself."""
+        """Tell whether a class can be built, called and judged by itself.
+
+        So it is where it stands, with what stands beside it there. Where the
+        sequence may come first, only its model tells.
+        """
+        home = sys.modules.get(kind.__module__)
+        near = self.space if home is None else vars(home)
         try:
             with silent():
-                made, _ = make(kind, self.space)
+                made, _ = make(kind, near)
             with torch.random.fork_rng([]), torch.no_grad():
-                understood(made.eval(), [])
+                width, args = understood(made.eval(), [])
+                return not in_time(lambda: asks_first(made, width, args))
         except NotBuilt:
             return False
         except Unjudged as reason:
             return not str(reason).startswith(NO_CALL)
-        return True
 
     def check(self, component: str, fn: object, **options: Any) -> Report:
         """Try the contracts, with what the user says of masks."""
@@ -636,7 +774,16 @@ class Finder:
         """Judge it as a component; what True means is asked, if need be."""
         report = self.check(component, fn, brief=True)
         masks = takes_mask(COMPONENTS[component])
-        if self.options or marked or not (report.faults and masks):
+        if self.options or not (report.faults and masks):
+            return Judged(component, report.whole())
+        if marked:
+            # As `check` does, unless an argument's name says what True means.
+            said = said_by(fn)
+            if NAMES.search(said):
+                turned = self.check(component, fn, mask="hidden", brief=True)
+                if turned.passed:
+                    turned = without_the_word(turned.whole())
+                    return Judged(component, turned, (f"{HIDES}, {said}",))
             return Judged(component, report.whole())
         added = None
         if "causal_from_added" in report.failures[0].message:
@@ -699,8 +846,114 @@ def as_typed(text: str) -> str:
     return re.sub(words, r"`--mask \2`", text)
 
 
+def is_torchs(value: object) -> bool:
+    """Tell whether it is PyTorch's own, with nothing else inside."""
+    if isinstance(value, nn.Sequential):
+        return all(
+            type(part).__module__.startswith("torch.")
+            for part in value.modules()
+        )
+    return type(value).__module__.startswith("torch.")
+
+
+def any_number_of(kind: object) -> str:
+    """Name what a module's class takes any number of, by position."""
+    if not (isinstance(kind, type) and issubclass(kind, nn.Module)):
+        return ""
+    named = inspect.signature(kind.__init__).parameters.values()
+    found = (one.name for one in named if one.kind is one.VAR_POSITIONAL)
+    # PyTorch's own `__init__` takes `*args` and asks for none.
+    own = kind.__init__ is not nn.Module.__init__
+    return next(found, "") if own else ""
+
+
+NO_PADDING = (
+    "It is right where no target is padding, as where images are classified."
+)
+WORDS_OF_PADDING = re.compile(r"(?i)pad|ignore")
+
+
+def says_padding(kind: type) -> bool:
+    """Tell whether a loss has a word for padding, in its own names.
+
+    Those of PyTorch's layers inside are none of its own.
+    """
+    names = [
+        *inspect.signature(kind.__init__).parameters,
+        *inspect.signature(kind.forward).parameters,  # pyrefly: ignore
+        *vars(kind),
+    ]
+    with contextlib.suppress(Exception):
+        names += vars(loss_of(kind)(0.1, 0, 7))
+    return any(map(WORDS_OF_PADDING.search, names))
+
+
+def counts_all(fn: Callable) -> bool:
+    """Tell whether a loss treats all classes alike, padding among them."""
+    try:
+        return in_time(lambda: treats_all_classes_alike(fn))
+    except Unjudged:
+        return False
+
+
+def with_own_padding(judged: Judged, kind: type) -> Judged:
+    """Add a risk if a loss raises where a target is its own default padding.
+
+    Args:
+        judged: What came of it, built for padding 0 and others.
+        kind: The class of the loss.
+    """
+    parameters = inspect.signature(kind.__init__).parameters
+    sizes = 0.1, 0, 7
+    named = {n: sizes[i] for n, i in sizes_of(kind).items()}
+    name = next((n for n, i in sizes_of(kind).items() if i == 1), "")
+    pad = parameters[name].default if name else None
+    if type(pad) is not int or pad >= 0:
+        return judged
+    raised = in_time(lambda: raised_by_padding(kind, named, name, pad))
+    if not raised:
+        return judged
+    risk = Failure(
+        ANSWERS,
+        f"With its own default `{name}={pad}` it does not answer where a "
+        f"target is {pad}. It raised {raised}",
+        level=RISK,
+        why=NOT_TAKEN,
+        cause=ANSWERS,
+    )
+    report = judged.report
+    failures = [*report.failures, risk]
+    return replace(judged, report=replace(report, failures=failures))
+
+
+def raised_by_padding(kind: type, named: dict, name: str, pad: int) -> str:
+    """Tell what a loss raises that ignores ``pad``; nothing if it answers."""
+    logits = torch.zeros(4, 7)
+    target = torch.tensor([1, 2, 3, 4])
+    try:
+        loss = kind(**{**named, name: pad})
+        loss(logits, target)
+    except Exception:
+        return ""  # It wants to be called otherwise.
+    try:
+        loss(logits, target.masked_fill(target == 4, pad))
+    except Exception as error:
+        return raised_in(error)
+    return ""
+
+
 def loss_of(kind: type) -> Callable[..., Any]:
     """Return what makes a loss of its smoothing, padding and vocabulary.
+
+    Raises:
+        NotBuilt: The names of its arguments do not say which is which.
+    """
+    which = sizes_of(kind)
+    return lambda *sizes: kind(**{n: sizes[i] for n, i in which.items()})
+
+
+def sizes_of(kind: type) -> dict[str, int]:
+    """Return which arguments are the smoothing, 0, padding, 1, and classes, 2.
 
     Raises:
         NotBuilt: The names of its arguments do not say which is which.
@@ -718,7 +971,7 @@ def loss_of(kind: type) -> Callable[..., Any]:
             which[one.name] = found
         elif one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD:
             raise NotBuilt(f"nothing says what its argument `{one.name}` is")
-    return lambda *sizes: kind(**{n: sizes[i] for n, i in which.items()})
+    return which
 
 
 def is_factory(fn: Callable) -> bool:

@@ -53,6 +53,8 @@ __all__ = [
     "Judged",
     "Raises",
     "Unjudged",
+    "asks_first",
+    "in_time",
     "judge",
     "judged_as_causal",
     "understood",
@@ -988,7 +990,7 @@ def understood(
     Raises:
         Unjudged: None of the usual calls is taken.
     """
-    blind, said = None, []
+    blind, said, reshaped = None, [], False
     for width in dict.fromkeys([*widths(module), *hints, WIDTH]):
         x = draw(BATCH, SEQ, width, seed=3)
         for args in calls(module, x, hidden=hidden):
@@ -1002,12 +1004,16 @@ def understood(
                     return width, args
                 blind = blind or (width, args)
             else:
+                reshaped |= isinstance(got, Tensor)
                 said.append((args, returned(got, x)))
     if blind is not None:
         return blind
     names = list(inspect.signature(module.forward).parameters)
     own = [*widths(module), *hints, WIDTH]
     named = any(re.fullmatch(MEMORY, name) for name in names)
+    # What comes back without that is no decoder, but of another width.
+    wants = any(re.fullmatch(MEMORY, name) for name in wanted(module))
+    named &= wants or not reshaped
     if named or any(is_decoder(module, width) for width in own):
         raise a_decoder(module)
     plain = of_plain(said)
@@ -1225,6 +1231,22 @@ def by_default(module: nn.Module) -> str:
                 "`batch_first=True` the batch comes first"
             )
     return ""
+
+
+def asks_first(module: nn.Module, width: int, args: tuple) -> bool:
+    """Tell whether its first axis seems to be that of the positions.
+
+    Args:
+        module: What takes vectors.
+        width: How wide they are.
+        args: What it is called with.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    return bool(sequence_seems_first(fn, draw(BATCH, SEQ, width, seed=7)))
 
 
 def sequence_seems_first(fn: Callable[[Tensor], Tensor], x: Tensor) -> str:

@@ -2,17 +2,31 @@
 
 import contextlib
 import dataclasses
+import enum
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_parameter_registration_hook,
+)
 
 from companion.contracts.engine.blame import raised_in
+from companion.contracts.engine.modules import is_lazy
 
-__all__ = ["NotBuilt", "make", "own_defaults", "said_of"]
+__all__ = [
+    "MOST",
+    "NotBuilt",
+    "by_default",
+    "make",
+    "no_larger",
+    "own_defaults",
+    "said_of",
+]
 
 WIDTH = 12
 """What the contracts send into a module is so wide."""
@@ -28,7 +42,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"intermediate_?(size|dim)|(mlp|inner|filter|forward)_?(dim|size)", 24),
     (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
-    (r"(en|de)coder_ffn_?(dim|size)", 24),
+    (r"(en|de)coder_ffn_?(dim|size)|(d|dim)_?ff|fc_?(dim|size)", 24),
     (r"(forward_?)?expansion(_?factor)?|(mlp|ff)_?(ratio|mult)|multiplier", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
@@ -37,13 +51,17 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"((num|n)_?)?(en|de)coder_?((attention|attn)_?)?heads?", 3),
     (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
-    (r"((num|n)_?)?layers?_?(enc|dec)(oder)?", 2),
+    (r"((num|n)_?)?layers?_?(enc|dec)(oder)?|layers?_?n", 2),
+    (r"(num|n)_?experts?", 4),
+    (r"top_?k|(num_|n_)?experts?_per_(tok|token)", 2),
+    (r"(num|n)_?(kv_?)?groups?", 3),
     (r"num_?(en|de)coder_?layers|N|depth|n_?stacks?|layers?_?num", 2),
     (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|num_?embeddings", 11),
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
+    (r"(enc|dec)(oder)?_num_?tokens?", 11),
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
     (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)|n_?ctx", 32),
-    (r"max_?time_?steps?|n_?time_?steps?", 32),
+    (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
     (DROPOUT, 0.0),
@@ -69,6 +87,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
     (r"(model|token|layer|norm)_?(dim|size|shape)|normalized_?shape", WIDTH),
     (r"dimensions?|c|emb(ed)?|embedding_?size|parameters_shape", WIDTH),
+    (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),
+    (r"(enc|dec)(oder)?_hid(den)?_?(dim|size)", WIDTH),
 )  # fmt: skip
 """Name of an argument -> a size; the first that fits."""
 
@@ -77,6 +97,7 @@ UNKNOWN = object()
 
 KEPT = re.compile(
     r"(?i)((rope|rotary)_?)?(theta|base)|lr|learning_?rate|mem(ory)?_?len(gth)?"
+    r"|(num|n)_?experts?|top_?k|(num_|n_)?experts?_per_(tok|token)"
 )
 """What is no size: where it has a default, that stays."""
 
@@ -153,6 +174,7 @@ def make(
     near: dict[str, object],
     width: int = WIDTH,
     rate: float = 0.0,
+    length: int = 0,
 ) -> tuple[Any, str]:
     """Build ``kind`` with sizes that its arguments' names suggest.
 
@@ -161,6 +183,7 @@ def make(
         near: What else stands in its file, where its configuration may be.
         width: How wide its vectors are to be.
         rate: The rate of its dropout, where an argument asks for one.
+        length: How long its sentences may be, if not as usual.
 
     Returns:
         The module, and the call in words.
@@ -169,6 +192,8 @@ def make(
         NotBuilt: An argument says nothing, or the class raised something.
     """
     named = arguments(kind, near, rate)
+    if length:
+        named = {n: length if x == 32 else x for n, x in named.items()}
     more = named | left_at_none(kind, rate)
     if width != WIDTH:
         # That of a head, where there is no other.
@@ -182,15 +207,109 @@ def make(
         try:
             built = kind(**named)
         except Exception as error:
-            if more != named:
-                with contextlib.suppress(Exception):
-                    return kind(**more), said_of(kind, more)
+            ways = others(kind, named, more, rate)
+            for other in ways if width == WIDTH else [more]:
+                with contextlib.suppress(Exception), no_larger(MOST):
+                    return kind(**other), said_of(kind, other)
             guessed = any(isinstance(x, Sizes) for x in named.values())
             raise NotBuilt(
                 f"{kind.__name__}({listed(named)}) raised {raised_in(error)}",
                 typed(kind, named, near) if guessed else "",
             ) from None
     return built, said_of(kind, named)
+
+
+def others(
+    kind: Callable, named: dict, more: dict, rate: float
+) -> Iterator[dict[str, Any]]:
+    """List what else may build a class, where sizes by name do not.
+
+    Sizes for what is None; its own defaults, with what it wants besides; and
+    another configuration than a plain class of the file.
+
+    Args:
+        kind: The class, or a function that builds a model.
+        named: What did not build it.
+        more: That, with sizes for what is None by default.
+        rate: The rate of its dropout.
+    """
+    if more != named:
+        yield more
+    if any(map(is_plain, named.values())):
+        yield {n: Sizes(rate) if is_plain(x) else x for n, x in named.items()}
+    wanted = only_wanted(kind, named)
+    # With a rate it would be another one than with a rate of 0.
+    if wanted != named and not rate:
+        yield wanted
+
+
+def only_wanted(kind: Callable, named: dict[str, Any]) -> dict[str, Any]:
+    """Leave out of a call what has a default."""
+    parameters = inspect.signature(kind).parameters
+    empty = inspect.Parameter.empty
+    return {n: x for n, x in named.items() if parameters[n].default is empty}
+
+
+def by_default(
+    kind: Callable, near: dict[str, object]
+) -> tuple[Any, str] | None:
+    """Build a class with its own defaults, and what it wants besides.
+
+    Args:
+        kind: The class, or a function that builds a model.
+        near: What else stands in its file.
+
+    Returns:
+        The module, and the call in words; None, if it is large, or would be
+        built no differently.
+
+    Raises:
+        NotBuilt: An argument says nothing.
+    """
+    named = arguments(kind, near)
+    wanted = only_wanted(kind, named)
+    if wanted == named:
+        return None
+    with torch.random.fork_rng([]), no_larger(MOST):
+        torch.manual_seed(0)
+        try:
+            return kind(**wanted), said_of(kind, wanted)
+        except Exception:
+            return None
+
+
+MOST = 4_000_000
+"""How many numbers a model may have that is built with its own defaults."""
+
+
+class TooLarge(Exception):
+    """A module has more numbers than it may have."""
+
+
+@contextlib.contextmanager
+def no_larger(most: int) -> Iterator[None]:
+    """Have whoever builds a module with more numbers stopped at once.
+
+    Raises:
+        TooLarge: Inside the block, where the module is built.
+    """
+    count = 0
+
+    def seen(module: nn.Module, name: str, x: Tensor | None) -> None:
+        nonlocal count
+        count += 0 if x is None or is_lazy(x) else x.numel()
+        if count > most:
+            raise TooLarge
+
+    hooks = (
+        register_module_parameter_registration_hook(seen),
+        register_module_buffer_registration_hook(seen),
+    )
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def left_at_none(kind: Callable, rate: float) -> dict[str, Any]:
@@ -226,6 +345,8 @@ def arguments(
             unknown.append(str(reason))
             value = UNKNOWN
         if value is None and needed:
+            value = by_the_others(one, [p.name for p in parameters])
+        if value is None and needed:
             unknown.append(f"nothing says what its argument `{one.name}` is")
             value = UNKNOWN
         if value is not None:
@@ -234,6 +355,23 @@ def arguments(
     if unknown:
         raise NotBuilt(unknown[0], typed(kind, chosen, near))
     return chosen
+
+
+def by_the_others(one: inspect.Parameter, names: list[str]) -> int | None:
+    """Choose an argument by those beside it, or by its type; None, if unknown.
+
+    Args:
+        one: The argument.
+        names: What all arguments are called.
+    """
+    beside = {size(name) for name in names}
+    if one.name == "k":  # How many experts, or how wide vectors are.
+        experts = any(re.fullmatch(r"(num|n)_?experts?", n) for n in names)
+        if experts:
+            return 2
+        return WIDTH if 3 in beside and WIDTH not in beside else None
+    whole = one.annotation in (int, "int")
+    return 24 if whole and re.fullmatch("feed_?forward", one.name) else None
 
 
 def own_defaults(
@@ -262,6 +400,13 @@ def own_defaults(
                 tuple(getattr(one, field.name, None) for one in (value, config))
                 for field in dataclasses.fields(value)
             ]
+        elif is_plain(value):
+            try:
+                config = type(value)()
+            except Exception:
+                return None
+            own[name] = config
+            pairs += [(x, getattr(config, n)) for n, x in vars(value).items()]
         elif name in chosen:
             pairs.append((value, one.default))
     sizes = [(x, y) for x, y in pairs if type(x) is int and x > 0]
@@ -336,13 +481,30 @@ def configuration(
             kind is one.annotation or CONFIG.fullmatch(kind.__name__)
         ):
             return filled(kind, rate)
+    for kind in kinds:
+        if is_settings(kind) and not any(is_more(k, kind) for k in kinds):
+            made = settings(kind, {}, rate)
+            if made is not None:
+                return made
     return Sizes(rate) if one.default in (None, one.empty) else None
+
+
+def is_more(kind: object, than: type) -> bool:
+    """Tell whether a class is made of another one."""
+    return (
+        isinstance(kind, type) and kind is not than and issubclass(kind, than)
+    )
 
 
 def filled(kind: type, rate: float) -> object:
     """Build a dataclass: a size for each name that says one."""
     named = {}
     for one in dataclasses.fields(kind):
+        if one.init and (inner := inner_of(one)) is not None:
+            named[one.name] = filled(inner, rate)
+            continue
+        if one.default_factory is not dataclasses.MISSING:
+            continue  # That makes no number.
         value = size(one.name, rate)
         plain = isinstance(one.default, str | bool | None.__class__)
         given = one.default is not dataclasses.MISSING
@@ -355,6 +517,61 @@ def filled(kind: type, rate: float) -> object:
         raise NotBuilt(
             f"{kind.__name__}(…) raised {raised_in(error)}"
         ) from None
+
+
+def inner_of(one: dataclasses.Field) -> type | None:
+    """Return the dataclass that a field of another one holds, if one does."""
+    kind = one.type
+    if one.default_factory is not dataclasses.MISSING:
+        try:
+            kind = type(one.default_factory())
+        except Exception:
+            return None
+    elif one.default is not dataclasses.MISSING:
+        kind = type(one.default)
+    known = isinstance(kind, type) and dataclasses.is_dataclass(kind)
+    return kind if known else None
+
+
+def is_plain(value: object) -> bool:
+    """Tell whether it is a configuration whose class is no dataclass."""
+    kind = type(value)
+    return not isinstance(value, Sizes) and is_settings(kind)
+
+
+def is_settings(kind: object) -> bool:
+    """Tell whether it is somebody's class of sizes, and no dataclass."""
+    return (
+        isinstance(kind, type)
+        and CONFIG.fullmatch(kind.__name__) is not None
+        and not dataclasses.is_dataclass(kind)
+        and not issubclass(kind, (nn.Module, dict, BaseException, enum.Enum))
+    )
+
+
+def settings(kind: type, near: dict, rate: float) -> object:
+    """Build a configuration whose class is no dataclass; None, if it raises.
+
+    What its class alone says becomes a size as well.
+    """
+    try:
+        made = kind(**arguments(kind, near, rate))
+        for name, value in vars(kind).items():
+            own = size(name, rate)
+            plain = type(value) in (int, float) and not KEPT.fullmatch(name)
+            if plain and own is not None and not isinstance(own, bool):
+                setattr(made, name, own)
+    except Exception:
+        return None
+    return made
+
+
+def put_into(config: Any) -> dict[str, Any]:
+    """Return what a configuration was given that is no dataclass."""
+    kind = type(config)
+    names = [*inspect.signature(kind).parameters, *vars(kind)]
+    values = {name: getattr(config, name, None) for name in names}
+    return {n: x for n, x in values.items() if x is not None and x == size(n)}
 
 
 def typed(kind: Callable, named: dict[str, Any], near: dict) -> str:
@@ -373,6 +590,8 @@ def expression(value: object, near: dict) -> str:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         named = {n: x for n, x in vars(value).items() if size(n) == x}
         return typed(type(value), named, near)
+    if is_plain(value):
+        return typed(type(value), put_into(value), near)
     return repr(value)
 
 
@@ -384,6 +603,8 @@ def told(value: object) -> str:
         return said_of(Sizes, value._asked)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return said_of(type(value), changed(value))
+    if is_plain(value):
+        return said_of(type(value), put_into(value))
     return f"{type(value).__name__}(…)"
 
 
@@ -402,11 +623,12 @@ def changed(config: Any) -> dict[str, Any]:
     values = {
         one.name: getattr(config, one.name, one.default)
         for one in dataclasses.fields(config)
-        if one.init and one.default_factory is dataclasses.MISSING
+        if one.init
     }
     given = {one.name: one.default for one in dataclasses.fields(config)}
     return {
         name: x
         for name, x in values.items()
-        if isinstance(x, int | float) and x != given[name]
+        if (isinstance(x, int | float) and x != given[name])
+        or (dataclasses.is_dataclass(x) and changed(x))
     }

@@ -21,11 +21,13 @@ __all__ = [
     "ADDED",
     "ASK",
     "HIDES",
+    "NAMES",
     "Lazy",
     "better",
     "is_open",
     "said_by",
     "settled",
+    "without_the_word",
 ]
 
 Lazy = Callable[[], Report]

@@ -1,16 +1,11 @@
 """Build a class once more, with what its contracts do not show."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import (
-    register_module_buffer_registration_hook,
-    register_module_parameter_registration_hook,
-)
 
 from companion.contracts.discovery.kinds import (
     Judged,
@@ -21,9 +16,11 @@ from companion.contracts.discovery.kinds import (
 )
 from companion.contracts.discovery.limits import outcome, rows
 from companion.contracts.discovery.make import (
+    MOST,
     WIDTH,
     NotBuilt,
     make,
+    no_larger,
     own_defaults,
     said_of,
 )
@@ -32,12 +29,12 @@ from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
 from companion.contracts.engine.levels import RISK
-from companion.contracts.engine.modules import is_lazy, module_kept
+from companion.contracts.engine.modules import module_kept
 from companion.contracts.engine.report import Failure
 from companion.contracts.engine.runner import finishes, stop, thread_for
 from companion.contracts.engine.universal import STAYS_ON, repeatable
 
-__all__ = ["with_dropout", "with_own_defaults"]
+__all__ = ["ANSWERS", "NOT_TAKEN", "with_dropout", "with_own_defaults"]
 
 SEQ = 5
 RATE = 0.5
@@ -113,9 +110,6 @@ def a_call(module: nn.Module, *, ids: bool) -> tuple | None:
             return args
     return None
 
-
-MOST = 4_000_000
-"""How many numbers a model may have that is built with its own defaults."""
 
 SECONDS = 1.0
 """How long that, and a call of it, may compute."""
@@ -200,33 +194,3 @@ def raised_by(kind: Callable, named: dict[str, Any], args: tuple) -> str:
         if not finished.is_set():
             stop(thread, finished)
     return said[0] if said else ""
-
-
-class TooLarge(Exception):
-    """A module has more numbers than it may have."""
-
-
-@contextlib.contextmanager
-def no_larger(most: int) -> Iterator[None]:
-    """Have whoever builds a module with more numbers stopped at once.
-
-    Raises:
-        TooLarge: Inside the block, where the module is built.
-    """
-    count = 0
-
-    def seen(module: nn.Module, name: str, x: Tensor | None) -> None:
-        nonlocal count
-        count += 0 if x is None or is_lazy(x) else x.numel()
-        if count > most:
-            raise TooLarge
-
-    hooks = (
-        register_module_parameter_registration_hook(seen),
-        register_module_buffer_registration_hook(seen),
-    )
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.adapters import (
+    heads_after_positions,
     mask_added,
     rope_of_tables,
     rows_by_lengths,
@@ -833,10 +834,16 @@ def tables_made(fn: Guarded, form: Form, cases: list[tuple]) -> Form | None:
 
 def of_queries_and_keys(wants: Wanted, named: dict) -> Call | None:
     """Give the tokens that ask and those that are asked, where two are."""
-    sequences = [n for n in wants.names if re.search("seq|token|inputs", n)]
-    if len(sequences) != 2 or len(wants.required) > 2:
+    known = "seq|token|inputs|query|key"
+    pads = {*SAME["pad"]}
+    sequences = [
+        n for n in wants.names if re.search(known, n) and n not in pads
+    ]
+    if len(sequences) != 2 or len(wants.required - pads) > 2:
         return None
-    return filled(wants, ((named["tokens"], named["tokens"]), {}), named)
+    given = [n for n in wants.names if n in pads][:1]
+    words = dict.fromkeys(given, named["pad"])
+    return filled(wants, ((named["tokens"], named["tokens"]), words), named)
 
 
 def flat(wants: Wanted, named: dict) -> Call:
@@ -852,6 +859,7 @@ def with_shape(wants: Wanted, named: dict) -> Call | None:
 
 
 BY_NAMES = "its arguments were given by their names"
+ONE_HEAD = "it was called as (x, x, x), with an axis for one head"
 PLAIN_ATTENTION = [
     ("", by_place("q", "k", "v", "mask")),
     ("its mask was given by keyword", by_word("q", "k", "v")),
@@ -886,10 +894,7 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         ("", by_place("x")),
         ("it was called as (x, x, x)", by_place("x", "x", "x")),
         ("it was called as (x, x)", by_place("x", "x")),
-        (
-            "it was called as (x, x, x), with an axis for one head",
-            four_axes(by_place("x", "x", "x")),
-        ),
+        (ONE_HEAD, four_axes(by_place("x", "x", "x"))),
     ],
     "language_model": [
         ("", by_place("tokens")),
@@ -952,6 +957,10 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
     "padding_mask": [
         ("", by_place("tokens", "pad")),
         ("it was called as (tokens, tokens)", of_queries_and_keys),
+        (
+            "it was called as (tokens): its padding is its own",
+            by_place("tokens"),
+        ),
     ],
     "label_smoothing": [
         ("", by_place("logits", "target", "smoothing", "pad")),
@@ -992,6 +1001,7 @@ def readings(
         found.append(("the first of what it returned was taken", first_head))
     if name == "causal_attention":
         found.append(("", without_head))
+        found.append(("the first of what it returned was taken", first_head))
     if name == "rope":
         found.append(("", heads_back))
         found.append(
@@ -1105,7 +1115,7 @@ def adopt(
         fn.form = special
         return
     fn.form = form if form.hidden else None
-    if not callable(fn.fn) or isinstance(fn.fn, type) or component.adapt:
+    if not callable(fn.fn) or isinstance(fn.fn, type) or fn.adapted:
         return
     if special := form_by_name(fn, form, mask, right):
         fn.form = special
@@ -2346,6 +2356,7 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
                 f'masks, {NONE} {first}, with `mask="hidden"`.',
                 replace(turned_round, first=True),
             )
+    yield from with_heads_behind(fn, form)
     if name == "label_smoothing":
         yield (
             "If yours takes one row a token, (tokens, vocab) and (tokens,), "
@@ -2372,6 +2383,19 @@ def with_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:
     yield (
         "If your masks are added to the scores, 0 where a row may attend and "
         f"−∞ where not, {NONE} `adapters.mask_added(…)`.",
+        behind_adapter(inner),
+    )
+
+
+def with_heads_behind(fn: Guarded, form: Form) -> Iterator[tuple[str, Form]]:
+    """List the way to call what has its heads behind the positions."""
+    if fn.component.name != "causal_attention" or ONE_HEAD not in form.said:
+        return
+    inner = Guarded(fn.component, heads_after_positions(fn.fn))
+    adopt(inner)
+    yield (
+        "If the heads stand behind the positions in yours, (batch, seq, head, "
+        f"head_dim), {NONE} `adapters.heads_after_positions(…)`.",
         behind_adapter(inner),
     )
 

@@ -141,6 +141,7 @@ class Guarded:
     def __init__(self, component: Component, given: object):
         self.component, self.given = component, given
         self.fn = component.adapt(given) if component.adapt else given
+        self.adapted = self.fn is not given
         self.form: Callable | None = None
         self.calls, self.unwritten = 0, False
         self.stopped = threading.Event()
@@ -474,6 +475,8 @@ class Guarded:
             signature.bind(*args)
             flag = flag_for_mask(self.component, signature)
             if flag and has_mask(args):
+                if CACHE.fullmatch(flag.lower()):
+                    raise TypeError(f"`{flag}` is for a cache, and no mask")
                 raise TypeError(f"`{flag}` is a flag, and no mask")
         except TypeError as error:
             called = ", ".join(self.component.parameters[: len(args)])
@@ -522,14 +525,25 @@ LENGTHS = re.compile(r"(?i)(?!max)(\w*_)?len(s|gths?)?(_\w+)?")
 
 
 def is_flag(parameter: inspect.Parameter) -> bool:
-    """Tell whether its default says that an argument is no mask.
+    """Tell whether its default or its name says that an argument is no mask.
 
-    It is True or False; or a number or a word, under a name without a mask.
+    It is True or False; or a number or a word, under a name without a mask; or
+    it is called as what keeps keys and values.
     """
     default, name = parameter.default, parameter.name.lower()
-    return isinstance(default, bool) or (
-        isinstance(default, int | float | str) and "mask" not in name
+    return (
+        isinstance(default, bool)
+        or (isinstance(default, int | float | str) and "mask" not in name)
+        or CACHE.fullmatch(name) is not None
     )
+
+
+CACHE = re.compile(
+    r"((kv|key_?value|layer|use|static|attn)_?)*(caches?|past)"
+    r"(_?(kv|key_?values?|position|params))?s?|past_key_values?"
+    r"|layer_(idx|index|id)|start_pos"
+)
+"""What is called so keeps keys and values, or says of which layer."""
 
 
 def flag_for_mask(

@@ -31,6 +31,7 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import FAULT, RISK
+from companion.contracts.engine.scale import softmax_beside_the_keys
 
 __all__ = [
     "MADE_ANEW",
@@ -508,7 +509,8 @@ def apart_in_training(fn: Guarded) -> None:
                 broken.level, broken.why = RISK, OF_A_CONVOLUTION
             module.eval()
             if not name and sees_another(fn):
-                broken.message = broken.cause = NOT_ONLY_IN_TRAINING
+                over = softmax_beside_the_keys(fn, *fn.component.example)
+                broken.message = broken.cause = over or NOT_ONLY_IN_TRAINING
             raise
 
 

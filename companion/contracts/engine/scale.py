@@ -40,6 +40,7 @@ __all__ = [
     "hides_all",
     "hides_no_more",
     "mask_meets_scores",
+    "softmax_beside_the_keys",
 ]
 
 LINEAR = {"linear", "addmm", "conv1d"}
@@ -326,6 +327,56 @@ class HeardMasks(Heard):
 
     def judge(self, product: Product, seq: int) -> None:
         """Let it pass."""
+
+
+class HeardAxes(TorchFunctionMode):
+    """Notes over which axis each softmax of three axes or more runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.found: list[tuple[int, tuple[int, ...], bool]] = []
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        named = kwargs or {}
+        if getattr(func, "__name__", "") in SOFTMAX and args:
+            shape = tuple(args[0].shape)
+            dim = named.get("dim", args[1] if len(args) > 1 else None)
+            if len(shape) > 2:
+                axis = dim if isinstance(dim, int) else implied(len(shape))
+                self.found.append((axis % len(shape), shape, dim is None))
+        return func(*args, **named)
+
+
+def implied(axes: int) -> int:
+    """Return the axis that PyTorch takes where a softmax is told none."""
+    return 0 if axes in (0, 1, 3) else 1
+
+
+def softmax_beside_the_keys(fn: Guarded, *args: Tensor) -> str:
+    """Say over what a softmax runs, if that is the sentences or the heads.
+
+    Args:
+        fn: What is checked.
+        args: With these it is called.
+    """
+    with HeardAxes() as heard:
+        fn.raw(*args)
+    for axis, shape, implicit in heard.found:
+        sentences = axis == 0 and shape[0] % len(args[0]) == 0
+        if sentences or (axis == 1 and len(shape) == 4):
+            said = NO_DIM.format(axis, len(shape)) if implicit else ""
+            over = OVER_AXIS.format(axis, shape, THOSE[axis])
+            return f"{over} {said}".rstrip()
+    return ""
+
+
+OVER_AXIS = (
+    "A softmax runs over axis {} of {}, {}: it belongs over the keys, `dim=-1`."
+)
+THOSE = "that of the sentences", "that of the heads"
+NO_DIM = "Where no `dim` is given, PyTorch takes axis {} of {}."
 
 
 def as_drawn(weight: Tensor | None) -> bool:

@@ -4,6 +4,9 @@ What counts is the mask spread to (batch, 1, query, key): (batch, 1, 1, seq) is
 right, and so is the same row written out for every query.
 """
 
+import inspect
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -83,6 +86,42 @@ def read(fn: Guarded, result: object, args: tuple) -> Tensor:
     return spread(fn, mask, (batch, 1, seq, seq), "It returned", why)
 
 
+def with_own_padding(fn: Callable) -> Callable:
+    """Give what takes tokens alone its own padding, if that is not 0.
+
+    Both ids change places in what it gets.
+    """
+    pad = own_padding(fn)
+    if not pad:
+        return fn
+
+    def padding_mask(tokens: Tensor, pad_asked: int) -> Tensor:
+        moved = torch.where(tokens == pad_asked, -1, tokens)
+        moved = torch.where(moved == pad, pad_asked, moved)
+        return fn(torch.where(moved == -1, pad, moved))
+
+    return padding_mask
+
+
+def own_padding(fn: Callable) -> int:
+    """Return the one id that differs from all others; 0, if there is none.
+
+    Whatever takes more than tokens is asked for its padding.
+    """
+    ids = torch.arange(10)[None]
+    try:
+        if len(inspect.signature(fn).parameters) != 1:
+            return 0
+        got = fn(ids)
+        flat = (got != 0).expand(1, 1, 10, 10)[0, 0, 0]
+    except Exception:
+        return 0
+    for value in (True, False):
+        if (flat == value).sum() == 1:
+            return int((flat == value).nonzero()[0, 0])
+    return 0
+
+
 PADDING_MASK = Component(
     name="padding_mask",
     signature="padding_mask(tokens, pad)",
@@ -91,6 +130,7 @@ PADDING_MASK = Component(
     shape=lambda tokens, pad: (len(tokens), 1, 1, tokens.shape[-1]),
     dtype=torch.bool,
     read=read,
+    adapt=with_own_padding,
     oracle=oracle,
     reference="`tokens != pad`, seen by every query,",
     agrees="It agrees with tokens != pad",

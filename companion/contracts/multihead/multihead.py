@@ -50,6 +50,7 @@ from companion.contracts.engine.scale import (
     A_SCORE,
     divided_by_the_root_of_a_head,
     hidden_score,
+    softmax_beside_the_keys,
 )
 from companion.multihead import merge_heads, split_heads
 
@@ -269,12 +270,22 @@ def twice(fn: Guarded) -> None:
     try:
         same(fn, fn(torch.cat([x, x], 1))[:, :SEQ], fn(x), why)
     except Broken as broken:
+        told = told_of_the_softmax(fn, broken)
+        if told is not broken:
+            raise told from None
         milder = known_inside(fn, x, broken)
         if milder is None:
             raise
         if not adds_by_distance(fn, x):
             require_mean(fn, x, why)
         raise milder from None
+
+
+def told_of_the_softmax(fn: Guarded, broken: Broken) -> Broken:
+    """Say of what is broken that a softmax runs over no keys, if it does."""
+    if over := softmax_beside_the_keys(fn, arguments(19)):
+        return Broken(over, cause=over)
+    return broken
 
 
 @MULTIHEAD.contract
@@ -322,7 +333,10 @@ def any_size(fn: Guarded) -> None:
         x = arguments(47, seq)
         alone = torch.cat([fn(x[:1]), fn(x[1:])])
         why = f"Of {seq} positions, each sentence alone gives other rows."
-        same(fn, fn(x), alone, why)
+        try:
+            same(fn, fn(x), alone, why)
+        except Broken as broken:
+            raise told_of_the_softmax(fn, broken) from None
 
 
 @MULTIHEAD.contract

@@ -16,13 +16,13 @@ from companion.contracts.engine.compare import (
     number,
     same,
 )
-from companion.contracts.engine.component import Component
+from companion.contracts.engine.component import Component, title
 from companion.contracts.engine.families import block_by_block, leading_axes
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, note
 from companion.positions import rotate, sinusoidal
 
-__all__ = ["ROPE"]
+__all__ = ["AT_ZERO", "RELATIVE", "ROPE"]
 
 SEQ, WIDTH = 5, 8
 
@@ -128,6 +128,8 @@ def offset_only(fn: Guarded) -> None:
             ("query", "key"),
         )
 
+
+AT_ZERO, RELATIVE = title(nothing_at_zero), title(offset_only)
 
 SPEEDS = {
     "It never turns.": lambda i, d: torch.zeros_like(i),

@@ -23,11 +23,17 @@ from companion.contracts.engine.compare import (
     same,
     seeded,
 )
-from companion.contracts.engine.component import Component, Mistake
+from companion.contracts.engine.component import Component, Mistake, title
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, RISK
 
-__all__ = ["LABEL_SMOOTHING"]
+__all__ = [
+    "COUNTED",
+    "LABEL_SMOOTHING",
+    "PADDING",
+    "real_alone",
+    "treats_all_classes_alike",
+]
 
 
 def share(target: Tensor, vocab: int, best: float, other: float) -> Tensor:
@@ -304,7 +310,28 @@ def spread_evenly(fn: Guarded) -> None:
         f"{number(form(*args))} {form.name}" for form in RIGHT[:4]
     )
     got = number(fn(*args))
-    refuse(fn, f"With smoothing 0.1 yours is {got}. Expected: {numbers}.")
+    says = f"With smoothing 0.1 yours is {got}. Expected: {numbers}."
+    total = whole_mass(fn)
+    if abs(total - 1) > 2e-3 and abs(whole_mass(fn, 0.0) - 1) < 1e-3:
+        says += f" The masses of its target sum to {total:.4g}, not to 1."
+    refuse(fn, says)
+
+
+def whole_mass(fn: Guarded, mass: float = 0.1) -> float:
+    """Return what the masses sum to that a loss aims at, for one target.
+
+    Where one logit is large, all other masses count, as often as it is large.
+    """
+    lost = 0.0
+    for sure in range(WIDTH):
+        logits = torch.zeros(1, 1, WIDTH)
+        logits[..., sure] = LARGE
+        lost += float(fn.raw(logits, torch.tensor([[1]]), mass, 0))
+    return lost / (WIDTH - 1) / LARGE
+
+
+LARGE = 1e4
+"""A logit beside which the others, and any entropy, are nothing."""
 
 
 def two_classes(fn: Guarded) -> None:
@@ -340,6 +367,47 @@ def large(fn: Guarded) -> None:
         "anything can become 0 or ∞."
     )
     finite(fn, got, why)
+
+
+PADDING = title(padding)
+COUNTED = (
+    "Padding is counted, as if it were a token to predict: the loss treats all "
+    "classes alike, and nothing says which of them is padding."
+)
+
+
+def treats_all_classes_alike(fn: Callable) -> bool:
+    """Tell whether a loss stays the same if classes change their numbers.
+
+    So it does where no class is padding, or where nobody thought of it.
+
+    Args:
+        fn: The loss, called as the contracts call it.
+    """
+    logits, target = sentences(3)
+    before = fn(logits, target, 0.1, 0)
+    for turn in range(1, WIDTH):
+        turned = (target + turn) % WIDTH
+        after = fn(logits.roll(turn, -1), turned, 0.1, turn)
+        if not close(before, after):
+            return False
+    return True
+
+
+def real_alone(fn: Callable) -> Callable:
+    """Make of a loss one that is given what is no padding.
+
+    Args:
+        fn: The loss, called as the contracts call it.
+    """
+
+    def label_smoothing(
+        logits: Tensor, target: Tensor, smoothing: float, pad: int
+    ) -> Tensor:
+        real = target != pad
+        return fn(logits[real], target[real], smoothing, pad)
+
+    return label_smoothing
 
 
 # Known mistakes

@@ -8,6 +8,7 @@ from contracts.known import gate_message
 from contracts.right import RIGHT
 
 from companion.contracts import COMPONENTS, adapters, check
+from companion.words import say
 
 PAGE = "check.md#adapters"
 
@@ -83,3 +84,31 @@ def test_a_mask_for_each_of_three_is_read_where_it_is_added():
     message = gate_message("combine_masks", added)
     assert "`adapters.causal_from_added`" in message
     assert check("combine_masks", adapters.causal_from_added(added)).passed
+
+
+def heads_behind(q, k, v, is_causal=True):
+    """Attend on (batch, seq, head, head_dim), and return the weights too."""
+    _, seq, _, width = q.shape
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / width**0.5
+    past = torch.ones(seq, seq, dtype=torch.bool).tril()
+    weights = scores.masked_fill(~past, -torch.inf).softmax(-1)
+    return torch.einsum("bhqk,bkhd->bqhd", weights, v), weights
+
+
+def test_heads_behind_positions_are_asked_for_where_the_mask_is_built_in():
+    report = check("causal_attention", heads_behind)
+    words = "If the heads stand behind the positions in yours"
+    [asked] = [said for said in report.assumed if words in said]
+    assert "如果你的代码把头放在位置之后" in say(asked)
+    for right in (
+        adapters.heads_after_positions(heads_behind),
+        adapters.four_axes_only(adapters.heads_after_positions(heads_behind)),
+    ):
+        assert check("causal_attention", right).passed
+
+    def wrong(q, k, v):
+        return heads_behind(q, k, v, None)[0].flip(1)
+
+    report = check("causal_attention", wrong)
+    assert report.faults
+    assert not any(words in said for said in report.assumed)

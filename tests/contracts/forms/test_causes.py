@@ -126,3 +126,55 @@ def test_a_source_that_is_hidden_from_some_rows_is_a_risk(place, where):
 def test_a_source_that_every_row_sees_is_none():
     report = check("translation_model", built(lambda: HidesTheSource("")))
     assert not report.failures
+
+
+class WithoutAxis(nn.Module):
+    """Attention whose softmax is not told over which axis it runs."""
+
+    def __init__(self, heads=1):
+        super().__init__()
+        self.heads, self.softmax = heads, nn.Softmax()
+        self.q, self.k, self.v = (nn.Linear(12, 12) for _ in "qkv")
+
+    def forward(self, x, mask=None):
+        q, k, v = (f(x) for f in (self.q, self.k, self.v))
+        if self.heads > 1:
+            q, k, v = (
+                y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                for y in (q, k, v)
+            )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        y = self.softmax(scores) @ v
+        return y.transpose(1, 2).flatten(2) if self.heads > 1 else y
+
+
+@pytest.mark.filterwarnings("ignore:Implicit dimension")
+def test_a_softmax_that_is_told_no_axis_is_named_with_that_it_takes():
+    for heads, said in (
+        (1, "axis 0 of (2, 5, 5), that of the sentences"),
+        (3, "axis 1 of (2, 3, 5, 5), that of the heads"),
+    ):
+        report = check("multihead", built(lambda h=heads: WithoutAxis(h)))
+        messages = " ".join(fault.message for fault in report.faults)
+        assert f"A softmax runs over {said}" in messages, str(report)
+        assert "Where no `dim` is given, PyTorch takes axis" in messages
+
+
+class Narrowed(nn.Module):
+    """Attention of one head, to itself or to a memory, that is narrower."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(12, 4) for _ in "qkv")
+
+    def forward(self, x, mask=None, encoder_output=None):
+        kv = x if encoder_output is None else encoder_output
+        return (self.q(x) @ self.k(kv).mT / 2).softmax(-1) @ self.v(kv)
+
+
+def test_attention_that_may_take_a_memory_is_no_decoder():
+    (one,) = check_model(built(Narrowed)).unjudged
+    assert "a decoder" not in one.reason
+    assert "It returned shape (2, 5, 4) for (2, 5, 12)" in one.reason

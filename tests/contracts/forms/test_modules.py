@@ -493,3 +493,32 @@ def test_what_a_second_step_of_training_raises_for_is_named(make, named):
 def test_what_is_kept_without_harm_to_training_is_right(make):
     report = check("causal_attention", built(make))
     assert not report.failures, str(report)
+
+
+class InFloat32(nn.LayerNorm):
+    """It norms in float32, as its weights are, and gives back what it got."""
+
+    def forward(self, x):
+        return super().forward(x.float()).to(x.dtype)
+
+
+class SquaredInHalf(nn.Module):
+    """It squares in the type that it gets: large numbers become infinite."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(12))
+
+    def forward(self, x):
+        mean = (300 * x).square().mean(-1, keepdim=True).sqrt() / 300
+        return x / mean * self.weight.to(x.dtype)
+
+
+def test_weights_in_float32_are_right_under_autocast():
+    half = "It works in half precision"
+    report = check("layer_norm", InFloat32(12))
+    [told] = [f.why for f in report.risks if f.contract == half]
+    assert "as under autocast, it is right; it bites once `.half()`" in told
+    report = check("rms_norm", SquaredInHalf())
+    [told] = [f.why for f in report.failures if f.contract == half]
+    assert "it bites once the model runs in float16 or under autocast" in told

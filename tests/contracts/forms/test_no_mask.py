@@ -404,6 +404,14 @@ class FlaggedBlock(Block):
         return super().forward(x)
 
 
+class Keeping(Seeing):
+    """What keeps keys and values stands where the contracts give a mask."""
+
+    def forward(self, x, layer_past=None, layer_idx=None):
+        assert layer_past is None or layer_idx is not None
+        return super().forward(x)
+
+
 def flagged(x, training=True):
     return SEEING(x)
 
@@ -416,6 +424,7 @@ SEEING = built(Seeing).eval()
     [
         ("multihead", built(Flagged)),
         ("multihead", built(FlaggedByName)),
+        ("multihead", built(Keeping)),
         ("multihead", flagged),
         ("encoder", built(FlaggedBlock)),
     ],
@@ -435,4 +444,6 @@ def test_a_mask_behind_a_flag_is_given_by_its_name():
     assert check("attention", weighing).passed
     message = gate_message("attention", lambda q, k, v, drop=0.0: None)
     assert "`drop` is a flag, and no mask." in message
+    cached = gate_message("attention", lambda q, k, v, kv_cache=None: None)
+    assert "`kv_cache` is for a cache, and no mask." in cached
     assert "`drop` 是开关，不是掩码" in say(message)

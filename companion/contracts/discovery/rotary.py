@@ -1,0 +1,201 @@
+"""Call a module that turns vectors, or makes the tables for it, as ``rope``.
+
+It is built for each width that the contracts send. What makes tables is asked
+for long ones, by which vectors are turned. What turns vectors by their place
+gets each vector at its position in a sentence of its own.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from companion.contracts.adapters import rope_of_tables
+from companion.contracts.discovery.make import NotBuilt, make
+from companion.contracts.discovery.raising import wanted
+
+__all__ = ["ROTARY", "SCALED", "as_rope"]
+
+ROTARY = re.compile(
+    r"(\w*(Rotary|ROPE|RoPE|Rope)|rotary|rope)"
+    r"(?i:(_?(pos(ition(al)?)?|emb(edding)?s?|enc(od(ing|er))?s?))*)"
+)
+"""What is called so turns vectors, or makes the tables for it."""
+
+SCALED = re.compile(
+    r"(?i)scal|ntk|yarn|xpos|partial|percent|fraction|ratio|rotary_dim|axial"
+    r"|2d|concentration|interpol|factor|compress|section"
+)
+"""What has such a word turns by other angles than the paper's, on purpose."""
+
+LENGTH = re.compile(
+    r"(?i)(max_?)?(seq(uence)?_?)?len(gth)?|seq|(num|n)_?pos(itions?)?|end|n|t"
+    r"|max_?seq_?len(gth)?|max_?positions?"
+)
+"""What is called so is how long tables are to be."""
+
+LONG = 64
+"""Longer than the positions that the contracts send."""
+
+BY_PLACE = "each vector stood at its position in a sentence of its own"
+EACH_WIDTH = "built anew for each width"
+BY_TABLES = "it makes tables, by which vectors were turned"
+
+
+def as_rope(kind: type, near: dict) -> tuple[Callable, str] | None:
+    """Return a class as a function of vectors and positions, and how.
+
+    None, if no usual call of it is understood.
+
+    Args:
+        kind: The class.
+        near: What else stands in its file.
+    """
+
+    @cache
+    def built(width: int) -> nn.Module:
+        return make(kind, near, width, length=LONG)[0].eval()
+
+    try:
+        tried = built(8)
+        with torch.no_grad():
+            if tables(tried, 8, 5) is not None:
+                turn = rope_of_tables(lambda w, n: tables(built(w), w, n))
+                return turn, BY_TABLES
+            if "pos" in "".join(wanted(tried)[1:]).lower():
+                return with_positions(built, tried), EACH_WIDTH
+            axis = axis_of_places(tried)
+    except NotBuilt:
+        return None
+    if axis is None:
+        return None
+
+    def rope(x: Tensor, positions: Tensor) -> Tensor:
+        return by_place(built(x.shape[-1]), axis, x, positions)
+
+    return rope, BY_PLACE
+
+
+def with_positions(
+    built: Callable[[int], nn.Module], like: nn.Module
+) -> Callable:
+    """Make of modules a function that takes what ``like`` takes.
+
+    Args:
+        built: From a width, the module.
+        like: One of them.
+    """
+
+    def rope(*args: Any, **named: Any) -> Any:
+        width = next(iter((*args, *named.values()))).shape[-1]
+        return built(width)(*args, **named)
+
+    rope.__signature__ = inspect.signature(like.forward)  # pyrefly: ignore
+    return rope
+
+
+def tables(module: nn.Module, width: int, length: int) -> Any:
+    """Ask a module for the tables of so many positions; None, if it has none.
+
+    It is given their number, or vectors that are so many.
+    """
+    names = wanted(module)
+    known = inspect.signature(module.forward).parameters
+    more: dict[str, Any] = {"device": "cpu"} if "device" in names else {}
+    left = [name for name in names if name != "device"]
+    word = next((n for n in known if LENGTH.fullmatch(n)), "")
+    calls: list[dict[str, Any]] = []
+    if len(left) == 1 and LENGTH.fullmatch(left[0]):
+        calls = [{left[0]: length}]
+    elif len(left) == 1:
+        x = torch.zeros(1, 1, length, width)
+        calls = [{left[0]: x, **({word: length} if word else {})}]
+    elif len(left) == 2 and left[1].startswith("pos"):
+        x, at = torch.zeros(1, 1, length, width), torch.arange(length)
+        calls = [{left[0]: x, left[1]: given} for given in (at[None], at)]
+    for words in calls:
+        try:
+            found = module(**words, **more)
+        except Exception:
+            continue
+        if isinstance(found, Tensor) and not found.is_complex():
+            angles = found.ndim == 2 and len(found) == length
+            found = (found.cos(), found.sin()) if angles else None
+        if are_tables(found, width, length):
+            return found
+    return None
+
+
+def are_tables(found: object, width: int, length: int) -> bool:
+    """Tell whether these are cosines and sines, a row for each position."""
+    if isinstance(found, Tensor):
+        each = (found,)
+    elif isinstance(found, tuple | list) and len(found) == 2:
+        each = tuple(found)
+    else:
+        return False
+    sizes = {length * width, length * width // 2}
+    return all(
+        isinstance(x, Tensor)
+        and x.numel() in sizes
+        and x.shape[-1] in (width, width // 2)
+        and (x.is_complex() or bool((x.abs() <= 1.001).all()))
+        for x in each
+    )
+
+
+def turned(module: nn.Module, x: Tensor) -> Tensor | None:
+    """Return vectors as a module turns them, queries where it takes both."""
+    count = len(wanted(module))
+    if count not in (1, 2):
+        return None
+    found = module(*[x] * count)
+    several = isinstance(found, tuple | list) and len(found) == count == 2
+    found = found[0] if several else found
+    fits = isinstance(found, Tensor) and found.shape == x.shape
+    return found if fits else None
+
+
+def axis_of_places(module: nn.Module) -> int | None:
+    """Find the axis along which equal vectors are turned otherwise.
+
+    It is 2 or 1 of four axes, or 1 of three, written as -1.
+    """
+    vector = torch.linspace(0.5, 1.5, 8)
+    for shape, axes in (((2, 3, 5, 8), (2, 1)), ((2, 5, 8), (1,))):
+        try:
+            got = turned(module, vector.expand(shape).contiguous())
+        except Exception:
+            continue
+        if got is None:
+            continue
+        moved = [
+            n
+            for n in range(len(shape) - 1)
+            if not torch.allclose(got, got.narrow(n, 0, 1).expand_as(got))
+        ]
+        if len(moved) == 1 and moved[0] in axes:
+            return moved[0] if len(shape) == 4 else -1
+    return None
+
+
+def by_place(
+    module: nn.Module, axis: int, x: Tensor, positions: Tensor
+) -> Tensor:
+    """Turn each vector at its position in a sentence of its own."""
+    flat = x.reshape(-1, x.shape[-1])
+    at = positions.expand(x.shape[:-1]).reshape(-1)
+    rows = torch.arange(len(flat))
+    long = flat.new_zeros(len(flat), int(positions.max()) + 1, x.shape[-1])
+    long = long.index_put((rows, at), flat)
+    if axis > 0:  # Of four axes, the other of these is that of one head.
+        found = turned(module, long.unsqueeze(3 - axis))
+        found = found if found is None else found.squeeze(3 - axis)
+    else:
+        found = turned(module, long)
+    # Whatever has another shape is told as that.
+    return x[:0] if found is None else found[rows, at].reshape(x.shape)

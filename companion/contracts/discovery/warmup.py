@@ -1,0 +1,108 @@
+"""Ask a class for its learning rate at a step, if its name says how it goes.
+
+It is made with a small optimizer, and its own count of steps is put to the one
+that is asked for.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler
+
+__all__ = ["NOAM", "as_schedule"]
+
+NOAM = re.compile(
+    r"(?i)noam_?(lr|rate|opt(im(i[sz]er)?)?|_|schedule[rd]?|wrapper|decay)*"
+)
+"""What is called so warms up as in the paper, which is Noam Shazeer's."""
+
+ARGUMENTS = {
+    "optimizer": r"(?i)opt|optim|(base_?)?optimi[sz]er",
+    "d_model": r"(?i)d_?model|model_?(size|dim)|dim|size"
+    r"|(embed(ding)?|hidden)_?(dim|size)",
+    "warmup": r"(?i)(n_|num_)?warm_?up(_?steps?)?",
+    "factor": r"(?i)factor|(lr_?)?scale|lr_?(mul|factor)|k",
+}
+"""What it may take, by its name."""
+
+
+def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
+    """Return the learning rate at a step, from a width and the warm-up.
+
+    None, if nothing says what an argument is, or its steps are not counted. A
+    number of another name could be a factor.
+
+    Args:
+        kind: The class.
+    """
+    which = {}
+    for one in inspect.signature(kind).parameters.values():
+        found = (n for n, p in ARGUMENTS.items() if re.fullmatch(p, one.name))
+        name = next(found, "")
+        if name:
+            which[one.name] = name
+        elif one.default is one.empty or (
+            type(one.default) in (int, float) and one.name != "last_epoch"
+        ):
+            return None
+    if {"d_model", "warmup"} - {*which.values()}:
+        return None
+
+    @cache
+    def built(d_model: int, warmup: int) -> Any:
+        given = {
+            "optimizer": torch.optim.SGD([nn.Parameter(torch.ones(1))], 1.0),
+            "d_model": d_model,
+            "warmup": warmup,
+            "factor": 1.0,
+        }
+        return kind(**{n: given[x] for n, x in which.items()}), given
+
+    try:
+        count = counter(*built(64, 100))
+        if not count:
+            return None
+        one, two = (rate(*built(64, 100), count, step) for step in (1, 2))
+    except Exception:
+        return None
+    # Some count from 0, and add 1 where they compute it.
+    before = 0 if abs(two - 2 * one) < 1e-6 * two else 1
+
+    def schedule(step: int, d_model: int, warmup: int) -> float:
+        return rate(*built(d_model, warmup), count, step - before)
+
+    return schedule
+
+
+def counter(made: Any, given: dict[str, Any]) -> str:
+    """Name the attribute that counts its steps, if one does."""
+    if isinstance(made, LRScheduler):
+        return "last_epoch"
+    seen = []
+    for _ in range(3):
+        seen.append(dict(vars(made)))
+        made.step()
+    return next(
+        (
+            name
+            for name, first in seen[0].items()
+            if type(first) is int
+            and [x.get(name) for x in seen] == [first, first + 1, first + 2]
+        ),
+        "",
+    )
+
+
+def rate(made: Any, given: dict[str, Any], count: str, step: int) -> float:
+    """Return the rate of a step, which is counted as ``count`` says."""
+    if isinstance(made, LRScheduler):
+        made.last_epoch = step
+        return float(made.get_lr()[0])
+    setattr(made, count, step - 1)
+    made.step()
+    return float(given["optimizer"].param_groups[0]["lr"])
