@@ -17,6 +17,7 @@ from companion.contracts.engine.modules import is_unused
 from companion.contracts.engine.scale import as_drawn, attentions, hidden_score
 from companion.contracts.multihead.multihead import Heads, padding
 from companion.contracts.transformer.encoder import Stack
+from companion.contracts.transformer.language_model import Language
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
 
@@ -46,6 +47,58 @@ class Experts(nn.Module):
     def forward(self, x):
         first = x.square().sum(-1, keepdim=True) > WIDTH
         return torch.where(first, self.one(x), self.other(x))
+
+
+class Routed(nn.Module):
+    """Eight networks with dropout, and the two that a router likes best."""
+
+    def __init__(self, spare=False):
+        super().__init__()
+        self.experts = nn.ModuleList(
+            nn.Sequential(
+                nn.Linear(WIDTH, 9),
+                nn.SiLU(),
+                nn.Dropout(0.2),
+                nn.Linear(9, WIDTH),
+            )
+            for _ in range(8)
+        )
+        self.router = nn.Linear(WIDTH, 7 if spare else 8, bias=False)
+
+    def forward(self, x):
+        rows = x.flatten(0, -2)
+        best, which = self.router(rows).softmax(-1).topk(2)
+        out = torch.zeros_like(rows)
+        for i, expert in enumerate(self.experts):
+            row, place = (which == i).nonzero(as_tuple=True)
+            if len(row):
+                said = best[row, place, None] * expert(rows[row])
+                out = out.index_add(0, row, said)
+        return out.view(x.shape)
+
+
+class WithItsOwnLoss(Language):
+    """A part of it is trained by its own loss alone, and one by a value."""
+
+    def __init__(self):
+        super().__init__()
+        self.copy, self.value = nn.Linear(12, 11), nn.Linear(12, 1)
+        self.head = nn.Sequential(nn.Linear(12, 12), nn.Linear(12, 11))
+
+    def forward(self, tokens, targets=None):
+        x = self.head[0](self.states(tokens))
+        found = {"logits": self.head[1](x), "value": self.value(x)}
+        if targets is not None:
+            both = found["logits"] + self.copy(x)
+            found["loss"] = F.cross_entropy(both.flatten(0, 1), targets.view(-1))
+        return found
+
+    def states(self, tokens):
+        """What the layers make of the tokens."""
+        x = self.embedded(tokens)
+        for layer in self.layers:
+            x = layer(x, causal_mask(tokens.shape[1]))
+        return x
 
 
 class BatchNormed(nn.Module):
@@ -100,6 +153,27 @@ def test_frozen_weights_are_not_asked_for():
 def test_an_expert_for_some_vectors_only_takes_part():
     report = check("feed_forward", built(Experts).eval())
     assert not failed(report) & {PART, APART}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_expert_that_few_vectors_choose_is_not_called_dead(seed):
+    """Nor does what experts drop out for one sentence count for another."""
+    report = check("feed_forward", built(Routed, seed).eval())
+    assert not failed(report) & {PART, APART}
+
+
+def test_an_expert_that_no_router_can_choose_takes_no_part():
+    report = check("feed_forward", built(lambda: Routed(spare=True)).eval())
+    assert failed(report) == {PART}
+    assert "`experts.7.0.weight` takes no part" in report.failures[0].message
+
+
+def test_what_a_models_own_loss_trains_takes_part():
+    model = built(WithItsOwnLoss).eval()
+    assert check("language_model", model).passed
+    model.value.requires_grad_(False)
+    model.forward = lambda tokens: WithItsOwnLoss.forward(model, tokens)
+    assert failed(check("language_model", model)) == {PART}
 
 
 def test_batch_norm_shows_in_training_and_leaves_no_trace():
