@@ -1,5 +1,7 @@
 """Language models whose attention turns queries and keys by their places."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -96,7 +98,7 @@ def failed(report):
 def test_small_weights_do_not_hide_that_the_order_counts(std, num_layers):
     """Positions that turn move the logits less than rounding does."""
     for seed in range(3):
-        make = lambda: Decoder(num_layers=num_layers, std=std)  # noqa: E731
+        make = partial(Decoder, num_layers=num_layers, std=std)
         report = check("language_model", built(make, seed).eval())
         assert report.passed, str(report)
 
@@ -106,3 +108,130 @@ def test_small_weights_without_positions_know_no_order(num_layers):
     options = {"num_layers": num_layers, "std": 0.001, "q": kept, "k": kept}
     report = check("language_model", built(lambda: Decoder(**options)).eval())
     assert ORDER in failed(report)
+
+
+class WithoutFirst(Layer):
+    """What attention says replaces what came in."""
+
+    def forward(self, x):
+        x = self.attend(self.norm1(x))
+        return x + self.network(self.norm2(x))
+
+
+class WithoutSecond(Layer):
+    """What the network says replaces what came in."""
+
+    def forward(self, x):
+        x = x + self.attend(self.norm1(x))
+        return self.network(self.norm2(x))
+
+
+class PostLN(Layer):
+    """The sum is normed."""
+
+    def forward(self, x):
+        x = self.norm1(x + self.attend(x))
+        return self.norm2(x + self.network(x))
+
+
+class PostLNWithoutFirst(PostLN):
+    """The norm has kept its place, and the sum is gone."""
+
+    def forward(self, x):
+        x = self.norm1(self.attend(x))
+        return self.norm2(x + self.network(x))
+
+
+class SideBySide(Layer):
+    """Attention and network read the same norm, as in PaLM."""
+
+    def forward(self, x):
+        y = self.norm1(x)
+        return x + self.attend(y) + self.network(self.norm2(y))
+
+
+class Mixing(Layer):
+    """What came in and what it says are mixed by a learned (2, width)."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.mix = nn.Parameter(torch.ones(2, 12))
+
+    def forward(self, x):
+        x = self.mix[0] * x + self.mix[1] * self.attend(self.norm1(x))
+        return x + self.network(self.norm2(x))
+
+
+class AddedOutside(Decoder):
+    """The model adds, and its layers are pairs, or stand in two lists."""
+
+    def __init__(self, pairs):
+        super().__init__(num_layers=0)
+        made = [(Attention(), Layer().network) for _ in range(2)]
+        if pairs:
+            self.layers = nn.ModuleList(map(nn.ModuleList, made))
+        else:
+            lists = zip(*made, strict=True)
+            self.attends, self.networks = map(nn.ModuleList, lists)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        pairs = self.layers or zip(self.attends, self.networks, strict=True)
+        for attend, network in pairs:
+            x = x + attend(x)
+            x = x + network(x)
+        return self.head(self.norm(x))
+
+
+class InARow(nn.Sequential):
+    """A whole model in a Sequential, which maps into its layers, and out."""
+
+    def __init__(self):
+        wide = nn.Sequential(nn.Linear(17, 12), Layer(), nn.Linear(12, 12))
+        super().__init__(nn.Embedding(11, 17), wide, nn.Linear(12, 11))
+
+
+PATH = "A path leads past every sub-layer"
+ITS_OWN = "Each layer has weights of its own"
+
+
+@pytest.mark.parametrize(
+    ("layer", "lost"),
+    [
+        (WithoutFirst, "attend"),
+        (WithoutSecond, "network"),
+        (PostLNWithoutFirst, "attend"),
+    ],
+)
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_a_lost_residual_is_named_with_its_sub_layer(layer, lost, num_layers):
+    make = partial(Decoder, layer, num_layers)
+    report = check("language_model", built(make).eval())
+    assert failed(report) == {PATH}
+    assert f"weights of `layers.0.{lost}` at 0" in report.failures[0].message
+    assert report.failures[0].level == "fault"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Decoder(PostLN),
+        lambda: Decoder(SideBySide),
+        lambda: Decoder(Mixing),
+        lambda: AddedOutside(pairs=True),
+        lambda: AddedOutside(pairs=False),
+        InARow,
+    ],
+)
+def test_residuals_may_stand_wherever_they_do_their_work(make):
+    report = check("language_model", built(make).eval())
+    assert report.passed, str(report)
+    assert PATH in report.held
+
+
+def test_one_layer_that_is_listed_again_is_a_risk():
+    model = built(Decoder).eval()
+    model.layers = nn.ModuleList([model.layers[0]] * 3)
+    (failure,) = check("language_model", model).failures
+    assert (failure.contract, failure.level) == (ITS_OWN, "risk")
+    assert "`layers` holds one and the same layer 3 times" in failure.message

@@ -90,7 +90,9 @@ class WithItsOwnLoss(Language):
         found = {"logits": self.head[1](x), "value": self.value(x)}
         if targets is not None:
             both = found["logits"] + self.copy(x)
-            found["loss"] = F.cross_entropy(both.flatten(0, 1), targets.view(-1))
+            found["loss"] = F.cross_entropy(
+                both.flatten(0, 1), targets.view(-1)
+            )
         return found
 
     def states(self, tokens):

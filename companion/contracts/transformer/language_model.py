@@ -31,6 +31,10 @@ from companion.contracts.engine.scale import (
     hides_all,
     hides_no_more,
 )
+from companion.contracts.transformer.residuals import (
+    require_own_weights,
+    require_paths,
+)
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
 
@@ -392,6 +396,25 @@ def require_logits(got: Tensor) -> None:
             "`cross_entropy`, which has one of its own.",
             got,
         )
+
+
+@LANGUAGE_MODEL.contract
+def past_the_sublayers(fn: Guarded) -> None:
+    """A path leads past every sub-layer."""
+    tokens = sentences(53, BATCH)
+    others = replaced(tokens, slice(None))
+
+    def moves() -> Tensor:
+        one, other = fn.raw(tokens).detach(), fn.raw(others).detach()
+        return (one - other).abs()
+
+    require_paths(fn, moves, lambda: fn.raw(tokens))
+
+
+@LANGUAGE_MODEL.contract
+def layers_of_their_own(fn: Guarded) -> None:
+    """Each layer has weights of its own."""
+    require_own_weights(fn, lambda: fn.raw(sentences(53)))
 
 
 LANGUAGE_MODEL.contract(divided_by_the_root_of_a_head(lambda: (sentences(19),)))
