@@ -9,6 +9,7 @@ from contracts.right import built
 from torch import nn
 
 from companion.contracts import check
+from companion.contracts.positions import turned as says
 
 ORDER = "The order of the past counts"
 
@@ -235,3 +236,87 @@ def test_one_layer_that_is_listed_again_is_a_risk():
     (failure,) = check("language_model", model).failures
     assert (failure.contract, failure.level) == (ITS_OWN, "risk")
     assert "`layers` holds one and the same layer 3 times" in failure.message
+
+
+DISTANCE = "What turns vectors by their positions leaves the distance alone"
+no_minus = partial(turned, plus=-1.0)
+two_angles = partial(turned, apart=0.1)
+
+
+def the_other_way(x):
+    """Turn back what ``turned`` turns."""
+    return turned(x.flip(-2)).flip(-2)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("make", [Attention, Decoder])
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"k": kept}, says.QUERIES_ONLY),
+        ({"q": kept}, says.KEYS_ONLY),
+        ({"q": no_minus, "k": no_minus}, says.LENGTHS),
+        ({"q": two_angles, "k": two_angles}, says.LENGTHS),
+        ({"k": the_other_way}, says.ANGLES),
+        ({"v": turned}, says.VALUES),
+    ],
+)
+def test_a_wrong_rotation_inside_is_named(make, options, told, fused):
+    component = "language_model" if make is Decoder else "causal_attention"
+    module = built(partial(make, **options, fused=fused)).eval()
+    report = check(component, module)
+    assert told in {failure.message for failure in report.failures}
+    assert DISTANCE in failed(report)
+
+
+class OnceMore(Decoder):
+    """Learned positions too, which alone make vectors unlike."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = nn.Embedding(16, 12)
+
+    def forward(self, tokens):
+        x = self.embed(tokens) + self.places.weight[: tokens.shape[1]]
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x))
+
+
+class LargestSubtracted(Attention):
+    """A row of scores is shifted, which no softmax sees."""
+
+    def forward(self, x):
+        split = self.qkv(x).unflatten(-1, (3, 3, 4)).permute(2, 0, 3, 1, 4)
+        q, k, v = self.q(split[0]), self.k(split[1]), split[2]
+        scores = torch.einsum("bhid,bhjd->bhij", q, k) / 2
+        hidden = torch.ones_like(scores).triu(1).bool()
+        scores = scores.masked_fill(hidden, -torch.inf)
+        scores = scores - scores.amax(-1, keepdim=True)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize(
+    ("component", "make"),
+    [
+        ("causal_attention", Attention),
+        ("causal_attention", partial(Attention, kept, kept)),
+        ("language_model", Decoder),
+        ("language_model", partial(Decoder, num_layers=4)),
+    ],
+)
+def test_a_right_rotation_inside_is_right(component, make, fused):
+    for seed in range(3):
+        module = built(partial(make, fused=fused), seed).eval()
+        report = check(component, module)
+        assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(
+    ("component", "make"),
+    [("causal_attention", LargestSubtracted), ("language_model", OnceMore)],
+)
+def test_a_rotation_is_right_beside_what_else_there_is(component, make):
+    report = check(component, built(make).eval())
+    assert report.passed, str(report)

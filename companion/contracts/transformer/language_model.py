@@ -31,6 +31,7 @@ from companion.contracts.engine.scale import (
     hides_all,
     hides_no_more,
 )
+from companion.contracts.positions.turned import hear_turning
 from companion.contracts.transformer.residuals import (
     require_own_weights,
     require_paths,
@@ -396,6 +397,22 @@ def require_logits(got: Tensor) -> None:
             "`cross_entropy`, which has one of its own.",
             got,
         )
+
+
+@LANGUAGE_MODEL.contract
+def by_distance(fn: Guarded) -> None:
+    """What turns vectors by their positions leaves the distance alone."""
+    tokens = sentences(59, seq=TURNED_SEQ)[:, :1].expand(-1, TURNED_SEQ)
+    try:
+        told = hear_turning(lambda: fn.raw(tokens.contiguous()), TURNED_SEQ)
+    except Broken:
+        return  # So long may no sentence be.
+    if told:
+        raise Broken(told)
+
+
+TURNED_SEQ = 7
+"""So long is no other axis."""
 
 
 @LANGUAGE_MODEL.contract
