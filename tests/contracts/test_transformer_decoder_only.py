@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from contracts.right import built
 from torch import nn
 
-from companion.contracts import check
+from companion.contracts import check, check_model
 from companion.contracts.positions import turned as says
 
 ORDER = "The order of the past counts"
@@ -320,3 +320,52 @@ def test_a_right_rotation_inside_is_right(component, make, fused):
 def test_a_rotation_is_right_beside_what_else_there_is(component, make):
     report = check(component, built(make).eval())
     assert report.passed, str(report)
+
+
+class Hiding(Attention):
+    """Hides what a mask says, with -∞."""
+
+    def __init__(self, keeps=torch.triu, diagonal=0):
+        super().__init__()
+        self.keeps, self.diagonal = keeps, diagonal
+        self.register_buffer("past", torch.ones(16, 16).tril())
+
+    def forward(self, x):
+        split = self.qkv(x).unflatten(-1, (3, 3, 4)).permute(2, 0, 3, 1, 4)
+        q, k, v = split
+        scores = q @ k.mT / 2
+        hidden = self.keeps(torch.ones_like(scores), self.diagonal).bool()
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+class HidesItself(Layer):
+    """`triu(0)` hides the diagonal too, so that row 0 sees nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.attend = Hiding()
+
+
+def test_logits_that_are_nan_for_any_ids_are_a_fault():
+    report = check_model(built(partial(Decoder, HidesItself)).eval())
+    assert report.kind == "language_model"
+    (failure,) = report.parts[0].judged.report.faults
+    assert "logit 0 is NaN" in failure.message
+    assert "`triu(1)` what to hide" in failure.message
+
+
+def test_nan_that_undrawn_weights_make_is_no_fault_of_the_code():
+    model = built(Decoder).eval()
+    model.head.weight.data.fill_(torch.nan)
+    assert check_model(model).kind == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [((torch.triu, 0), "`tril(-1)` hides it"), ((torch.tril, 0), "mask == 0")],
+)
+def test_a_row_that_sees_nothing_is_told_why(options, told):
+    (part,) = check_model(built(partial(Hiding, *options)).eval()).parts
+    assert part.judged.component == "causal_attention"
+    assert told in part.judged.report.faults[0].message

@@ -38,6 +38,7 @@ from companion.contracts.engine.runner import (
     too_long,
 )
 from companion.contracts.engine.scale import Heard
+from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
 from companion.contracts.transformer.encoder import NORMED_STREAM
@@ -287,6 +288,8 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             return Judged("translation_model", report, tuple(said))
         translates = report
     report, words = on_ids("language_model", module, check)
+    if nan := in_time(lambda: nan_for_any_ids(module, report)):
+        return Judged("language_model", nan, (IDS_TO_LOGITS,))
     both = translates is not None and in_time(lambda: reads_both(module))
     if both or not was_called(report):
         if DECODER in str(vectors):
@@ -313,10 +316,42 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             'Only you know: `check("language_model", …)` judges it as the '
             "former"
         )
-    said = "a row of ids goes in, and logits for each of them come out"
+    said = IDS_TO_LOGITS
     if in_time(lambda: returns_vectors(module)):
         said = STATES
     return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+IDS_TO_LOGITS = "a row of ids goes in, and logits for each of them come out"
+NAN = (
+    "So it is with any ids, and its weights are finite: does some row of the "
+    "mask hide all, so that its softmax is 0/0? A causal mask keeps the "
+    "diagonal: `tril()` says who may attend, and `triu(1)` what to hide."
+)
+
+
+def nan_for_any_ids(module: nn.Module, report: Report) -> Report | None:
+    """Return a report on logits that are NaN whatever the ids; else nothing.
+
+    Some ids may be padding, and weights that nobody has drawn may be anything.
+    """
+    got = report.failures[0].got if report.untried else None
+    if got is None or got.isfinite().all():
+        return None
+    drawn = all(
+        p.isfinite().all() and p.abs().max() < 1e4
+        for p in module.parameters()
+        if p.numel() and p.is_floating_point()
+    )
+    ids = torch.arange(1, 10)[:, None].expand(-1, SEQ)
+    found = answer(module, ((ids + torch.arange(SEQ)) % 9 + 1,))
+    if not drawn or found is None or found.ndim != 3:
+        return None
+    if not found.isnan().flatten(2).any(-1).all(0).any():
+        return None
+    first, *others = report.failures
+    told = replace(first, message=f"{first.message} {NAN}", cause=NAN)
+    return replace(report, failures=[told, *others])
 
 
 STATES = (
@@ -830,8 +865,23 @@ def judged_as_causal(
         module.eval()
         width, _ = understood(module, hints, hidden=hides(check))
         fn = module if width == WIDTH else Resized(module, width)
-        report = check("causal_attention", fn.eval())
+        report = with_its_nan_named(check("causal_attention", fn.eval()))
     return Judged("causal_attention", report, ("positions see each other",))
+
+
+def with_its_nan_named(report: Report) -> Report:
+    """Say which mask leaves nothing to see to the one row that is NaN."""
+    got = report.failures[0].got if report.untried else None
+    if got is None or got.ndim != 3:
+        return report
+    rows = got.isnan().any(-1)
+    places = {tuple(row.nonzero().flatten().tolist()) for row in rows}
+    hint = {((0,),): ITSELF, ((rows.shape[1] - 1,),): EXCHANGED}.get((*places,))
+    if not hint:
+        return report
+    first, *others = report.failures
+    told = replace(first, message=f"{first.message} {hint}", cause=hint)
+    return replace(report, failures=[told, *others])
 
 
 def taken_for(

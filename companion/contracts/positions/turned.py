@@ -237,7 +237,7 @@ def why(one: Scored, seq: int) -> str:
 
 def lengths_vary(x: Tensor, seq: int) -> bool:
     """Tell whether vectors are longer at one position than at another."""
-    axis = [a for a, size in enumerate(x.shape) if size == seq][0]
+    axis = next(a for a, size in enumerate(x.shape) if size == seq)
     along = -2 if axis == x.ndim - 1 else -1
     lengths = x.norm(dim=along, keepdim=True)
     spread = lengths.amax(axis) - lengths.amin(axis)
