@@ -178,6 +178,44 @@ def test_what_a_models_own_loss_trains_takes_part():
     assert failed(check("language_model", model)) == {PART}
 
 
+class OneMatrix(nn.Module):
+    """Queries, keys and values of one matrix; a name may stand there twice."""
+
+    def __init__(self, taken=(0, 1, 2), keys=WIDTH):
+        super().__init__()
+        self.qkv = nn.Linear(WIDTH, WIDTH + 2 * keys, bias=False)
+        self.out = nn.Linear(WIDTH, WIDTH)
+        self.taken, self.keys = taken, keys
+
+    def forward(self, x):
+        three = self.qkv(x).split([WIDTH, self.keys, self.keys], -1)
+        q, k, v = (
+            three[i].unflatten(-1, (-1, 4)).transpose(1, 2) for i in self.taken
+        )
+        got = F.scaled_dot_product_attention(
+            q, k, v, is_causal=True, enable_gqa=True
+        )
+        return self.out(got.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize(
+    ("taken", "keys", "told"),
+    [
+        ((0, 0, 2), WIDTH, "The numbers 12 to 23 that `qkv.weight` makes"),
+        ((0, 1, 1), WIDTH, "The numbers 24 to 35 that `qkv.weight` makes"),
+        ((1, 1, 2), WIDTH, "The numbers 0 to 11 that `qkv.weight` makes"),
+        ((0, 1, 1), 4, "The numbers 16 to 19 that `qkv.weight` makes"),
+    ],
+)
+def test_a_third_of_one_matrix_that_nobody_uses_is_named(taken, keys, told):
+    for right in (taken, (0, 1, 2)):
+        module = built(lambda right=right: OneMatrix(right, keys)).eval()
+        report = check("causal_attention", module)
+        assert failed(report) == ({PART} if right == taken else set())
+        said = " ".join(failure.message for failure in report.failures)
+        assert said.startswith(told if right == taken else "")
+
+
 def test_batch_norm_shows_in_training_and_leaves_no_trace():
     module = built(BatchNormed).eval()
     before = module.norm.running_mean.clone()

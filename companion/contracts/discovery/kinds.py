@@ -292,16 +292,7 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         return Judged("language_model", nan, (IDS_TO_LOGITS,))
     both = translates is not None and in_time(lambda: reads_both(module))
     if both or not was_called(report):
-        if DECODER in str(vectors):
-            raise vectors
-        two = [name for name in wanted(module) if "mask" not in name][1:]
-        # What wants two rows of ids says nothing where it gets one.
-        (failure, *_) = (translates if two else report).failures
-        why = why_no_model(module, failure.message)
-        own = [*widths(module), WIDTH][:1]
-        raises = RAISED in why and not refuses(why)
-        bad = raises and in_time(lambda: fails(module, own, ids=True))
-        raise Raises(why) if bad else Unjudged(why)
+        raise not_called(module, vectors, translates, report)
     require_no_limit(module, report)
     messages = " ".join(f.message for f in report.failures)
     if "its own token only" in messages and only_looks_up(module):
@@ -352,6 +343,25 @@ def nan_for_any_ids(module: nn.Module, report: Report) -> Report | None:
     first, *others = report.failures
     told = replace(first, message=f"{first.message} {NAN}", cause=NAN)
     return replace(report, failures=[told, *others])
+
+
+def not_called(
+    module: nn.Module,
+    vectors: Unjudged,
+    translates: Report | None,
+    report: Report,
+) -> Unjudged:
+    """Say why neither a translator nor a language model could be called."""
+    if DECODER in str(vectors):
+        return vectors
+    two = [name for name in wanted(module) if "mask" not in name][1:]
+    # What wants two rows of ids says nothing where it gets one.
+    (failure, *_) = (translates if two else report).failures
+    why = why_no_model(module, failure.message)
+    own = [*widths(module), WIDTH][:1]
+    raises = RAISED in why and not refuses(why)
+    bad = raises and in_time(lambda: fails(module, own, ids=True))
+    return Raises(why) if bad else Unjudged(why)
 
 
 STATES = (

@@ -271,6 +271,69 @@ def takes_part(fn: Guarded) -> None:
         name, *others = named
         more = f" So it is with {len(others)} more." if others else ""
         raise Broken(f"`{name}` takes no part: {UNUSED}{more}", cause=UNUSED)
+    require_each_third(fn)
+
+
+A_THIRD = (
+    "The numbers {} to {} that `{}` makes are never used: no gradient reaches "
+    "its weights for them, whatever the input. If it makes queries, keys and "
+    "values at once, is one of them taken twice, and another never?"
+)
+
+
+def require_each_third(fn: Guarded) -> None:
+    """Raise Broken if queries, keys or values are projected for nothing.
+
+    Where one matrix makes all three, its gradient as a whole is not 0.
+    """
+    fused = projections(module_of(fn))
+    if not fused:
+        return
+    alive = {name: torch.zeros(out.shape[0]).bool() for name, out in fused}
+    weights = [out for _, out in fused]
+    for args in fn.cases:
+        ends = [x for x in tensors_in(fn.raw(*args)) if x.requires_grad]
+        pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
+        if not pairs:
+            return
+        found = torch.autograd.grad(weighed(pairs), weights, allow_unused=True)
+        for (name, _), got in zip(fused, found, strict=True):
+            if got is not None:
+                alive[name] |= got.ne(0).any(-1)
+    for name, out in fused:
+        for first, last in blocks(*out.shape):
+            dead = torch.zeros_like(alive[name])
+            dead[first:last] = True
+            if torch.equal(alive[name], ~dead):
+                told = A_THIRD.format(first, last - 1, name)
+                raise Broken(told, cause=A_THIRD)
+
+
+def projections(module: nn.Module) -> list[tuple[str, Tensor]]:
+    """List the matrices (out, in) that may make queries, keys and values."""
+    return [
+        (name, p)
+        for part_name, part in module.named_modules()
+        for own, p in part.named_parameters(recurse=False)
+        if p.ndim == 2
+        and p.requires_grad
+        and not is_lazy(p)
+        and (isinstance(part, nn.Linear) or own == "in_proj_weight")
+        and blocks(*p.shape)
+        for name in [f"{part_name}.{own}".lstrip(".")]
+    ]
+
+
+def blocks(rows: int, width: int) -> list[tuple[int, int]]:
+    """Return where keys and values begin and end, and queries before them.
+
+    Of fewer keys than queries each is shared by several.
+    """
+    keys, odd = divmod(rows - width, 2)
+    if odd or not 1 < keys <= width:
+        return []
+    ends = 0, width, width + keys, rows
+    return [*itertools.pairwise(ends)]
 
 
 SHUFFLES = 12
