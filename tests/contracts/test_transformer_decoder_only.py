@@ -369,3 +369,114 @@ def test_a_row_that_sees_nothing_is_told_why(options, told):
     (part,) = check_model(built(partial(Hiding, *options)).eval()).parts
     assert part.judged.component == "causal_attention"
     assert told in part.judged.report.faults[0].message
+
+
+class GatedMLP(nn.Sequential):
+    """Two matrices, and what stood between them is gone."""
+
+    def __init__(self):
+        super().__init__(nn.Linear(12, 31), nn.Linear(31, 12))
+
+
+class CausalSelfAttention(Attention):
+    """Cut into heads by one `view`, so that a few rows see their future."""
+
+    def forward(self, x):
+        split = (y.reshape(len(x), 3, -1, 4) for y in self.qkv(x).chunk(3, -1))
+        got = F.scaled_dot_product_attention(*split, is_causal=True)
+        return self.out(got.transpose(1, 2).flatten(2))
+
+
+class TurnsAllAttention(Attention):
+    """Values are turned too, and so equal vectors make unequal rows."""
+
+    def __init__(self):
+        super().__init__(v=turned)
+
+
+class AheadAttention(Attention):
+    """`triu(2)` hides one position too few."""
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        hidden = torch.ones(x.shape[1], x.shape[1]).triu(2).bool()
+        scores = (q @ k.mT / 12**0.5).masked_fill(hidden, -torch.inf)
+        return self.out(scores.softmax(-1) @ v)
+
+
+@pytest.mark.parametrize(
+    ("make", "component", "told"),
+    [
+        (GatedMLP, "feed_forward", "two matrices do here what one could"),
+        (CausalSelfAttention, "causal_attention", "mix positions and heads"),
+        (TurnsAllAttention, "causal_attention", says.VALUES),
+        (AheadAttention, "causal_attention", "The mask is off by one"),
+    ],
+)
+def test_what_is_not_known_by_what_it_does_is_known_by_its_name(
+    make, component, told
+):
+    (part,) = check_model(built(make).eval()).parts
+    assert part.judged.component == component
+    assert told in " ".join(f.message for f in part.judged.report.faults)
+
+
+class AttentionOfNormedKeys(Attention):
+    """What keys and values are made of is normed, as in latent attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(12)
+
+    def forward(self, x):
+        return super().forward(self.norm(x))
+
+
+class AttentionAndItsInput(Attention):
+    """Adds its input, and norms the sum."""
+
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList([nn.LayerNorm(12), nn.LayerNorm(12)])
+
+    def forward(self, x):
+        return self.norms[1](x + super().forward(self.norms[0](x)))
+
+
+class ShiftedAttention(Attention):
+    """Looks at its neighbour through a convolution first."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(12, 12, 3)
+
+    def forward(self, x):
+        near = self.conv(F.pad(x.mT, (2, 0))).mT
+        return super().forward(near.tanh())
+
+
+class PlacedAttention(Attention):
+    """Adds a learned vector for each position, inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.places = nn.Embedding(16, 12)
+
+    def forward(self, x):
+        return super().forward((x + self.places.weight[: x.shape[1]]).tanh())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        AttentionOfNormedKeys,
+        AttentionAndItsInput,
+        ShiftedAttention,
+        PlacedAttention,
+        nn.Linear,
+    ],
+)
+def test_no_name_makes_a_fault_of_what_is_right(make):
+    module = make(12, 12) if make is nn.Linear else built(make)
+    for part in check_model(module.eval()).parts:
+        assert part.judged.report.passed, str(part.judged.report)

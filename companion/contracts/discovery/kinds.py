@@ -41,6 +41,7 @@ from companion.contracts.engine.scale import Heard
 from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
+from companion.contracts.positions.turned import hear_turning
 from companion.contracts.transformer.encoder import NORMED_STREAM
 
 __all__ = [
@@ -523,13 +524,18 @@ def why_no_model(module: nn.Module, message: str) -> str:
     return f"no call with ids was understood. {message}"
 
 
-def has_triangle(module: nn.Module) -> bool:
-    """Tell whether a buffer is a causal mask: then it was meant to be one."""
+def has_triangle(module: nn.Module, ahead: int = 0) -> bool:
+    """Tell whether a buffer is a causal mask: then it was meant to be one.
+
+    Args:
+        module: What may hold it.
+        ahead: How many positions ahead it may be seen, if it is off by some.
+    """
     for x in module.buffers():
         if x.ndim > 1 and x.shape[-1] == x.shape[-2] > 1:
             part = x.reshape(-1, *x.shape[-2:])[0] != 0
-            if torch.equal(part, torch.ones_like(part).tril()) or torch.equal(
-                part, torch.ones_like(part).triu(1)
+            if torch.equal(part, torch.ones_like(part).tril(ahead)) or (
+                torch.equal(part, torch.ones_like(part).triu(1 + ahead))
             ):
                 return True
     return False
@@ -723,6 +729,10 @@ def judged_on_vectors(
     alone = best.report.untried or no_mask
     if component == "multihead" and alone and has_triangle(module):
         return judged_as_causal(module, check, [width])
+    if no_mask and in_time(
+        lambda: is_to_be_causal(module, component, width, args)
+    ):
+        return judged_as_causal(module, check, [width])
     if no_mask:
         in_time(lambda: require_attention(module, component, width, args))
     if component == "feed_forward" and best.report.faults:
@@ -856,6 +866,32 @@ class Triangles(TorchFunctionMode):
     ) -> Any:
         self.made |= getattr(func, "__name__", "") in ("tril", "triu")
         return func(*args, **(kwargs or {}))
+
+
+def is_to_be_causal(
+    module: nn.Module, component: str, width: int, args: tuple
+) -> bool:
+    """Tell whether attention that takes no mask is to hide the future.
+
+    Its name says so, or a triangle of its own hides it but for one position.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    name = type(module).__name__
+    named = CALLED_ATTENTION.search(name) and not adds_its_input(
+        module, fn, width
+    )
+    if component != "multihead" and not named:
+        return False
+    if re.search(r"(?i)causal|masked", name):
+        return True
+    with Triangles() as triangles:
+        seen = movement(fn, draw(BATCH, SEQ, width, seed=7))
+    made = triangles.made or has_triangle(module, ahead=1)
+    return made and torch.equal(seen, torch.ones_like(seen).tril(1))
 
 
 def as_added(may: Tensor) -> Tensor:
@@ -1339,7 +1375,7 @@ def each_alone(
     if torch.equal(got, x):
         raise Unjudged(NOTHING)
     if is_affine(fn, x):
-        raise Unjudged("it is a linear map")
+        raise Unjudged(LINEAR)
     said = "each position is changed alone, and not linearly"
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
     matrices = [p for p in module.parameters() if p.ndim > 1]
@@ -1414,21 +1450,103 @@ def named_or_taken(
     by_name = module, "multihead", "its name says so"
     try:
         taken = taken_for(module, width, args)
-        if taken[1] in MIXING and is_called_a_norm(module):
-            return by_its_name(module, OVER_OTHERS)
-        if taken[1] != "encoder" or bare(module) is not None:
-            return taken
-        return by_name if ATTENTION.fullmatch(name) else taken
     except Unjudged as reason:
+        if found := by_name_alone(module, width, args, str(reason)):
+            return found
         if THREE in str(reason) and ATTENTION.fullmatch(name):
             return by_name
-        if SEQUENCE_FIRST in str(reason) and is_called_a_norm(module):
-            return by_its_name(module, OVER_OTHERS)
-        if NO_NETWORK not in str(reason) or not NORM.fullmatch(name):
-            raise
+        raise
+    if taken[1] in MIXING and is_called_a_norm(module):
+        return by_its_name(module, OVER_OTHERS)
+    if taken[1] != "encoder" or bare(module) is not None:
+        return taken
+    return by_name if ATTENTION.fullmatch(name) else taken
+
+
+def by_name_alone(
+    module: nn.Module, width: int, args: tuple, reason: str
+) -> tuple[nn.Module, str, str] | None:
+    """Take a module for what its name says, where what it does tells nothing.
+
+    Args:
+        module: What takes vectors.
+        width: How wide they are.
+        args: What it is called with.
+        reason: Why it was not recognised.
+    """
+    if SEQUENCE_FIRST in reason and is_called_a_norm(module):
+        return by_its_name(module, OVER_OTHERS)
+    if NO_NETWORK in reason and NORM.fullmatch(type(module).__name__):
         return by_its_name(module, "its name says so, and it norms nothing")
+    if LINEAR in reason and is_called_a_network(module):
+        return module, "feed_forward", "its name says so"
+    if WHOLE in reason and in_time(
+        lambda: is_attention_alone(module, width, args)
+    ):
+        said = "its name says so, and each position sees those before it"
+        return module, "causal_attention", said
+    return None
 
 
+LINEAR = "it is a linear map"
+NETWORK = re.compile(
+    r"(?i)(\w*_)?(gated|swi|ge|position_?wise)*_?(mlp|ffn|feed_?forward)"
+    r"(_?net(work)?)?(_?layer)?"
+)
+"""What feed-forward networks are called, also without an activation."""
+CALLED_ATTENTION = re.compile(r"(?i)attention|attn|mha|mhsa")
+
+
+def is_called_a_network(module: nn.Module) -> bool:
+    """Tell whether it is a network by its name, and by its two matrices."""
+    matrices = [p for p in module.parameters() if p.ndim > 1]
+    named = NETWORK.fullmatch(type(module).__name__)
+    return bool(named) and len(matrices) > 1
+
+
+def is_attention_alone(module: nn.Module, width: int, args: tuple) -> bool:
+    """Tell whether what hides the future is attention, and adds no input.
+
+    By its name. Of equal positions it makes equal rows, unless it turns its
+    values, or positions and heads are mixed up; convolutions and positions
+    that are added inside have good reasons to make them unlike.
+    """
+    if not CALLED_ATTENTION.search(type(module).__name__):
+        return False
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    if adds_its_input(module, fn, width):
+        return False
+    same = fn(alike(draw(BATCH, SEQ, width, seed=7)))
+    if torch.allclose(same, alike(same), **CLOSE):
+        return True
+    long = draw(BATCH, TURNED_SEQ, width, seed=7)
+    if hear_turning(lambda: fn(alike(long)), TURNED_SEQ):
+        return True
+    linear = {id(m.weight) for m in module.modules() if type(m) is nn.Linear}
+    others = [p for p in module.parameters() if id(p) not in linear]
+    tables = [b for b in module.buffers() if b.is_floating_point()]
+    places = [x for x in (*others, *tables) if x.squeeze().ndim > 1]
+    return not places or has_triangle(module)
+
+
+def adds_its_input(
+    module: nn.Module, fn: Callable[[Tensor], Tensor], width: int
+) -> bool:
+    """Tell whether some of the input is left where all matrices are 0."""
+    x, y = (draw(BATCH, SEQ, width, seed=seed) for seed in (7, 9))
+    with module_kept(module):
+        for weight in module.parameters():
+            if weight.ndim > 1:
+                weight.data.zero_()
+        return not torch.equal(fn(x), fn(y))
+
+
+TURNED_SEQ = 7
+"""So long is no other axis."""
 MIXING = ("encoder", "multihead", "causal_attention")
 """What a norm may look like that runs over other vectors too."""
 OVER_OTHERS = "its name says so, and one vector moves with another"

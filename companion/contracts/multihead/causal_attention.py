@@ -209,7 +209,7 @@ TURNED_SEQ = 7
 
 
 @CAUSAL_ATTENTION.contract
-@after(future)
+@after(future, past)
 def by_distance(fn: Guarded) -> None:
     """What turns vectors by their positions leaves the distance alone."""
     if told := wrongly_turned(fn):
@@ -217,7 +217,7 @@ def by_distance(fn: Guarded) -> None:
 
 
 @CAUSAL_ATTENTION.contract
-@after(future, by_distance)
+@after(future, past, by_distance)
 def sums_to_one(fn: Guarded) -> None:
     """Of equal positions every row gathers the same."""
     x = arguments(19)[:, :1].expand(-1, SEQ, -1).contiguous()

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import (
     Broken,
+    after,
     is_float,
     same,
     seeded,
@@ -400,6 +401,7 @@ def require_logits(got: Tensor) -> None:
 
 
 @LANGUAGE_MODEL.contract
+@after(future, past)
 def by_distance(fn: Guarded) -> None:
     """What turns vectors by their positions leaves the distance alone."""
     tokens = sentences(59, seq=TURNED_SEQ)[:, :1].expand(-1, TURNED_SEQ)
