@@ -480,3 +480,73 @@ def test_no_name_makes_a_fault_of_what_is_right(make):
     module = make(12, 12) if make is nn.Linear else built(make)
     for part in check_model(module.eval()).parts:
         assert part.judged.report.passed, str(part.judged.report)
+
+
+class WithACache(Attention):
+    """Takes a cache beside its vectors, which is no mask."""
+
+    def __init__(self, axis):
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x, cache=None, layer_idx=None):
+        assert cache is None or layer_idx is not None
+        split = self.qkv(x).unflatten(-1, (3, 3, 4)).permute(2, 0, 3, 1, 4)
+        q, k, v = split
+        scores = q @ k.mT / 2
+        hidden = torch.ones_like(scores).triu(1).bool()
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(self.axis)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+class CausalAttention(WithACache):
+    """Its name says that it hides the future."""
+
+
+class OverAnother(Layer):
+    """A layer whose softmax runs over another axis."""
+
+    def __init__(self, axis):
+        super().__init__()
+        self.attend = WithACache(axis)
+
+
+@pytest.mark.parametrize(
+    ("axis", "told"),
+    [(-2, "The softmax runs over the queries"), (1, "over axis -3 of the")],
+)
+def test_a_softmax_over_another_axis_is_named(axis, told):
+    (part,) = check_model(built(partial(CausalAttention, axis)).eval()).parts
+    assert part.judged.component == "causal_attention"
+    model = built(partial(Decoder, partial(OverAnother, axis))).eval()
+    (whole, *_) = check_model(model).parts
+    for report in (part.judged.report, whole.judged.report):
+        said = " ".join(failure.message for failure in report.faults)
+        assert told in said
+        assert "in order" not in said
+
+
+class BatchAsPositions(Attention):
+    """Cuts into heads as if the sentences were the positions."""
+
+    def forward(self, x):
+        batch, seq, _ = x.shape
+        split = self.qkv(x).view(seq, batch, 3, 3, 4).transpose(0, 1)
+        q, k, v = split.permute(2, 0, 3, 1, 4)
+        got = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(got.transpose(1, 2).flatten(2))
+
+
+class Swapped(Layer):
+    """Its attention reads other sentences."""
+
+    def __init__(self):
+        super().__init__()
+        self.attend = BatchAsPositions()
+
+
+def test_where_sentences_see_each_other_no_mask_is_said_to_be_in_order():
+    report = check("language_model", built(partial(Decoder, Swapped)).eval())
+    said = " ".join(failure.message for failure in report.faults)
+    assert "do sentences see each other" in said
+    assert "in order" not in said

@@ -37,7 +37,7 @@ from companion.contracts.engine.runner import (
     thread_for,
     too_long,
 )
-from companion.contracts.engine.scale import Heard
+from companion.contracts.engine.scale import Heard, axis_heard
 from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
@@ -341,8 +341,9 @@ def nan_for_any_ids(module: nn.Module, report: Report) -> Report | None:
         return None
     if not found.isnan().flatten(2).any(-1).all(0).any():
         return None
+    over = axis_heard(lambda: answer(module, (ids,)), len(ids)) or NAN
     first, *others = report.failures
-    told = replace(first, message=f"{first.message} {NAN}", cause=NAN)
+    told = replace(first, message=f"{first.message} {over}", cause=over)
     return replace(report, failures=[told, *others])
 
 
@@ -725,7 +726,7 @@ def judged_on_vectors(
         wrong = in_time(lambda: rates_of(module, width, args))
         report = replace(report, failures=[*report.failures, *wrong])
     best = Judged(component, report, tuple(filter(None, (said, words))))
-    no_mask = any(NO_MASK in said for said in best.report.assumed)
+    no_mask = takes_no_mask(module, best)
     alone = best.report.untried or no_mask
     if component == "multihead" and alone and has_triangle(module):
         return judged_as_causal(module, check, [width])
@@ -856,6 +857,32 @@ CAUSAL = re.compile(r"(?i)causal|masked|decoder|gpt")
 """What is called so may have lost its mask."""
 
 
+def takes_no_mask(module: nn.Module, judged: Judged) -> bool:
+    """Tell whether it was called without a mask, or was not to get one."""
+    if any(NO_MASK in said for said in judged.report.assumed):
+        return True
+    attends = judged.component in ("multihead", "encoder")
+    return attends and bool(judged.report.faults) and only_keeps(module)
+
+
+def only_keeps(module: nn.Module) -> bool:
+    """Tell whether all that it takes beside vectors is a cache, by its name.
+
+    That is no mask, whatever is sent in its place.
+    """
+    taken = list(inspect.signature(module.forward).parameters.values())[1:]
+    named = all(OF_A_CACHE.fullmatch(x.name) for x in taken)
+    return bool(taken) and named
+
+
+OF_A_CACHE = re.compile(
+    r"(?i)((kv_?|past_?|use_?)*cache\w*|layer(_?(idx|id|index|past))?|past\w*"
+    r"|(start|cur|input|cache)_?(pos(ition)?s?|len)|pos(itions?)?(_?ids)?"
+    r"|(freqs_?)?(cis|cos|sin)|rope\w*)"
+)
+"""What attention takes beside vectors that is no mask."""
+
+
 class Triangles(TorchFunctionMode):
     """Notes whether a call makes a triangle, as causal masks are made."""
 
@@ -911,18 +938,27 @@ def judged_as_causal(
         module.eval()
         width, _ = understood(module, hints, hidden=hides(check))
         fn = module if width == WIDTH else Resized(module, width)
-        report = with_its_nan_named(check("causal_attention", fn.eval()))
+        report = check("causal_attention", fn.eval())
+        got = report.failures[0].got if report.untried else None
+        if got is not None and not got.isfinite().all():
+            x = draw(BATCH, SEQ, WIDTH, seed=7)
+            over = in_time(lambda: axis_heard(lambda: answer(fn, (x,)), BATCH))
+            report = with_its_nan_named(report, got, over)
     return Judged("causal_attention", report, ("positions see each other",))
 
 
-def with_its_nan_named(report: Report) -> Report:
-    """Say which mask leaves nothing to see to the one row that is NaN."""
-    got = report.failures[0].got if report.untried else None
-    if got is None or got.ndim != 3:
-        return report
-    rows = got.isnan().any(-1)
+def with_its_nan_named(report: Report, got: Tensor, over: str) -> Report:
+    """Say what makes NaN: a row that sees nothing, or a softmax's axis.
+
+    Args:
+        report: What waits until it is finite.
+        got: What came back, with NaN.
+        over: Over which axis a softmax runs, if that is another one.
+    """
+    rows = got.isnan().any(-1) if got.ndim == 3 else got[:0]
     places = {tuple(row.nonzero().flatten().tolist()) for row in rows}
-    hint = {((0,),): ITSELF, ((rows.shape[1] - 1,),): EXCHANGED}.get((*places,))
+    last = ((got.shape[1] - 1,),)
+    hint = over or {((0,),): ITSELF, last: EXCHANGED}.get((*places,))
     if not hint:
         return report
     first, *others = report.failures

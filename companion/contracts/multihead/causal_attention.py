@@ -28,7 +28,10 @@ from companion.contracts.engine.influence import (
 )
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.modules import module_kept, module_of
-from companion.contracts.engine.scale import divided_by_the_root_of_a_head
+from companion.contracts.engine.scale import (
+    divided_by_the_root_of_a_head,
+    over_another_axis,
+)
 from companion.contracts.positions.turned import hear_turning
 from companion.multihead import merge_heads, split_heads
 
@@ -127,11 +130,13 @@ def why(fn: Guarded, seen: Tensor) -> str:
         if torch.equal(seen, other.expand_as(seen)):
             if hint != NO_MASK:
                 return hint
+            if over := over_another_axis(fn, (arguments(7),)):
+                return over
             x, order = arguments(7), torch.tensor([3, 0, 4, 2, 1])
             if furthest(fn(x[:, order]), fn(x)[:, order]) is not None:
                 return COUNTED
             return TRAINING if hides_in_training(fn) else NO_MASK
-    return MIXED
+    return over_another_axis(fn, (arguments(7),)) or MIXED
 
 
 def hides_in_training(fn: Guarded) -> bool:

@@ -31,6 +31,7 @@ from companion.contracts.engine.scale import (
     hidden_from,
     hides_all,
     hides_no_more,
+    over_another_axis,
 )
 from companion.contracts.positions.turned import hear_turning
 from companion.contracts.transformer.residuals import (
@@ -196,7 +197,9 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
     if leaks.any():
         row, position = leaks.nonzero()[0].tolist()
         hint = why(seen, LEAKING)
-        if hint in (NO_MASK, LEAKING) and hides_the_future(fn, args, which):
+        if hint in (NO_MASK, LEAKING) and (over := softmax_over(fn, args)):
+            hint = over
+        elif hint in (NO_MASK, LEAKING) and hides_the_future(fn, args, which):
             hint = ELSEWHERE
         raise Broken(
             f"The logits of position {row} move with {what} {position}, which "
@@ -204,6 +207,11 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
             *drawn(seen),
             hint,
         )
+
+
+def softmax_over(fn: Guarded, args: tuple) -> str:
+    """Say over which axis a softmax of scores runs, if not over the keys."""
+    return over_another_axis(fn, tuple(x[:2] for x in args))
 
 
 def hides_the_future(fn: Guarded, args: tuple, which: int) -> bool:
@@ -226,7 +234,7 @@ def require_past(fn: Guarded, args: tuple, which: int, what: str) -> None:
     missing = causal(len(seen)) & ~seen
     if missing.any():
         row, position = missing.nonzero()[-1].tolist()
-        hint = why(seen, "")
+        hint = why(seen, "") or softmax_over(fn, args)
         if not hint and hides_no_more(*hidden_along(fn, args, which)):
             hint = LOST
         raise Broken(
@@ -267,6 +275,7 @@ def sentences_apart(fn: Guarded) -> None:
 
 
 @LANGUAGE_MODEL.before_reference
+@after(sentences_apart)
 def future(fn: Guarded) -> None:
     """No logit knows a token of its future."""
     require_causal(fn, (sentences(3, BATCH),), 0, "token")

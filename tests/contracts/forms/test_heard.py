@@ -310,7 +310,7 @@ def test_where_no_scores_are_heard_the_division_is_not_tried(make, words):
     assert report.passed, str(report)
     assert ROOT not in report.held
     assert not report.failures
-    assert report.headline == "causal_attention: all 12 contracts hold"
+    assert report.headline == "causal_attention: all 13 contracts hold"
     assert f"Not tried: {ROOT}. " in report.assumed[-1]
     assert words in report.assumed[-1]
 
