@@ -550,3 +550,25 @@ def test_where_sentences_see_each_other_no_mask_is_said_to_be_in_order():
     said = " ".join(failure.message for failure in report.faults)
     assert "do sentences see each other" in said
     assert "in order" not in said
+
+
+class RMSNorm(nn.Module):
+    """Gemma's gain begins at 0, and the 1 that is added to it is lost."""
+
+    def __init__(self, plus=0.0):
+        super().__init__()
+        self.scale, self.plus = nn.Parameter(torch.zeros(12)), plus
+
+    def forward(self, x):
+        y = x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+        return y * (self.plus + self.scale)
+
+
+def test_a_norm_whose_gain_is_0_lets_nothing_through():
+    (part,) = check_model(RMSNorm()).parts
+    assert part.judged.component == "rms_norm"
+    *_, failure = part.judged.report.failures
+    assert "or is `1 +` missing" in failure.message
+    assert failure.level == "risk"
+    (part,) = check_model(RMSNorm(plus=1.0)).parts
+    assert part.judged.report.passed

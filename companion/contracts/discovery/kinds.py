@@ -1294,7 +1294,7 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
     if not moved.diagonal().all():
         if moved.any():
             return "multihead", "positions see each other in it"
-        raise Unjudged("what it returns does not depend on what goes in")
+        raise Unjudged(NOTHING_COUNTS)
     same = alike(x)
     # Where all positions are alike, weights that sum to 1 do not show.
     averages = is_affine(lambda v: fn(alike(v)), same)
@@ -1313,6 +1313,16 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
     return "encoder", "positions see each other, and each is changed further"
 
 
+NOTHING_COUNTS = "what it returns does not depend on what goes in"
+ZERO_GAIN = "its name says so, and its gain is 0"
+NO_GAIN = Failure(
+    "Its gain lets something through",
+    "Its gain is 0 as it is built, so that nothing of the input is left: does "
+    "it begin at 1, or is `1 +` missing where it multiplies?",
+    level=RISK,
+    why="It is right if a branch is to begin with nothing, as in Swin v2.",
+    cause="gain",
+)
 THREE = "it takes three vectors, and is no attention alone"
 ATTENTION = re.compile(r"(?i)((multi_?head(ed)?|self|scaled_?dot_?product)*"
                        r"_?attention|(multi_?|attention_?)?heads|multi_?head"
@@ -1512,8 +1522,18 @@ def by_name_alone(
     """
     if SEQUENCE_FIRST in reason and is_called_a_norm(module):
         return by_its_name(module, OVER_OTHERS)
+    gains = [p for p in module.parameters() if not p.any()]
+    if reason == NOTHING_COUNTS and gains and is_called_a_norm(module):
+        return by_its_name(module, ZERO_GAIN)
     if NO_NETWORK in reason and NORM.fullmatch(type(module).__name__):
         return by_its_name(module, "its name says so, and it norms nothing")
+    return by_name_of_a_part(module, width, args, reason)
+
+
+def by_name_of_a_part(
+    module: nn.Module, width: int, args: tuple, reason: str
+) -> tuple[nn.Module, str, str] | None:
+    """Take a module that is no norm for what its name says, likewise."""
     if LINEAR in reason and is_called_a_network(module):
         return module, "feed_forward", "its name says so"
     if WHOLE in reason and in_time(
@@ -1639,6 +1659,8 @@ def judged_norm(
                 f"it looks like {component}: {said}. "
                 f"{report.failures[0].message}"
             )
+    if said == ZERO_GAIN:
+        report = replace(report, failures=[*report.failures, NO_GAIN])
     return Judged(component, report, (said,))
 
 
