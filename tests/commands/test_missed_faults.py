@@ -524,7 +524,7 @@ class Writer(nn.Module):
 
 @pytest.mark.parametrize(
     ("factor", "headline"),
-    [("0.5", "no fault in 13 contracts, 1 note"), ("1", "1 of 13 contracts")],
+    [("0.5", "no fault in 14 contracts, 1 note"), ("1", "1 of 14 contracts")],
 )
 def test_undivided_scores_are_a_note_where_the_model_draws_smaller_queries(
     told, factor, headline

@@ -17,6 +17,7 @@ from companion.contracts.engine.modules import is_unused
 from companion.contracts.engine.scale import as_drawn, attentions, hidden_score
 from companion.contracts.multihead.multihead import Heads, padding
 from companion.contracts.transformer.encoder import Stack
+from companion.contracts.transformer.language_model import Language
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
 
@@ -46,6 +47,60 @@ class Experts(nn.Module):
     def forward(self, x):
         first = x.square().sum(-1, keepdim=True) > WIDTH
         return torch.where(first, self.one(x), self.other(x))
+
+
+class Routed(nn.Module):
+    """Eight networks with dropout, and the two that a router likes best."""
+
+    def __init__(self, spare=False):
+        super().__init__()
+        self.experts = nn.ModuleList(
+            nn.Sequential(
+                nn.Linear(WIDTH, 9),
+                nn.SiLU(),
+                nn.Dropout(0.2),
+                nn.Linear(9, WIDTH),
+            )
+            for _ in range(8)
+        )
+        self.router = nn.Linear(WIDTH, 7 if spare else 8, bias=False)
+
+    def forward(self, x):
+        rows = x.flatten(0, -2)
+        best, which = self.router(rows).softmax(-1).topk(2)
+        out = torch.zeros_like(rows)
+        for i, expert in enumerate(self.experts):
+            row, place = (which == i).nonzero(as_tuple=True)
+            if len(row):
+                said = best[row, place, None] * expert(rows[row])
+                out = out.index_add(0, row, said)
+        return out.view(x.shape)
+
+
+class WithItsOwnLoss(Language):
+    """A part of it is trained by its own loss alone, and one by a value."""
+
+    def __init__(self):
+        super().__init__()
+        self.copy, self.value = nn.Linear(12, 11), nn.Linear(12, 1)
+        self.head = nn.Sequential(nn.Linear(12, 12), nn.Linear(12, 11))
+
+    def forward(self, tokens, targets=None):
+        x = self.head[0](self.states(tokens))
+        found = {"logits": self.head[1](x), "value": self.value(x)}
+        if targets is not None:
+            both = found["logits"] + self.copy(x)
+            found["loss"] = F.cross_entropy(
+                both.flatten(0, 1), targets.view(-1)
+            )
+        return found
+
+    def states(self, tokens):
+        """What the layers make of the tokens."""
+        x = self.embedded(tokens)
+        for layer in self.layers:
+            x = layer(x, causal_mask(tokens.shape[1]))
+        return x
 
 
 class BatchNormed(nn.Module):
@@ -100,6 +155,65 @@ def test_frozen_weights_are_not_asked_for():
 def test_an_expert_for_some_vectors_only_takes_part():
     report = check("feed_forward", built(Experts).eval())
     assert not failed(report) & {PART, APART}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_expert_that_few_vectors_choose_is_not_called_dead(seed):
+    """Nor does what experts drop out for one sentence count for another."""
+    report = check("feed_forward", built(Routed, seed).eval())
+    assert not failed(report) & {PART, APART}
+
+
+def test_an_expert_that_no_router_can_choose_takes_no_part():
+    report = check("feed_forward", built(lambda: Routed(spare=True)).eval())
+    assert failed(report) == {PART}
+    assert "`experts.7.0.weight` takes no part" in report.failures[0].message
+
+
+def test_what_a_models_own_loss_trains_takes_part():
+    model = built(WithItsOwnLoss).eval()
+    assert check("language_model", model).passed
+    model.value.requires_grad_(False)
+    model.forward = lambda tokens: WithItsOwnLoss.forward(model, tokens)
+    assert failed(check("language_model", model)) == {PART}
+
+
+class OneMatrix(nn.Module):
+    """Queries, keys and values of one matrix; a name may stand there twice."""
+
+    def __init__(self, taken=(0, 1, 2), keys=WIDTH):
+        super().__init__()
+        self.qkv = nn.Linear(WIDTH, WIDTH + 2 * keys, bias=False)
+        self.out = nn.Linear(WIDTH, WIDTH)
+        self.taken, self.keys = taken, keys
+
+    def forward(self, x):
+        three = self.qkv(x).split([WIDTH, self.keys, self.keys], -1)
+        q, k, v = (
+            three[i].unflatten(-1, (-1, 4)).transpose(1, 2) for i in self.taken
+        )
+        got = F.scaled_dot_product_attention(
+            q, k, v, is_causal=True, enable_gqa=True
+        )
+        return self.out(got.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize(
+    ("taken", "keys", "told"),
+    [
+        ((0, 0, 2), WIDTH, "The numbers 12 to 23 that `qkv.weight` makes"),
+        ((0, 1, 1), WIDTH, "The numbers 24 to 35 that `qkv.weight` makes"),
+        ((1, 1, 2), WIDTH, "The numbers 0 to 11 that `qkv.weight` makes"),
+        ((0, 1, 1), 4, "The numbers 16 to 19 that `qkv.weight` makes"),
+    ],
+)
+def test_a_third_of_one_matrix_that_nobody_uses_is_named(taken, keys, told):
+    for right in (taken, (0, 1, 2)):
+        module = built(lambda right=right: OneMatrix(right, keys)).eval()
+        report = check("causal_attention", module)
+        assert failed(report) == ({PART} if right == taken else set())
+        said = " ".join(failure.message for failure in report.failures)
+        assert said.startswith(told if right == taken else "")
 
 
 def test_batch_norm_shows_in_training_and_leaves_no_trace():

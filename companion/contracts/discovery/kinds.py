@@ -37,9 +37,11 @@ from companion.contracts.engine.runner import (
     thread_for,
     too_long,
 )
-from companion.contracts.engine.scale import Heard
+from companion.contracts.engine.scale import Heard, axis_heard
+from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
+from companion.contracts.positions.turned import hear_turning
 from companion.contracts.transformer.encoder import NORMED_STREAM
 
 __all__ = [
@@ -289,18 +291,11 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             return Judged("translation_model", report, tuple(said))
         translates = report
     report, words = on_ids("language_model", module, check)
+    if nan := in_time(lambda: nan_for_any_ids(module, report)):
+        return Judged("language_model", nan, (IDS_TO_LOGITS,))
     both = translates is not None and in_time(lambda: reads_both(module))
     if both or not was_called(report):
-        if DECODER in str(vectors):
-            raise vectors
-        two = [name for name in wanted(module) if "mask" not in name][1:]
-        # What wants two rows of ids says nothing where it gets one.
-        (failure, *_) = (translates if two else report).failures
-        why = why_no_model(module, failure.message)
-        own = [*widths(module), WIDTH][:1]
-        raises = RAISED in why and not refuses(why)
-        bad = raises and in_time(lambda: fails(module, own, ids=True))
-        raise Raises(why) if bad else Unjudged(why)
+        raise not_called(module, vectors, translates, report)
     require_no_limit(module, report)
     messages = " ".join(f.message for f in report.failures)
     if "its own token only" in messages and only_looks_up(module):
@@ -315,10 +310,62 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             'Only you know: `check("language_model", …)` judges it as the '
             "former"
         )
-    said = "a row of ids goes in, and logits for each of them come out"
+    said = IDS_TO_LOGITS
     if in_time(lambda: returns_vectors(module)):
         said = STATES
     return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+IDS_TO_LOGITS = "a row of ids goes in, and logits for each of them come out"
+NAN = (
+    "So it is with any ids, and its weights are finite: does some row of the "
+    "mask hide all, so that its softmax is 0/0? A causal mask keeps the "
+    "diagonal: `tril()` says who may attend, and `triu(1)` what to hide."
+)
+
+
+def nan_for_any_ids(module: nn.Module, report: Report) -> Report | None:
+    """Return a report on logits that are NaN whatever the ids; else nothing.
+
+    Some ids may be padding, and weights that nobody has drawn may be anything.
+    """
+    got = report.failures[0].got if report.untried else None
+    if got is None or got.isfinite().all():
+        return None
+    drawn = all(
+        p.isfinite().all() and p.abs().max() < 1e4
+        for p in module.parameters()
+        if p.numel() and p.is_floating_point()
+    )
+    ids = torch.arange(1, 10)[:, None].expand(-1, SEQ)
+    found = answer(module, ((ids + torch.arange(SEQ)) % 9 + 1,))
+    if not drawn or found is None or found.ndim != 3:
+        return None
+    if not found.isnan().flatten(2).any(-1).all(0).any():
+        return None
+    over = axis_heard(lambda: answer(module, (ids,)), len(ids)) or NAN
+    first, *others = report.failures
+    told = replace(first, message=f"{first.message} {over}", cause=over)
+    return replace(report, failures=[told, *others])
+
+
+def not_called(
+    module: nn.Module,
+    vectors: Unjudged,
+    translates: Report | None,
+    report: Report,
+) -> Unjudged:
+    """Say why neither a translator nor a language model could be called."""
+    if DECODER in str(vectors):
+        return vectors
+    two = [name for name in wanted(module) if "mask" not in name][1:]
+    # What wants two rows of ids says nothing where it gets one.
+    (failure, *_) = (translates if two else report).failures
+    why = why_no_model(module, failure.message)
+    own = [*widths(module), WIDTH][:1]
+    raises = RAISED in why and not refuses(why)
+    bad = raises and in_time(lambda: fails(module, own, ids=True))
+    return Raises(why) if bad else Unjudged(why)
 
 
 STATES = (
@@ -480,13 +527,18 @@ def why_no_model(module: nn.Module, message: str) -> str:
     return f"no call with ids was understood. {message}"
 
 
-def has_triangle(module: nn.Module) -> bool:
-    """Tell whether a buffer is a causal mask: then it was meant to be one."""
+def has_triangle(module: nn.Module, ahead: int = 0) -> bool:
+    """Tell whether a buffer is a causal mask: then it was meant to be one.
+
+    Args:
+        module: What may hold it.
+        ahead: How many positions ahead it may be seen, if it is off by some.
+    """
     for x in module.buffers():
         if x.ndim > 1 and x.shape[-1] == x.shape[-2] > 1:
             part = x.reshape(-1, *x.shape[-2:])[0] != 0
-            if torch.equal(part, torch.ones_like(part).tril()) or torch.equal(
-                part, torch.ones_like(part).triu(1)
+            if torch.equal(part, torch.ones_like(part).tril(ahead)) or (
+                torch.equal(part, torch.ones_like(part).triu(1 + ahead))
             ):
                 return True
     return False
@@ -676,9 +728,13 @@ def judged_on_vectors(
         wrong = in_time(lambda: rates_of(module, width, args))
         report = replace(report, failures=[*report.failures, *wrong])
     best = Judged(component, report, tuple(filter(None, (said, words))))
-    no_mask = any(NO_MASK in said for said in best.report.assumed)
+    no_mask = takes_no_mask(module, best)
     alone = best.report.untried or no_mask
     if component == "multihead" and alone and has_triangle(module):
+        return judged_as_causal(module, check, [width])
+    if no_mask and in_time(
+        lambda: is_to_be_causal(module, component, width, args)
+    ):
         return judged_as_causal(module, check, [width])
     if no_mask:
         in_time(lambda: require_attention(module, component, width, args))
@@ -803,6 +859,32 @@ CAUSAL = re.compile(r"(?i)causal|masked|decoder|gpt")
 """What is called so may have lost its mask."""
 
 
+def takes_no_mask(module: nn.Module, judged: Judged) -> bool:
+    """Tell whether it was called without a mask, or was not to get one."""
+    if any(NO_MASK in said for said in judged.report.assumed):
+        return True
+    attends = judged.component in ("multihead", "encoder")
+    return attends and bool(judged.report.faults) and only_keeps(module)
+
+
+def only_keeps(module: nn.Module) -> bool:
+    """Tell whether all that it takes beside vectors is a cache, by its name.
+
+    That is no mask, whatever is sent in its place.
+    """
+    taken = list(inspect.signature(module.forward).parameters.values())[1:]
+    named = all(OF_A_CACHE.fullmatch(x.name) for x in taken)
+    return bool(taken) and named
+
+
+OF_A_CACHE = re.compile(
+    r"(?i)((kv_?|past_?|use_?)*cache\w*|layer(_?(idx|id|index|past))?|past\w*"
+    r"|(start|cur|input|cache)_?(pos(ition)?s?|len)|pos(itions?)?(_?ids)?"
+    r"|(freqs_?)?(cis|cos|sin)|rope\w*)"
+)
+"""What attention takes beside vectors that is no mask."""
+
+
 class Triangles(TorchFunctionMode):
     """Notes whether a call makes a triangle, as causal masks are made."""
 
@@ -813,6 +895,32 @@ class Triangles(TorchFunctionMode):
     ) -> Any:
         self.made |= getattr(func, "__name__", "") in ("tril", "triu")
         return func(*args, **(kwargs or {}))
+
+
+def is_to_be_causal(
+    module: nn.Module, component: str, width: int, args: tuple
+) -> bool:
+    """Tell whether attention that takes no mask is to hide the future.
+
+    Its name says so, or a triangle of its own hides it but for one position.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    name = type(module).__name__
+    named = CALLED_ATTENTION.search(name) and not adds_its_input(
+        module, fn, width
+    )
+    if component != "multihead" and not named:
+        return False
+    if re.search(r"(?i)causal|masked", name):
+        return True
+    with Triangles() as triangles:
+        seen = movement(fn, draw(BATCH, SEQ, width, seed=7))
+    made = triangles.made or has_triangle(module, ahead=1)
+    return made and torch.equal(seen, torch.ones_like(seen).tril(1))
 
 
 def as_added(may: Tensor) -> Tensor:
@@ -833,7 +941,31 @@ def judged_as_causal(
         width, _ = understood(module, hints, hidden=hides(check))
         fn = module if width == WIDTH else Resized(module, width)
         report = check("causal_attention", fn.eval())
+        got = report.failures[0].got if report.untried else None
+        if got is not None and not got.isfinite().all():
+            x = draw(BATCH, SEQ, WIDTH, seed=7)
+            over = in_time(lambda: axis_heard(lambda: answer(fn, (x,)), BATCH))
+            report = with_its_nan_named(report, got, over)
     return Judged("causal_attention", report, ("positions see each other",))
+
+
+def with_its_nan_named(report: Report, got: Tensor, over: str) -> Report:
+    """Say what makes NaN: a row that sees nothing, or a softmax's axis.
+
+    Args:
+        report: What waits until it is finite.
+        got: What came back, with NaN.
+        over: Over which axis a softmax runs, if that is another one.
+    """
+    rows = got.isnan().any(-1) if got.ndim == 3 else got[:0]
+    places = {tuple(row.nonzero().flatten().tolist()) for row in rows}
+    last = ((got.shape[1] - 1,),)
+    hint = over or {((0,),): ITSELF, last: EXCHANGED}.get((*places,))
+    if not hint:
+        return report
+    first, *others = report.failures
+    told = replace(first, message=f"{first.message} {hint}", cause=hint)
+    return replace(report, failures=[told, *others])
 
 
 def taken_for(
@@ -1168,7 +1300,7 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
     if not moved.diagonal().all():
         if moved.any():
             return "multihead", "positions see each other in it"
-        raise Unjudged("what it returns does not depend on what goes in")
+        raise Unjudged(NOTHING_COUNTS)
     same = alike(x)
     # Where all positions are alike, weights that sum to 1 do not show.
     averages = is_affine(lambda v: fn(alike(v)), same)
@@ -1187,6 +1319,16 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
     return "encoder", "positions see each other, and each is changed further"
 
 
+NOTHING_COUNTS = "what it returns does not depend on what goes in"
+ZERO_GAIN = "its name says so, and its gain is 0"
+NO_GAIN = Failure(
+    "Its gain lets something through",
+    "Its gain is 0 as it is built, so that nothing of the input is left: does "
+    "it begin at 1, or is `1 +` missing where it multiplies?",
+    level=RISK,
+    why="It is right if a branch is to begin with nothing, as in Swin v2.",
+    cause="gain",
+)
 THREE = "it takes three vectors, and is no attention alone"
 ATTENTION = re.compile(r"(?i)((multi_?head(ed)?|self|scaled_?dot_?product)*"
                        r"_?attention|(multi_?|attention_?)?heads|multi_?head"
@@ -1301,7 +1443,7 @@ def each_alone(
     if torch.equal(got, x):
         raise Unjudged(NOTHING)
     if is_affine(fn, x):
-        raise Unjudged("it is a linear map")
+        raise Unjudged(LINEAR)
     said = "each position is changed alone, and not linearly"
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
     matrices = [p for p in module.parameters() if p.ndim > 1]
@@ -1376,21 +1518,113 @@ def named_or_taken(
     by_name = module, "multihead", "its name says so"
     try:
         taken = taken_for(module, width, args)
-        if taken[1] in MIXING and is_called_a_norm(module):
-            return by_its_name(module, OVER_OTHERS)
-        if taken[1] != "encoder" or bare(module) is not None:
-            return taken
-        return by_name if ATTENTION.fullmatch(name) else taken
     except Unjudged as reason:
+        if found := by_name_alone(module, width, args, str(reason)):
+            return found
         if THREE in str(reason) and ATTENTION.fullmatch(name):
             return by_name
-        if SEQUENCE_FIRST in str(reason) and is_called_a_norm(module):
-            return by_its_name(module, OVER_OTHERS)
-        if NO_NETWORK not in str(reason) or not NORM.fullmatch(name):
-            raise
+        raise
+    if taken[1] in MIXING and is_called_a_norm(module):
+        return by_its_name(module, OVER_OTHERS)
+    if taken[1] != "encoder" or bare(module) is not None:
+        return taken
+    return by_name if ATTENTION.fullmatch(name) else taken
+
+
+def by_name_alone(
+    module: nn.Module, width: int, args: tuple, reason: str
+) -> tuple[nn.Module, str, str] | None:
+    """Take a module for what its name says, where what it does tells nothing.
+
+    Args:
+        module: What takes vectors.
+        width: How wide they are.
+        args: What it is called with.
+        reason: Why it was not recognised.
+    """
+    if SEQUENCE_FIRST in reason and is_called_a_norm(module):
+        return by_its_name(module, OVER_OTHERS)
+    gains = [p for p in module.parameters() if not p.any()]
+    if reason == NOTHING_COUNTS and gains and is_called_a_norm(module):
+        return by_its_name(module, ZERO_GAIN)
+    if NO_NETWORK in reason and NORM.fullmatch(type(module).__name__):
         return by_its_name(module, "its name says so, and it norms nothing")
+    return by_name_of_a_part(module, width, args, reason)
 
 
+def by_name_of_a_part(
+    module: nn.Module, width: int, args: tuple, reason: str
+) -> tuple[nn.Module, str, str] | None:
+    """Take a module that is no norm for what its name says, likewise."""
+    if LINEAR in reason and is_called_a_network(module):
+        return module, "feed_forward", "its name says so"
+    if WHOLE in reason and in_time(
+        lambda: is_attention_alone(module, width, args)
+    ):
+        said = "its name says so, and each position sees those before it"
+        return module, "causal_attention", said
+    return None
+
+
+LINEAR = "it is a linear map"
+NETWORK = re.compile(
+    r"(?i)(\w*_)?(gated|swi|ge|position_?wise)*_?(mlp|ffn|feed_?forward)"
+    r"(_?net(work)?)?(_?layer)?"
+)
+"""What feed-forward networks are called, also without an activation."""
+CALLED_ATTENTION = re.compile(r"(?i)attention|attn|mha|mhsa")
+
+
+def is_called_a_network(module: nn.Module) -> bool:
+    """Tell whether it is a network by its name, and by its two matrices."""
+    matrices = [p for p in module.parameters() if p.ndim > 1]
+    named = NETWORK.fullmatch(type(module).__name__)
+    return bool(named) and len(matrices) > 1
+
+
+def is_attention_alone(module: nn.Module, width: int, args: tuple) -> bool:
+    """Tell whether what hides the future is attention, and adds no input.
+
+    By its name. Of equal positions it makes equal rows, unless it turns its
+    values, or positions and heads are mixed up; convolutions and positions
+    that are added inside have good reasons to make them unlike.
+    """
+    if not CALLED_ATTENTION.search(type(module).__name__):
+        return False
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    if adds_its_input(module, fn, width):
+        return False
+    same = fn(alike(draw(BATCH, SEQ, width, seed=7)))
+    if torch.allclose(same, alike(same), **CLOSE):
+        return True
+    long = draw(BATCH, TURNED_SEQ, width, seed=7)
+    if hear_turning(lambda: fn(alike(long)), TURNED_SEQ):
+        return True
+    linear = {id(m.weight) for m in module.modules() if type(m) is nn.Linear}
+    others = [p for p in module.parameters() if id(p) not in linear]
+    tables = [b for b in module.buffers() if b.is_floating_point()]
+    places = [x for x in (*others, *tables) if x.squeeze().ndim > 1]
+    return not places or has_triangle(module)
+
+
+def adds_its_input(
+    module: nn.Module, fn: Callable[[Tensor], Tensor], width: int
+) -> bool:
+    """Tell whether some of the input is left where all matrices are 0."""
+    x, y = (draw(BATCH, SEQ, width, seed=seed) for seed in (7, 9))
+    with module_kept(module):
+        for weight in module.parameters():
+            if weight.ndim > 1:
+                weight.data.zero_()
+        return not torch.equal(fn(x), fn(y))
+
+
+TURNED_SEQ = 7
+"""So long is no other axis."""
 MIXING = ("encoder", "multihead", "causal_attention")
 """What a norm may look like that runs over other vectors too."""
 OVER_OTHERS = "its name says so, and one vector moves with another"
@@ -1447,6 +1681,8 @@ def judged_norm(
                 f"it looks like {component}: {said}. "
                 f"{report.failures[0].message}"
             )
+    if said == ZERO_GAIN:
+        report = replace(report, failures=[*report.failures, NO_GAIN])
     return Judged(component, report, (said,))
 
 

@@ -267,9 +267,149 @@ def takes_part(fn: Guarded) -> None:
         named = unused(fn, args, named) if named else {}
     if named:
         require_grad_mode(fn, fn.component.example)
+        named = of_no_outcome(fn, never_chosen(fn, named))
+    if named:
         name, *others = named
         more = f" So it is with {len(others)} more." if others else ""
         raise Broken(f"`{name}` takes no part: {UNUSED}{more}", cause=UNUSED)
+    require_each_third(fn)
+
+
+A_THIRD = (
+    "The numbers {} to {} that `{}` makes are never used: no gradient reaches "
+    "its weights for them, whatever the input. If it makes queries, keys and "
+    "values at once, is one of them taken twice, and another never?"
+)
+
+
+def require_each_third(fn: Guarded) -> None:
+    """Raise Broken if queries, keys or values are projected for nothing.
+
+    Where one matrix makes all three, its gradient as a whole is not 0.
+    """
+    fused = projections(module_of(fn))
+    if not fused:
+        return
+    alive = {name: torch.zeros(out.shape[0]).bool() for name, out in fused}
+    weights = [out for _, out in fused]
+    for args in fn.cases:
+        ends = [x for x in tensors_in(fn.raw(*args)) if x.requires_grad]
+        pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
+        if not pairs:
+            return
+        found = torch.autograd.grad(weighed(pairs), weights, allow_unused=True)
+        for (name, _), got in zip(fused, found, strict=True):
+            if got is not None:
+                alive[name] |= got.ne(0).any(-1)
+    for name, out in fused:
+        for first, last in blocks(*out.shape):
+            dead = torch.zeros_like(alive[name])
+            dead[first:last] = True
+            if torch.equal(alive[name], ~dead):
+                told = A_THIRD.format(first, last - 1, name)
+                raise Broken(told, cause=A_THIRD)
+
+
+def projections(module: nn.Module) -> list[tuple[str, Tensor]]:
+    """List the matrices (out, in) that may make queries, keys and values."""
+    return [
+        (name, p)
+        for part_name, part in module.named_modules()
+        for own, p in part.named_parameters(recurse=False)
+        if p.ndim == 2
+        and p.requires_grad
+        and not is_lazy(p)
+        and (isinstance(part, nn.Linear) or own == "in_proj_weight")
+        and blocks(*p.shape)
+        for name in [f"{part_name}.{own}".lstrip(".")]
+    ]
+
+
+def blocks(rows: int, width: int) -> list[tuple[int, int]]:
+    """Return where keys and values begin and end, and queries before them.
+
+    Of fewer keys than queries each is shared by several.
+    """
+    keys, odd = divmod(rows - width, 2)
+    if odd or not 1 < keys <= width:
+        return []
+    ends = 0, width, width + keys, rows
+    return [*itertools.pairwise(ends)]
+
+
+SHUFFLES = 12
+"""How often weights are shuffled, so that a router chooses other experts."""
+NUMBER = re.compile(r"(?<=[._])\d+(?=[._])")
+"""What tells apart the names of parts of one list."""
+
+
+def never_chosen(fn: Guarded, named: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return those parameters that no call uses, whatever the weights are.
+
+    A router chooses a few experts for each vector. With its numbers in another
+    order it chooses others, and what is not called stays unused.
+    """
+    module = module_of(fn)
+    used = {n for n, _ in module.named_parameters()} - {*named}
+    own = {one for name in used for one in families(name)}
+    if not any(own & families(name) for name in named):
+        return named
+    matrices = [p for p in module.parameters() if p.ndim > 1 and len(p) > 1]
+    for turn in range(SHUFFLES):
+        with module_kept(module):
+            for seed, p in enumerate(matrices):
+                order = draw(p.numel(), seed=811 + 97 * turn + seed).argsort()
+                flat = p.detach().flatten()[order.to(p.device)]
+                p.data.copy_(flat.view(p.shape))
+            for args in fn.cases:
+                named = unused(fn, args, named) if named else {}
+        if not named:
+            break
+    return named
+
+
+def families(name: str) -> set[str]:
+    """Return the names that a weight shares with those of its siblings."""
+    found = NUMBER.finditer(f".{name}")
+    return {f".{name}"[: m.start()] + f".{name}"[m.end() :] for m in found}
+
+
+def of_no_outcome(fn: Guarded, named: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return those parameters that a model uses for nothing that it returns.
+
+    Beside its logits it may return a value, or its own loss if it gets targets.
+    """
+    module, outcomes = module_of(fn), []
+    if not named or not fn.component.name.endswith("_model"):
+        return named
+
+    def hear(part: nn.Module, args: tuple, result: object) -> None:
+        outcomes.extend(x for x in tensors_of(result) if x.requires_grad)
+
+    example, hook = fn.component.example, module.register_forward_hook(hear)
+    asked = inspect.signature(module.forward).parameters
+    goals = {n: example[-1] for n in asked if TARGETS.fullmatch(n)}
+    try:
+        fn.raw(*example)
+        with contextlib.suppress(Exception):
+            if goals and len(example) == 1:
+                module(*map(torch.clone, example), **goals)
+    finally:
+        hook.remove()
+    for end in outcomes:
+        # Caches and maps are not what a model is trained for.
+        if named and (end.ndim < 3 or end.shape[-1] == 1):
+            weights = list(named.values())
+            found = torch.autograd.grad(
+                end.sum(), weights, retain_graph=True, allow_unused=True
+            )
+            pairs = zip(named.items(), found, strict=True)
+            named = {name: p for (name, p), got in pairs if is_unused(p, got)}
+    return named
+
+
+TARGETS = re.compile(r"(?i)(targets?|labels?|y|tgts?|next_?(ids|tokens))")
+"""What a model calls the tokens for which it computes its own loss."""
 
 
 class GradOff(TorchFunctionMode):
@@ -495,6 +635,28 @@ def is_unused(parameter: Tensor, gradient: Tensor | None) -> bool:
     return gradient is None or (parameter.ndim > 1 and not gradient.any())
 
 
+class NoDropout(TorchFunctionMode):
+    """Lets all dropout return what goes in."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if getattr(func, "__name__", "") in ("dropout", "dropout_"):
+            return args[0] if args else kwargs["input"]
+        if "dropout_p" in kwargs:
+            kwargs["dropout_p"] = 0.0
+        return func(*args, **kwargs)
+
+
+def drawn_otherwise(fn: Guarded) -> bool:
+    """Tell whether sentences are apart as soon as no dropout draws.
+
+    Experts drop out of the vectors that they are given, so that what they
+    draw for one sentence moves with how many vectors of another they get.
+    """
+    with NoDropout():
+        return not sees_another(fn)
+
+
 def apart_in_training(fn: Guarded) -> None:
     """In training mode too no sentence sees another."""
     module = module_of(fn)
@@ -503,6 +665,8 @@ def apart_in_training(fn: Guarded) -> None:
         try:
             require_apart(fn)
         except Broken as broken:
+            if drawn_otherwise(fn):
+                return
             name = batch_norm_that_explains(fn, module)
             if name:
                 broken.message = BATCH_NORM.format(name)

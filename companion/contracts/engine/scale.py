@@ -32,6 +32,7 @@ __all__ = [
     "Heard",
     "as_drawn",
     "attentions",
+    "axis_heard",
     "divided_by_the_root_of_a_head",
     "each_others_masks",
     "hidden_from",
@@ -40,6 +41,7 @@ __all__ = [
     "hides_all",
     "hides_no_more",
     "mask_meets_scores",
+    "over_another_axis",
     "softmax_beside_the_keys",
 ]
 
@@ -146,6 +148,7 @@ class Heard(TorchFunctionMode):
     scores: list[Tensor] = field(default_factory=list)
     hidden: list[Tensor] = field(default_factory=list)
     grown: list[Tensor] = field(default_factory=list)
+    axes: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -227,6 +230,17 @@ class Heard(TorchFunctionMode):
             causal = bool(named.get("is_causal"))
             self.hear_mask(mask, (*rows, keys.shape[-2]), causal=causal)
 
+    def hear_axis(self, scores: Tensor, dim: object) -> None:
+        """Note a softmax over another axis than the last, the keys."""
+        dim = (1 if scores.ndim > 3 else 0) if dim is None else dim
+        square = scores.shape[-1] == scores.shape[-2]
+        if (
+            isinstance(dim, int)
+            and square
+            and dim % scores.ndim != (scores.ndim - 1)
+        ):
+            self.axes.append(dim % scores.ndim - scores.ndim)
+
     def hear_mask(
         self, mask: Tensor | None, shape: tuple[int, ...], *, causal: bool
     ) -> None:
@@ -246,6 +260,7 @@ class Heard(TorchFunctionMode):
         self.scores.append(scores)
         self.hidden.append(scores < HIDDEN)
         dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
+        self.hear_axis(scores, dim)
         dim = dim if isinstance(dim, int) else -1
         dim -= scores.ndim if dim >= 0 else 0
         product = self.behind(scores, dim)
@@ -581,6 +596,31 @@ def hidden_from_each(
         ]
         for may in each
     ]
+
+
+OVER = (
+    "A softmax runs over axis {} of the scores (…, query, key): it belongs "
+    "over the keys, `dim=-1`."
+)
+
+
+def over_another_axis(fn: Guarded, args: tuple) -> str:
+    """Say over which axis a softmax of scores runs, if not over the keys."""
+    return axis_heard(lambda: fn.raw(*args), len(args[0]))
+
+
+def axis_heard(call: Callable[[], object], batch: int) -> str:
+    """Say the same of what a call does."""
+    with HeardMasks(batch) as heard:
+        call()
+    if not heard.axes:
+        return ""
+    return OVER_QUERIES if -2 in heard.axes else OVER.format(heard.axes[0])
+
+
+OVER_QUERIES = (
+    "The softmax runs over the queries: it belongs over the keys, `dim=-1`."
+)
 
 
 def hides_all(found: list[Tensor], may: Tensor) -> bool:

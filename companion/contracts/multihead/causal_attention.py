@@ -9,7 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from companion.contracts.engine.compare import after, draw, furthest, same
+from companion.contracts.engine.compare import (
+    Broken,
+    after,
+    draw,
+    furthest,
+    same,
+)
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import require_not_linear
 from companion.contracts.engine.guard import Guarded
@@ -22,7 +28,11 @@ from companion.contracts.engine.influence import (
 )
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.modules import module_kept, module_of
-from companion.contracts.engine.scale import divided_by_the_root_of_a_head
+from companion.contracts.engine.scale import (
+    divided_by_the_root_of_a_head,
+    over_another_axis,
+)
+from companion.contracts.positions.turned import hear_turning
 from companion.multihead import merge_heads, split_heads
 
 __all__ = ["CAUSAL_ATTENTION", "sees_its_past_only"]
@@ -120,11 +130,13 @@ def why(fn: Guarded, seen: Tensor) -> str:
         if torch.equal(seen, other.expand_as(seen)):
             if hint != NO_MASK:
                 return hint
+            if over := over_another_axis(fn, (arguments(7),)):
+                return over
             x, order = arguments(7), torch.tensor([3, 0, 4, 2, 1])
             if furthest(fn(x[:, order]), fn(x)[:, order]) is not None:
                 return COUNTED
             return TRAINING if hides_in_training(fn) else NO_MASK
-    return MIXED
+    return over_another_axis(fn, (arguments(7),)) or MIXED
 
 
 def hides_in_training(fn: Guarded) -> bool:
@@ -191,8 +203,26 @@ def prefix(fn: Guarded) -> None:
         same(fn, fn(x[:, :seq]), whole[:, :seq], says)
 
 
+def wrongly_turned(fn: Guarded) -> str:
+    """Say what is wrong with how vectors are turned by their positions."""
+    x = arguments(61, TURNED_SEQ)[:, :1].expand(-1, TURNED_SEQ, -1)
+    return hear_turning(lambda: fn.raw(x.contiguous()), TURNED_SEQ)
+
+
+TURNED_SEQ = 7
+"""So long is no other axis."""
+
+
 @CAUSAL_ATTENTION.contract
-@after(future)
+@after(future, past)
+def by_distance(fn: Guarded) -> None:
+    """What turns vectors by their positions leaves the distance alone."""
+    if told := wrongly_turned(fn):
+        raise Broken(told)
+
+
+@CAUSAL_ATTENTION.contract
+@after(future, past, by_distance)
 def sums_to_one(fn: Guarded) -> None:
     """Of equal positions every row gathers the same."""
     x = arguments(19)[:, :1].expand(-1, SEQ, -1).contiguous()

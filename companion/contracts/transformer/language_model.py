@@ -6,21 +6,37 @@ what is inside cannot be seen. Many sentences are tried, since in one an
 attention may look at a single token.
 """
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from companion.blocks import PARTS, EncoderLayer
-from companion.contracts.engine.compare import Broken, same, seeded
+from companion.contracts.engine.compare import (
+    Broken,
+    after,
+    is_float,
+    same,
+    seeded,
+)
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, OtherNumbers
 from companion.contracts.engine.influence import local_window, of_a_window
 from companion.contracts.engine.masking import causal
+from companion.contracts.engine.modules import module_kept, module_of
 from companion.contracts.engine.scale import (
     divided_by_the_root_of_a_head,
     hidden_from,
     hides_all,
     hides_no_more,
+    over_another_axis,
+)
+from companion.contracts.positions.turned import hear_turning
+from companion.contracts.transformer.residuals import (
+    require_own_weights,
+    require_paths,
 )
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
@@ -181,7 +197,9 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
     if leaks.any():
         row, position = leaks.nonzero()[0].tolist()
         hint = why(seen, LEAKING)
-        if hint in (NO_MASK, LEAKING) and hides_the_future(fn, args, which):
+        if hint in (NO_MASK, LEAKING) and (over := softmax_over(fn, args)):
+            hint = over
+        elif hint in (NO_MASK, LEAKING) and hides_the_future(fn, args, which):
             hint = ELSEWHERE
         raise Broken(
             f"The logits of position {row} move with {what} {position}, which "
@@ -189,6 +207,11 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
             *drawn(seen),
             hint,
         )
+
+
+def softmax_over(fn: Guarded, args: tuple) -> str:
+    """Say over which axis a softmax of scores runs, if not over the keys."""
+    return over_another_axis(fn, tuple(x[:2] for x in args))
 
 
 def hides_the_future(fn: Guarded, args: tuple, which: int) -> bool:
@@ -211,7 +234,7 @@ def require_past(fn: Guarded, args: tuple, which: int, what: str) -> None:
     missing = causal(len(seen)) & ~seen
     if missing.any():
         row, position = missing.nonzero()[-1].tolist()
-        hint = why(seen, "")
+        hint = why(seen, "") or softmax_over(fn, args)
         if not hint and hides_no_more(*hidden_along(fn, args, which)):
             hint = LOST
         raise Broken(
@@ -252,6 +275,7 @@ def sentences_apart(fn: Guarded) -> None:
 
 
 @LANGUAGE_MODEL.before_reference
+@after(sentences_apart)
 def future(fn: Guarded) -> None:
     """No logit knows a token of its future."""
     require_causal(fn, (sentences(3, BATCH),), 0, "token")
@@ -292,10 +316,67 @@ def order(fn: Guarded) -> None:
     except Broken:
         width, at = window(fn), SEQ - 3
         if not width:
+            if knows_order_in_the_first_layer(fn, args):
+                return
             raise
         # Of a single token beside its own a row knows no order.
         if width > 1:
             require_order(fn, args, 0, NO_ORDER.format(at, at + 1), at)
+
+
+def knows_order_in_the_first_layer(fn: Guarded, args: tuple) -> bool:
+    """Tell whether order counts, with weights that are not small.
+
+    Where they are, positions that turn queries and keys move the logits less
+    than rounding does. Of several layers one is left: the causal mask alone
+    tells a second one of the order.
+    """
+    module = module_of(fn)
+    if module is None:
+        return False
+    with module_kept(module), the_first_layer_alone(module):
+        for gain in (1.0, 3.0):
+            for matrix in (p for p in module.parameters() if p.ndim > 1):
+                size = matrix.detach().square().mean().sqrt()
+                wide = gain / (size * matrix.shape[-1] ** 0.5 + 1e-12)
+                matrix.data.mul_(max(float(wide), 1.0))
+            try:
+                require_order(fn, args, 0, "")
+            except Broken:
+                continue
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def the_first_layer_alone(module: nn.Module) -> Iterator[None]:
+    """Have all layers of a list return what they get, but for the first."""
+    layers = [
+        layer
+        for one in module.modules()
+        if isinstance(one, nn.ModuleList | nn.Sequential)
+        for layer in [*one][1:]
+        if type(layer) is type(one[0])
+    ]
+    with contextlib.ExitStack() as hooks:
+        for layer in layers:
+            lists = isinstance(layer, nn.ModuleList)
+            for part in layer if lists else [layer]:
+                hook = part.register_forward_hook(as_it_came, with_kwargs=True)
+                hooks.callback(hook.remove)
+        yield
+
+
+def as_it_came(
+    part: nn.Module, args: tuple, named: dict, result: object
+) -> object:
+    """Put what a layer got in place of what it returns, where that fits."""
+    several = isinstance(result, tuple)
+    first = result[0] if several and result else result
+    for x in (*args, *named.values()):
+        if is_float(x) and is_float(first) and x.shape == first.shape:
+            return (x, *result[1:]) if several else x
+    return result
 
 
 @LANGUAGE_MODEL.contract
@@ -326,6 +407,42 @@ def require_logits(got: Tensor) -> None:
             "`cross_entropy`, which has one of its own.",
             got,
         )
+
+
+@LANGUAGE_MODEL.contract
+@after(future, past)
+def by_distance(fn: Guarded) -> None:
+    """What turns vectors by their positions leaves the distance alone."""
+    tokens = sentences(59, seq=TURNED_SEQ)[:, :1].expand(-1, TURNED_SEQ)
+    try:
+        told = hear_turning(lambda: fn.raw(tokens.contiguous()), TURNED_SEQ)
+    except Broken:
+        return  # So long may no sentence be.
+    if told:
+        raise Broken(told)
+
+
+TURNED_SEQ = 7
+"""So long is no other axis."""
+
+
+@LANGUAGE_MODEL.contract
+def past_the_sublayers(fn: Guarded) -> None:
+    """A path leads past every sub-layer."""
+    tokens = sentences(53, BATCH)
+    others = replaced(tokens, slice(None))
+
+    def moves() -> Tensor:
+        one, other = fn.raw(tokens).detach(), fn.raw(others).detach()
+        return (one - other).abs()
+
+    require_paths(fn, moves, lambda: fn.raw(tokens))
+
+
+@LANGUAGE_MODEL.contract
+def layers_of_their_own(fn: Guarded) -> None:
+    """Each layer has weights of its own."""
+    require_own_weights(fn, lambda: fn.raw(sentences(53)))
 
 
 LANGUAGE_MODEL.contract(divided_by_the_root_of_a_head(lambda: (sentences(19),)))

@@ -269,7 +269,6 @@ class CausalAttention(Seeing):
     "make",
     [
         Forgotten,
-        CausalAttention,
         lambda: Block(attend=LostTriangle),
         lambda: Block(attend=Forgotten),
     ],
@@ -280,6 +279,13 @@ def test_what_may_have_lost_a_causal_mask_does_not_pass_for_right(make):
     assert whole.name == ""
     assert "If a causal mask is meant" in whole.reason
     assert 'check("causal_attention", …)' in whole.reason
+
+
+def test_attention_that_is_called_causal_has_lost_its_mask():
+    (part,) = check_model(built(CausalAttention)).parts
+    assert part.judged.component == "causal_attention"
+    (first, *_) = part.judged.report.faults
+    assert "Every row sees all positions" in first.message
 
 
 # What mixes positions, and is no attention
