@@ -31,7 +31,7 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import FAULT, RISK
-from companion.contracts.engine.scale import softmax_beside_the_keys
+from companion.contracts.engine.scale import over_another_axis
 
 __all__ = [
     "MADE_ANEW",
@@ -673,7 +673,7 @@ def apart_in_training(fn: Guarded) -> None:
                 broken.level, broken.why = RISK, OF_A_CONVOLUTION
             module.eval()
             if not name and sees_another(fn):
-                over = softmax_beside_the_keys(fn, *fn.component.example)
+                over = over_another_axis(fn, fn.component.example)
                 broken.message = broken.cause = over or NOT_ONLY_IN_TRAINING
             raise
 

@@ -42,7 +42,6 @@ __all__ = [
     "hides_no_more",
     "mask_meets_scores",
     "over_another_axis",
-    "softmax_beside_the_keys",
 ]
 
 LINEAR = {"linear", "addmm", "conv1d"}
@@ -148,7 +147,6 @@ class Heard(TorchFunctionMode):
     scores: list[Tensor] = field(default_factory=list)
     hidden: list[Tensor] = field(default_factory=list)
     grown: list[Tensor] = field(default_factory=list)
-    axes: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -230,17 +228,6 @@ class Heard(TorchFunctionMode):
             causal = bool(named.get("is_causal"))
             self.hear_mask(mask, (*rows, keys.shape[-2]), causal=causal)
 
-    def hear_axis(self, scores: Tensor, dim: object) -> None:
-        """Note a softmax over another axis than the last, the keys."""
-        dim = (1 if scores.ndim > 3 else 0) if dim is None else dim
-        square = scores.shape[-1] == scores.shape[-2]
-        if (
-            isinstance(dim, int)
-            and square
-            and dim % scores.ndim != (scores.ndim - 1)
-        ):
-            self.axes.append(dim % scores.ndim - scores.ndim)
-
     def hear_mask(
         self, mask: Tensor | None, shape: tuple[int, ...], *, causal: bool
     ) -> None:
@@ -260,7 +247,6 @@ class Heard(TorchFunctionMode):
         self.scores.append(scores)
         self.hidden.append(scores < HIDDEN)
         dim = kwargs.get("dim", args[1] if len(args) > 1 else -1)
-        self.hear_axis(scores, dim)
         dim = dim if isinstance(dim, int) else -1
         dim -= scores.ndim if dim >= 0 else 0
         product = self.behind(scores, dim)
@@ -369,21 +355,25 @@ def implied(axes: int) -> int:
     return 0 if axes in (0, 1, 3) else 1
 
 
-def softmax_beside_the_keys(fn: Guarded, *args: Tensor) -> str:
-    """Say over what a softmax runs, if that is the sentences or the heads.
+def over_another_axis(fn: Guarded, args: tuple) -> str:
+    """Say over which axis a softmax of scores runs, if not over the keys."""
+    return axis_heard(lambda: fn.raw(*args), len(args[0]))
 
-    Args:
-        fn: What is checked.
-        args: With these it is called.
-    """
+
+def axis_heard(call: Callable[[], object], batch: int) -> str:
+    """Say the same of what a call does; queries and keys are as many there."""
     with HeardAxes() as heard:
-        fn.raw(*args)
+        call()
     for axis, shape, implicit in heard.found:
-        sentences = axis == 0 and shape[0] % len(args[0]) == 0
+        said = NO_DIM.format(axis, len(shape)) if implicit else ""
+        sentences = axis == 0 and shape[0] % batch == 0
         if sentences or (axis == 1 and len(shape) == 4):
-            said = NO_DIM.format(axis, len(shape)) if implicit else ""
             over = OVER_AXIS.format(axis, shape, THOSE[axis])
-            return f"{over} {said}".rstrip()
+        elif axis == len(shape) - 2 and shape[-1] == shape[-2]:
+            over = OVER_QUERIES
+        else:
+            continue
+        return f"{over} {said}".rstrip()
     return ""
 
 
@@ -391,6 +381,9 @@ OVER_AXIS = (
     "A softmax runs over axis {} of {}, {}: it belongs over the keys, `dim=-1`."
 )
 THOSE = "that of the sentences", "that of the heads"
+OVER_QUERIES = (
+    "The softmax runs over the queries: it belongs over the keys, `dim=-1`."
+)
 NO_DIM = "Where no `dim` is given, PyTorch takes axis {} of {}."
 
 
@@ -596,31 +589,6 @@ def hidden_from_each(
         ]
         for may in each
     ]
-
-
-OVER = (
-    "A softmax runs over axis {} of the scores (…, query, key): it belongs "
-    "over the keys, `dim=-1`."
-)
-
-
-def over_another_axis(fn: Guarded, args: tuple) -> str:
-    """Say over which axis a softmax of scores runs, if not over the keys."""
-    return axis_heard(lambda: fn.raw(*args), len(args[0]))
-
-
-def axis_heard(call: Callable[[], object], batch: int) -> str:
-    """Say the same of what a call does."""
-    with HeardMasks(batch) as heard:
-        call()
-    if not heard.axes:
-        return ""
-    return OVER_QUERIES if -2 in heard.axes else OVER.format(heard.axes[0])
-
-
-OVER_QUERIES = (
-    "The softmax runs over the queries: it belongs over the keys, `dim=-1`."
-)
 
 
 def hides_all(found: list[Tensor], may: Tensor) -> bool:

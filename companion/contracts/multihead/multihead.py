@@ -50,7 +50,7 @@ from companion.contracts.engine.scale import (
     A_SCORE,
     divided_by_the_root_of_a_head,
     hidden_score,
-    softmax_beside_the_keys,
+    over_another_axis,
 )
 from companion.multihead import merge_heads, split_heads
 
@@ -283,7 +283,7 @@ def twice(fn: Guarded) -> None:
 
 def told_of_the_softmax(fn: Guarded, broken: Broken) -> Broken:
     """Say of what is broken that a softmax runs over no keys, if it does."""
-    if over := softmax_beside_the_keys(fn, arguments(19)):
+    if over := over_another_axis(fn, (arguments(19),)):
         return Broken(over, cause=over)
     return broken
 
