@@ -1034,3 +1034,24 @@ def test_learning_rates_that_warm_up_by_their_name_are_judged(told, written):
     parts, _ = told(WARM.replace("width**-0.5", "width**0.5"))
     for part in parts.values():
         assert "The sign of d_model's exponent is wrong" in faults(part)[0]
+
+
+KEPT_IN_A_DICT = """
+SIZES = {"d": 4096, "d_ff": 16384, "rate": 0.5, "name": "large"}
+
+
+class Net(nn.Module):
+    def __init__(self, cfg=SIZES):
+        super().__init__()
+        self.up = nn.Linear(cfg["d"], cfg["d_ff"])
+        self.down = nn.Linear(cfg["d_ff"], cfg["d"])
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+"""
+
+
+def test_a_dictionary_of_sizes_that_is_the_default_is_made_small(told):
+    parts, _ = told(KEPT_IN_A_DICT)
+    assert not faults(parts["Net"])
+    assert "built as Net(cfg={'d': 12, 'd_ff': 24})" in said(parts["Net"])

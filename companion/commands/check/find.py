@@ -910,7 +910,10 @@ def with_own_padding(judged: Judged, kind: type) -> Judged:
     pad = parameters[name].default if name else None
     if type(pad) is not int or pad >= 0:
         return judged
-    raised = in_time(lambda: raised_by_padding(kind, named, name, pad))
+    try:
+        raised = in_time(lambda: raised_by_padding(kind, named, name, pad))
+    except Unjudged:
+        return judged
     if not raised:
         return judged
     risk = Failure(

@@ -60,8 +60,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
     (r"(enc|dec)(oder)?_num_?tokens?", 11),
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
-    (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)|n_?ctx", 32),
-    (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num", 32),
+    (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)", 32),
+    (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num|(n_?)?ctx", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
     (DROPOUT, 0.0),
@@ -471,6 +471,8 @@ def configuration(
     one: inspect.Parameter, near: dict[str, object], rate: float
 ) -> object:
     """Build the configuration that a file has, or one that knows all names."""
+    if isinstance(one.default, dict):
+        return made_small(one.default, rate)
     kinds = [one.annotation, *near.values()]
     if one.default is None:
         kinds = kinds[:1]
@@ -487,6 +489,17 @@ def configuration(
             if made is not None:
                 return made
     return Sizes(rate) if one.default in (None, one.empty) else None
+
+
+def made_small(config: dict, rate: float) -> dict:
+    """Return a copy of a dictionary, with sizes for the numbers in it."""
+    small = {}
+    for name, value in config.items():
+        own = size(name, rate) if isinstance(name, str) else None
+        number = type(value) in (int, float) and not isinstance(own, bool)
+        kept = own is None or not number or KEPT.fullmatch(name)
+        small[name] = value if kept else own
+    return small
 
 
 def is_more(kind: object, than: type) -> bool:
@@ -601,6 +614,8 @@ def told(value: object) -> str:
         return repr(value)
     if isinstance(value, Sizes):
         return said_of(Sizes, value._asked)
+    if isinstance(value, dict):
+        return repr({n: x for n, x in value.items() if size(str(n)) == x})
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return said_of(type(value), changed(value))
     if is_plain(value):

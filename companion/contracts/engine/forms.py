@@ -957,10 +957,6 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
     "padding_mask": [
         ("", by_place("tokens", "pad")),
         ("it was called as (tokens, tokens)", of_queries_and_keys),
-        (
-            "it was called as (tokens): its padding is its own",
-            by_place("tokens"),
-        ),
     ],
     "label_smoothing": [
         ("", by_place("logits", "target", "smoothing", "pad")),

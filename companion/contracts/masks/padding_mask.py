@@ -6,6 +6,7 @@ right, and so is the same row written out for every query.
 
 import inspect
 from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -89,32 +90,34 @@ def read(fn: Guarded, result: object, args: tuple) -> Tensor:
 def with_own_padding(fn: Callable) -> Callable:
     """Give what takes tokens alone its own padding, if that is not 0.
 
-    Both ids change places in what it gets.
+    Both ids change places in what it gets. Which it is shows in its first
+    call, and not before.
     """
-    pad = own_padding(fn)
-    if not pad:
+    try:
+        taken = [*inspect.signature(fn).parameters.values()]
+    except (TypeError, ValueError):
         return fn
+    if len(taken) != 1 or taken[0].kind is not taken[0].POSITIONAL_OR_KEYWORD:
+        return fn
+    own = cache(lambda: own_padding(fn))
 
-    def padding_mask(tokens: Tensor, pad_asked: int) -> Tensor:
-        moved = torch.where(tokens == pad_asked, -1, tokens)
-        moved = torch.where(moved == pad, pad_asked, moved)
-        return fn(torch.where(moved == -1, pad, moved))
+    def padding_mask(tokens: Tensor, pad: int) -> Tensor:
+        if not own():
+            return fn(tokens)
+        moved = torch.where(tokens == pad, -1, tokens)
+        moved = torch.where(moved == own(), pad, moved)
+        return fn(torch.where(moved == -1, own(), moved))
 
+    padding_mask.__name__ = getattr(fn, "__name__", padding_mask.__name__)
     return padding_mask
 
 
 def own_padding(fn: Callable) -> int:
-    """Return the one id that differs from all others; 0, if there is none.
-
-    Whatever takes more than tokens is asked for its padding.
-    """
-    ids = torch.arange(10)[None]
+    """Return the one id that differs from all others; 0, if there is none."""
+    got = fn(torch.arange(10)[None])
     try:
-        if len(inspect.signature(fn).parameters) != 1:
-            return 0
-        got = fn(ids)
         flat = (got != 0).expand(1, 1, 10, 10)[0, 0, 0]
-    except Exception:
+    except (AttributeError, RuntimeError, TypeError):
         return 0
     for value in (True, False):
         if (flat == value).sum() == 1:
