@@ -647,6 +647,8 @@ def judged_on_vectors(
     """Judge a part that takes vectors."""
     module, component, said = no_decoder(module, width, args)
     if component in ("layer_norm", "rms_norm"):
+        if any(no_layers(part) for part in module.modules()):
+            raise Unjudged(NO_LAYERS)
         return judged_norm(module, component, said, check, near)
 
     def tried(
@@ -683,6 +685,18 @@ def judged_on_vectors(
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, best, check)
     return best if not best.report.untried else upside_down(best, tried, check)
+
+
+NO_LAYERS = (
+    "its list of layers is empty, and what is left of it is its norm: build it "
+    "with layers"
+)
+
+
+def no_layers(part: nn.Module) -> bool:
+    """Tell whether it is a list of modules in which there is none."""
+    lists = isinstance(part, nn.ModuleList | nn.ModuleDict | nn.Sequential)
+    return lists and not len(part)
 
 
 def rates_of(module: nn.Module, width: int, args: tuple) -> list[Failure]:
