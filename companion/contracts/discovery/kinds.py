@@ -583,7 +583,7 @@ MEMORY = (
 """What decoders call what the encoder has made."""
 KEYS = "context|ctx|kv"
 """What attention to something else calls that, which no decoder does alone."""
-SECOND = rf"{MEMORY}|context"
+SECOND = rf"{MEMORY}|context|xa"
 """What they call it where it stands second."""
 
 
@@ -597,7 +597,7 @@ def a_decoder(module: nn.Module) -> Unjudged:
 
 
 def is_decoder(module: nn.Module, width: int) -> bool:
-    """Tell whether a module looks at itself, and at a memory that it wants.
+    """Tell whether a module looks at itself, and at a memory.
 
     It adds to what comes in, which attention to a memory alone does not do.
 
@@ -606,6 +606,7 @@ def is_decoder(module: nn.Module, width: int) -> bool:
         width: How wide they are.
     """
     names = wanted(module)[1:2]
+    names = names or [*inspect.signature(module.forward).parameters][1:2]
     if not any(re.fullmatch(SECOND, name) for name in names):
         return False
     more = [None] * (least_arguments(module) - 2)
