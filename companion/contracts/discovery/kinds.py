@@ -37,7 +37,14 @@ from companion.contracts.engine.runner import (
     thread_for,
     too_long,
 )
-from companion.contracts.engine.scale import Heard
+from companion.contracts.engine.scale import (
+    FUSED,
+    LINEAR,
+    PRODUCTS,
+    SOFTMAX,
+    Heard,
+)
+from companion.contracts.engine.scale import WHOLE as WHOLE_ATTENTION
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
 from companion.contracts.transformer.encoder import NORMED_STREAM
@@ -1372,9 +1379,12 @@ def named_or_taken(
         taken = taken_for(module, width, args)
         if taken[1] in MIXING and is_called_a_norm(module):
             return by_its_name(module, OVER_OTHERS)
-        if taken[1] != "encoder" or bare(module) is not None:
-            return taken
-        return by_name if ATTENTION.fullmatch(name) else taken
+        lone = taken[1] == "encoder"
+        if lone and bare(module) is None and ATTENTION.fullmatch(name):
+            return by_name
+        if lone and "attention" in name.lower():
+            alone = in_time(lambda: attends_alone(module, width, args))
+            taken = (module, "multihead", alone) if alone else taken
     except Unjudged as reason:
         if THREE in str(reason) and ATTENTION.fullmatch(name):
             return by_name
@@ -1383,8 +1393,59 @@ def named_or_taken(
         if NO_NETWORK not in str(reason) or not NORM.fullmatch(name):
             raise
         return by_its_name(module, "its name says so, and it norms nothing")
+    return taken
 
 
+ONE_ATTENTION = "it is one attention and its projection, whatever it norms"
+
+
+def attends_alone(module: nn.Module, width: int, args: tuple) -> str:
+    """Say that a part is one attention that adds no input, if it is.
+
+    Norms stand in it, of its input or of its heads.
+
+    Args:
+        module: What is taken for a layer.
+        width: How wide its vectors are.
+        args: What it is called with.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own))
+
+    x, other = (draw(BATCH, SEQ, width, seed=s) for s in (7, 9))
+    with Behind() as heard:
+        got = fn(x)
+    if heard.attentions != 1 or heard.maps > 1:
+        return ""
+    with module_kept(module):
+        for weight in module.parameters():
+            weight.data.zero_()
+        if not torch.equal(fn(x), fn(other)):
+            return ""
+    return ONE_ATTENTION + (NO_INPUT if kind_of_norm(got) else "")
+
+
+class Behind(TorchFunctionMode):
+    """Counts attentions, and what is multiplied by a matrix behind the last."""
+
+    attentions = maps = 0
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        got, name = func(*args, **(kwargs or {})), getattr(func, "__name__", "")
+        if name in ATTENDS:
+            self.attentions, self.maps = self.attentions + 1, 0
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        by_matrix = name in PRODUCTS and any(a.ndim == 2 for a in tensors)
+        self.maps += by_matrix or name in LINEAR
+        return got
+
+
+ATTENDS = {*SOFTMAX, *WHOLE_ATTENTION, FUSED}
+"""What attention is heard by."""
 MIXING = ("encoder", "multihead", "causal_attention")
 """What a norm may look like that runs over other vectors too."""
 OVER_OTHERS = "its name says so, and one vector moves with another"

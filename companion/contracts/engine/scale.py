@@ -29,6 +29,11 @@ from companion.contracts.engine.levels import NOTE, RISK
 __all__ = [
     "A_SCORE",
     "BY_THE_ROOT",
+    "FUSED",
+    "LINEAR",
+    "PRODUCTS",
+    "SOFTMAX",
+    "WHOLE",
     "Heard",
     "as_drawn",
     "attentions",
