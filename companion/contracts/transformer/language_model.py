@@ -15,8 +15,11 @@ from companion.contracts.engine.compare import Broken, same, seeded
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, OtherNumbers
 from companion.contracts.engine.influence import local_window, of_a_window
+from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.scale import (
+    HeardScores,
+    alike_in_rows,
     divided_by_the_root_of_a_head,
     hidden_from,
     hides_all,
@@ -239,6 +242,34 @@ def require_order(
         raise Broken(hint)
 
 
+ONLY_MASKED = (
+    "Tokens that are all the same have the same logits everywhere, and each "
+    "row has one score for all of them: nothing but the causal mask knows "
+    "places. Are positions added, or distances, and have they the right sign?"
+)
+WITHOUT = (
+    "Some decoders are trained without positions on purpose: from the number "
+    "of tokens that the mask lets them see they learn to count."
+)
+
+
+def require_places(fn: Guarded, args: tuple, which: int) -> None:
+    """Raise Broken if only the causal mask tells one place from another.
+
+    Then tokens that are alike have alike rows. So they have where distances
+    count in the scores alone, but there the scores differ.
+    """
+    args = tuple(x[:2] for x in args)
+    same, seq = list(args), args[which].shape[1]
+    same[which] = args[which][:, :1].expand(-1, seq).contiguous()
+    with HeardScores() as heard:
+        got = fn.raw(*same)
+    moved = gaps(got, got[:, :1].expand_as(got)).max()
+    alike = moved <= SHARE * whole_gap(fn, args, which)
+    if alike and alike_in_rows(heard, seq):
+        raise Broken(ONLY_MASKED, level=RISK, why=WITHOUT)
+
+
 @LANGUAGE_MODEL.before_reference
 def sentences_apart(fn: Guarded) -> None:
     """A sentence has the logits that it has alone."""
@@ -296,6 +327,7 @@ def order(fn: Guarded) -> None:
         # Of a single token beside its own a row knows no order.
         if width > 1:
             require_order(fn, args, 0, NO_ORDER.format(at, at + 1), at)
+    require_places(fn, args, 0)
 
 
 @LANGUAGE_MODEL.contract

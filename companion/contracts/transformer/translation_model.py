@@ -36,6 +36,7 @@ from companion.contracts.transformer.language_model import (
     require_logits,
     require_order,
     require_past,
+    require_places,
     sentences,
     token_reach,
     whole_gap,
@@ -239,6 +240,7 @@ def source_order(fn: Guarded) -> None:
 def target_order(fn: Guarded) -> None:
     """The order of the target's past counts."""
     require_order(fn, pairs(13, BATCH), 1, TARGET_ORDER)
+    require_places(fn, pairs(13, BATCH), 1)
 
 
 @TRANSLATION_MODEL.contract
