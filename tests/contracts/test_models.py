@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from contracts.known import gate_message
+from contracts.odd.transformer import TheMemoryReplacesWhatAsked
 from contracts.right import built
 from contracts.right.transformer import (
     ENCODERS,
@@ -315,3 +316,21 @@ def test_a_target_whose_places_only_its_mask_knows_is_a_risk():
     report = check("translation_model", built(NoPlacesInTheTarget))
     assert report.passed, str(report)
     assert ONLY_MASKED in report.risks[0].message
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("left_out", ["self", "cross", "feed"])
+@pytest.mark.parametrize("adapted", [False, True])
+def test_a_residual_that_a_decoder_has_lost_is_told_with_its_part(
+    norm_first, left_out, adapted
+):
+    def make():
+        model = TheMemoryReplacesWhatAsked(2, norm_first=norm_first)
+        model.left_out = ["self", "cross", "feed"].index(left_out)
+        return model
+
+    model = built(make)
+    fn = (lambda src, tgt: model(src, tgt)) if adapted else model
+    report = check("translation_model", fn)
+    [lost] = (f for f in report.faults if "leads past" in f.contract)
+    assert f"`layers.0.{left_out}`" in lost.message

@@ -5,6 +5,8 @@ target tokens 0 … i and all of the source, padding excepted. What is inside
 cannot be seen. Sources have 5 tokens, and targets 4.
 """
 
+import contextlib
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,12 +15,14 @@ from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import Broken, finite, furthest, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.influence import without_residual
 from companion.contracts.engine.levels import NOTE, RISK
 from companion.contracts.engine.masking import (
     EACH_OTHERS,
     causal,
     hides_padding,
 )
+from companion.contracts.engine.modules import modules_behind
 from companion.contracts.engine.scale import (
     Heard,
     divided_by_the_root_of_a_head,
@@ -32,6 +36,7 @@ from companion.contracts.transformer.language_model import (
     drawn,
     gaps,
     read_logits,
+    replaced,
     require_causal,
     require_logits,
     require_order,
@@ -241,6 +246,31 @@ def target_order(fn: Guarded) -> None:
     """The order of the target's past counts."""
     require_order(fn, pairs(13, BATCH), 1, TARGET_ORDER)
     require_places(fn, pairs(13, BATCH), 1)
+
+
+@TRANSLATION_MODEL.contract
+def past_the_layers(fn: Guarded) -> None:
+    """In the decoder a path leads past every sub-layer."""
+    src, tgt = pairs(43)
+    both = torch.cat([tgt, replaced(tgt, slice(None))])
+
+    def moves() -> bool:
+        try:
+            one, other = fn.raw(src.repeat(2, 1), both).detach().chunk(2)
+        except Broken:
+            return True
+        return not torch.equal(one, other)  # NaN is not equal to itself.
+
+    modules: list[nn.Module] = []
+    # What is given may be anything, and break whoever looks into it.
+    with contextlib.suppress(Exception):
+        modules = modules_behind(fn.given)
+    if lost := without_residual(modules, moves):
+        raise Broken(
+            f"With the weights of `{lost}` at 0 nothing of the target passes "
+            "its layer: what it says replaces what came in. Is the residual "
+            "connection around it missing, `x + f(x)`?"
+        )
 
 
 @TRANSLATION_MODEL.contract
