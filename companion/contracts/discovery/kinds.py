@@ -1298,7 +1298,7 @@ def each_alone(
         along = torch.cosine_similarity(got, way, -1).min() > 0.98
         if along and torch.allclose(fn(3 * x), got, rtol=0.02, atol=0.02):
             return norm
-        raise Unjudged("it ends with a norm, and is more than a norm")
+        raise Unjudged(MORE_THAN_A_NORM)
     if torch.equal(got, x):
         raise Unjudged(NOTHING)
     if is_affine(fn, x):
@@ -1309,6 +1309,14 @@ def each_alone(
     if len(linear) < 2 and len(matrices) < 2:
         raise Unjudged(f"{said}: {NO_NETWORK}")
     return "feed_forward", said
+
+
+MORE_THAN_A_NORM = "it ends with a norm, and is more than a norm"
+
+
+def is_a_norm(part: nn.Module) -> bool:
+    """Tell whether a part is a norm, as its name says."""
+    return "norm" in type(part).__name__.lower()
 
 
 BY_ITS_PLACE = (
@@ -1515,6 +1523,8 @@ def as_function(kind: type, near: dict) -> Callable:
     epsilon = next(
         (n for n in vars(built) if re.fullmatch(r"(?i).*eps(ilon)?", n)), None
     )
+    if epsilon is None and any(is_a_norm(part) for part in built.children()):
+        raise Unjudged(MORE_THAN_A_NORM)
     if epsilon is None:
         raise Unjudged("it is a norm whose eps cannot be chosen")
 

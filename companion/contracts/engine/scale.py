@@ -33,6 +33,7 @@ __all__ = [
     "LINEAR",
     "PRODUCTS",
     "SOFTMAX",
+    "UNUSED",
     "WHOLE",
     "Heard",
     "HeardScores",
@@ -47,6 +48,8 @@ __all__ = [
     "hides_all",
     "hides_no_more",
     "mask_meets_scores",
+    "softmax_unused",
+    "written_out",
 ]
 
 LINEAR = {"linear", "addmm", "conv1d"}
@@ -152,6 +155,7 @@ class Heard(TorchFunctionMode):
     scores: list[Tensor] = field(default_factory=list)
     hidden: list[Tensor] = field(default_factory=list)
     grown: list[Tensor] = field(default_factory=list)
+    flat: bool = False
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -247,7 +251,8 @@ class Heard(TorchFunctionMode):
     def hear_softmax(self, args: tuple, kwargs: dict) -> None:
         """Judge the softmax of a product's multiple."""
         scores = args[0].detach().clone()
-        if scores.ndim < 3:
+        if scores.ndim < 3:  # Of one query, or no attention's at all.
+            self.flat = True
             return
         self.scores.append(scores)
         self.hidden.append(scores < HIDDEN)
@@ -320,6 +325,38 @@ class Heard(TorchFunctionMode):
                 if factor := found_in(others, ones.flatten()):
                     return factor, projected, float(x.std()) / factor
         return None
+
+
+class Blanked(TorchFunctionMode):
+    """Returns zeros for what a softmax returns."""
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        got = func(*args, **(kwargs or {}))
+        blank = getattr(func, "__name__", "") in SOFTMAX and is_float(got)
+        return torch.zeros_like(got) if blank else got
+
+
+UNUSED = (
+    "A softmax is computed, and its result is never used: do the scores "
+    "themselves weigh the values? Is it stored under another name?"
+)
+
+
+def softmax_unused(fn: Guarded, args: tuple) -> bool:
+    """Tell whether softmaxes are heard, and their results count nowhere.
+
+    Args:
+        fn: What is checked.
+        args: The arguments.
+    """
+    with HeardMasks(len(args[0])) as heard:
+        before = fn.raw(*args).detach()
+    if not heard.scores or any(one.whole for one in heard.found):
+        return False
+    with Blanked():
+        return torch.equal(fn.raw(*args).detach(), before)
 
 
 class HeardMasks(Heard):
@@ -727,9 +764,12 @@ def divided_by_the_root_of_a_head(args: Callable[[], tuple]) -> Callable:
     """
 
     def holds(fn: Guarded) -> None:
-        found = attentions(fn, args())
+        given = args()
+        with Heard(len(given[0])) as heard:
+            fn.raw(*given)
+        found = heard.found
         if not any(one.known for one in found):
-            raise NotTried(UNKNOWN if found else UNHEARD)
+            raise NotTried(UNKNOWN if found or heard.flat else UNHEARD)
         for one in found:
             require_root(one)
 

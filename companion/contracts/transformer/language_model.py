@@ -24,6 +24,7 @@ from companion.contracts.engine.scale import (
     hidden_from,
     hides_all,
     hides_no_more,
+    written_out,
 )
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
@@ -128,6 +129,10 @@ NEXT = (
 )
 
 TURNED = "The past is hidden and the future seen: is the mask upside down?"
+NOT_ITSELF = (
+    "The mask hides each row's own token too, so that row 0 may see nobody, "
+    "and its equally low scores become equal weights: keep the diagonal."
+)
 LEAKING = "Does every layer get the causal mask?"
 
 ELSEWHERE = (
@@ -184,8 +189,8 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
     if leaks.any():
         row, position = leaks.nonzero()[0].tolist()
         hint = why(seen, LEAKING)
-        if hint in (NO_MASK, LEAKING) and hides_the_future(fn, args, which):
-            hint = ELSEWHERE
+        if hint in (NO_MASK, LEAKING):
+            hint = why_heard(*hidden_along(fn, args, which)) or hint
         raise Broken(
             f"The logits of position {row} move with {what} {position}, which "
             f"is in their future. {hint}",
@@ -194,9 +199,19 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
         )
 
 
-def hides_the_future(fn: Guarded, args: tuple, which: int) -> bool:
-    """Tell whether each attention over an argument hides its future."""
-    return hides_all(*hidden_along(fn, args, which))
+def why_heard(found: list[Tensor], may: Tensor) -> str:
+    """Name the mistake that is heard in what each attention hides, if one is.
+
+    Args:
+        found: What each attention over the tokens hides.
+        may: Who may see whom, (batch, row, key).
+    """
+    if any(torch.equal(x, written_out(may, x)) for x in found):
+        return TURNED
+    if not hides_all(found, may):
+        return ""
+    own = any(x.diagonal(dim1=-2, dim2=-1).all() for x in found)
+    return NOT_ITSELF if own else ELSEWHERE
 
 
 def hidden_along(

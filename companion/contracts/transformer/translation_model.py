@@ -29,6 +29,7 @@ from companion.contracts.engine.scale import (
     each_others_masks,
     hidden_from_each,
     hides_all,
+    written_out,
 )
 from companion.contracts.transformer.language_model import (
     BATCH,
@@ -65,6 +66,11 @@ ONE_TOKEN = "Only one token of the source arrives: attend to all of the memory."
 PADDED = (
     "Do the encoder and the attention to the memory both get the mask of the "
     "source's padding?"
+)
+
+TURNED = (
+    "The mask is upside down: a softmax hides the words, and the padding is "
+    "what it sees."
 )
 
 PADDING_HIDDEN = (
@@ -302,6 +308,10 @@ def why_read(fn: Guarded, src: Tensor, tgt: Tensor) -> str:
     heard = hidden_sources(fn, src, tgt) if fn.asks_why else []
     if any(each_others_masks(hidden, may) for may, hidden in heard):
         return EACH_OTHERS
+    if any(
+        torch.equal(x, written_out(may, x)) for may, each in heard for x in each
+    ):
+        return TURNED
     kept = all(hides_all(hidden, may) for may, hidden in heard)
     return PADDING_HIDDEN if heard and kept else PADDED
 
