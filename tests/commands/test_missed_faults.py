@@ -363,6 +363,61 @@ def test_what_raises_in_every_call_says_how_it_was_built(told):
     assert "It was built as Attention(d_model=12). Only a" in left["Attention"]
 
 
+STACK_OF_LAYERS = """
+class EncoderBlock(nn.Module):
+    def __init__(self, d_model: int, heads: int):
+        super().__init__()
+        self.look = nn.MultiheadAttention(d_model, heads, batch_first=True)
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        y = self.norm(x)
+        return x + self.look(y, y, y)[0]
+
+
+class Norm(nn.Module):
+    def __init__(self, eps: float = 1e-6):
+        super().__init__()
+        self.eps = eps
+        self.gain = nn.Parameter(torch.ones(1))
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x):
+        apart = x - x.mean(-1, keepdim=True)
+        root = (x.var(-1, keepdim=True, unbiased=False) + self.eps).sqrt()
+        return self.gain * apart / root + self.bias
+
+
+class Encoder(nn.Module):
+    def __init__(self, layers: nn.ModuleList):
+        super().__init__()
+        self.layers, self.norm = layers, Norm()
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+"""
+
+
+def test_a_stack_that_is_given_its_layers_is_built_of_those_in_its_file(told):
+    parts, _ = told(STACK_OF_LAYERS, "Encoder")
+    assert parts["Encoder"]["component"] == "encoder"
+    assert "layers=ModuleList(" in said(parts["Encoder"])
+    assert not messages(parts["Encoder"])
+
+
+def test_a_stack_without_layers_is_no_norm(told):
+    alone = STACK_OF_LAYERS.replace("EncoderBlock", "Row")
+    parts, left = told(alone, "Encoder")
+    assert not parts
+    assert "nothing says what its argument `layers` is" in left["Encoder"]
+    made = f"{alone}\nmine = Encoder(nn.ModuleList())\n"
+    parts, left = told(made, "mine")
+    assert [*parts] == ["mine.norm (Norm)"]
+    assert "its list of layers is empty" in left["mine"]
+
+
 def test_what_its_writer_builds_in_the_file_counts_instead(told):
     parts, left = told(BUILT_WRONGLY + "built = Attention(12, 3)")
     assert parts["built"]["component"] == "multihead"

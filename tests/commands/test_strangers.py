@@ -478,6 +478,58 @@ def test_attention_behind_a_norm_whose_input_is_added_elsewhere_is_right(told):
     assert any("split or joined" in m for m in faults(parts["Looks"]))
 
 
+NORMED_HEADS = """
+class AttentionBlock(nn.Module):
+    def __init__(self, dim, heads=3):
+        super().__init__()
+        self.heads, self.norm = heads, nn.LayerNorm(dim)
+        self.of_q, self.of_k = (nn.LayerNorm(dim // heads) for _ in "12")
+        self.all, self.out = (nn.Linear(dim, n * dim) for n in (3, 1))
+
+    def forward(self, x, mask=None):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.all(self.norm(x)).chunk(3, -1)
+        )
+        scores = self.of_q(q) @ self.of_k(k).mT * q.shape[-1] ** -0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.finfo(q.dtype).max)
+        y = scores.softmax(-1) @ v
+        y = self.out(y.transpose(1, 2).reshape(x.shape))
+        return y
+"""
+
+
+def test_attention_that_norms_its_heads_needs_no_input_inside(told):
+    parts, _ = told(NORMED_HEADS)
+    own = parts["AttentionBlock"]
+    assert own["component"] == "multihead"
+    assert not faults(own)
+    assert "it is one attention and its projection" in said(own)
+    assert "adds no input" not in said(own)
+
+
+def test_what_ends_with_a_norm_there_and_adds_no_input_is_a_risk(told):
+    last = "return F.layer_norm(y, x.shape[2:])"
+    parts, _ = told(NORMED_HEADS.replace("return y", last))
+    assert not faults(parts["AttentionBlock"])
+    assert "adds no input" in said(parts["AttentionBlock"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # A whole layer that has lost both of its residuals.
+        ("return y", "return self.out(self.norm(y).relu())"),
+        ("y.transpose(1, 2)", "y"),
+        ("~mask", "mask"),
+    ],
+)
+def test_what_else_is_wrong_with_such_attention_is_a_fault(told, old, new):
+    parts, _ = told(NORMED_HEADS.replace(old, new), mask="shown")
+    assert faults(parts["AttentionBlock"])
+
+
 BY_VIEW = """
 class Map(nn.Module):
     def __init__(self, out_features, in_features):

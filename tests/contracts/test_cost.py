@@ -11,7 +11,7 @@ from companion.contracts.engine import runner
 MOST = 50_000
 """Operations of one check. With tensors as small as the contracts send, one
 takes 10 microseconds with what Python does around it, so that this is the half
-second that a check may take. The dearest of all needs 44 000."""
+second that a check may take. The dearest of all needs 49 000."""
 
 MANY = 200_000
 """Where single numbers are drawn by the thousand, one takes 2 microseconds."""

@@ -6,18 +6,24 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from contracts.known import gate_message
+from contracts.odd.transformer import TheMemoryReplacesWhatAsked
 from contracts.right import built
 from contracts.right.transformer import (
     ENCODERS,
     LANGUAGE_MODELS,
     TRANSLATION_MODELS,
+    Layers,
+    Ours,
     OursInAList,
     PostNorm,
     PyTorchs,
 )
+from torch import nn
 
 from companion.contracts import check
+from companion.contracts.transformer.translation_model import Translator
 from companion.masks import combine_masks
 from companion.transformer import Encoder, Transformer, TransformerConfig
 
@@ -228,3 +234,103 @@ def test_masks_are_judged_as_they_spread_and_not_by_their_shape():
         ]
 
     holds("combine_masks", written_out)
+
+
+class OfDistances(nn.Module):
+    """Two layers of attention whose scores fall with the distance."""
+
+    def __init__(self, slope=1.0, turns=0.0, *, fused=False):
+        super().__init__()
+        self.slope, self.turns, self.fused = slope, turns, fused
+        self.all = nn.ModuleList(nn.Linear(12, 36) for _ in "12")
+
+    def turned(self, x):
+        """Turn the first two numbers by the place."""
+        angle = self.turns * torch.arange(x.shape[1])
+        one, other = x[..., 0].clone(), x[..., 1].clone()
+        cos, sin = angle.cos(), angle.sin()
+        turned = one * cos - other * sin, one * sin + other * cos
+        return torch.cat([torch.stack(turned, -1), x[..., 2:]], -1)
+
+    def forward(self, x, mask):
+        place = torch.arange(x.shape[1])
+        back = (place[:, None] - place).clamp(min=0)
+        added = torch.zeros(mask.shape[2:]).masked_fill(~mask[0, 0], -1e9)
+        # Where the sign is wrong, all that is seen is as far as the next.
+        added = added - (back if self.slope > 0 else back.mT)
+        for part in self.all:
+            q, k, v = part(x).chunk(3, -1)
+            q, k = self.turned(q), self.turned(k)
+            if self.fused:
+                y = F.scaled_dot_product_attention(q, k, v, added)
+            else:
+                y = (q @ k.mT * 12**-0.5 + added).softmax(-1) @ v
+            x = x + y
+        return x
+
+
+def spoken(encoder):
+    return built(lambda: Layers(encoder(), positions=False)).eval()
+
+
+ONLY_MASKED = "nothing but the causal mask knows places"
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        lambda: Ours(2),
+        lambda: PyTorchs(),
+        lambda: OfDistances(-1.0),
+        lambda: OfDistances(-1.0, fused=True),
+    ],
+)
+def test_that_only_the_causal_mask_knows_places_is_a_risk(encoder):
+    report = check("language_model", spoken(encoder))
+    assert report.passed, str(report)
+    assert ONLY_MASKED in report.risks[0].message
+    assert "without positions on purpose" in report.risks[0].why
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        OfDistances,
+        lambda: OfDistances(fused=True),
+        lambda: OfDistances(-1.0, turns=1.0),
+        lambda: OfDistances(-1.0, turns=1.0, fused=True),
+    ],
+)
+def test_distances_and_turns_in_the_scores_alone_are_positions(encoder):
+    report = check("language_model", spoken(encoder))
+    assert report.passed, str(report)
+    assert not report.risks, str(report)
+
+
+class NoPlacesInTheTarget(Translator):
+    def target(self, tgt):
+        return self.tgt(tgt)
+
+
+def test_a_target_whose_places_only_its_mask_knows_is_a_risk():
+    report = check("translation_model", built(NoPlacesInTheTarget))
+    assert report.passed, str(report)
+    assert ONLY_MASKED in report.risks[0].message
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("left_out", ["self", "cross", "feed"])
+@pytest.mark.parametrize("adapted", [False, True])
+def test_a_residual_that_a_decoder_has_lost_is_told_with_its_part(
+    norm_first, left_out, adapted
+):
+    def make():
+        model = TheMemoryReplacesWhatAsked(2, norm_first=norm_first)
+        model.left_out = ["self", "cross", "feed"].index(left_out)
+        return model
+
+    model = built(make)
+    fn = (lambda src, tgt: model(src, tgt)) if adapted else model
+    report = check("translation_model", fn)
+    [lost] = (f for f in report.faults if "leads past" in f.contract)
+    assert f"`layers.0.{left_out}`" in lost.message

@@ -89,6 +89,35 @@ def test_what_computes_little_has_time_by_the_wall(impatient, monkeypatch):
     assert workers() == 0
 
 
+def test_what_comes_back_each_time_and_is_slow_is_no_fault(impatient):
+    def softmax(scores, dim):
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        return torch.softmax(scores, dim)
+
+    report = check("softmax", softmax)
+    assert not report.passed
+    assert report.untried
+    [slow] = report.failures
+    assert slow.level == "risk"
+    assert "One call takes 0." in slow.message
+    assert workers() == 0
+
+
+def test_what_does_not_come_back_the_third_time_is_a_fault(impatient):
+    calls = []
+
+    def softmax(scores, dim):
+        calls.append(1)
+        while len(calls) > 2:
+            pass
+        return torch.softmax(scores, dim)
+
+    report = check("softmax", softmax)
+    assert "not come back" in report.faults[-1].message
+
+
 def test_what_sleeps_is_stopped_at_the_limit_by_the_wall(monkeypatch):
     monkeypatch.setattr(runner, "SECONDS", 0.2)
     monkeypatch.setattr(runner, "PATIENCE", 3)

@@ -37,7 +37,15 @@ from companion.contracts.engine.runner import (
     thread_for,
     too_long,
 )
-from companion.contracts.engine.scale import Heard, axis_heard
+from companion.contracts.engine.scale import (
+    FUSED,
+    LINEAR,
+    PRODUCTS,
+    SOFTMAX,
+    Heard,
+    axis_heard,
+)
+from companion.contracts.engine.scale import WHOLE as WHOLE_ATTENTION
 from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
@@ -637,7 +645,7 @@ MEMORY = (
 """What decoders call what the encoder has made."""
 KEYS = "context|ctx|kv"
 """What attention to something else calls that, which no decoder does alone."""
-SECOND = rf"{MEMORY}|context"
+SECOND = rf"{MEMORY}|context|xa"
 """What they call it where it stands second."""
 
 
@@ -651,7 +659,7 @@ def a_decoder(module: nn.Module) -> Unjudged:
 
 
 def is_decoder(module: nn.Module, width: int) -> bool:
-    """Tell whether a module looks at itself, and at a memory that it wants.
+    """Tell whether a module looks at itself, and at a memory.
 
     It adds to what comes in, which attention to a memory alone does not do.
 
@@ -660,6 +668,7 @@ def is_decoder(module: nn.Module, width: int) -> bool:
         width: How wide they are.
     """
     names = wanted(module)[1:2]
+    names = names or [*inspect.signature(module.forward).parameters][1:2]
     if not any(re.fullmatch(SECOND, name) for name in names):
         return False
     more = [None] * (least_arguments(module) - 2)
@@ -741,6 +750,18 @@ def judged_on_vectors(
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, best, check)
     return best if not best.report.untried else upside_down(best, tried, check)
+
+
+NO_LAYERS = (
+    "its list of layers is empty, and what is left of it is its norm: build it "
+    "with layers"
+)
+
+
+def no_layers(part: nn.Module) -> bool:
+    """Tell whether it is a list of modules in which there is none."""
+    lists = isinstance(part, nn.ModuleList | nn.ModuleDict | nn.Sequential)
+    return lists and not len(part)
 
 
 def rates_of(module: nn.Module, width: int, args: tuple) -> list[Failure]:
@@ -1396,8 +1417,9 @@ def sequence_seems_first(fn: Callable[[Tensor], Tensor], x: Tensor) -> str:
 
     Either as attention looks over positions, or as positions are added.
     """
+    others = draw(*x.shape, seed=11)  # A norm undoes what is a mere multiple.
     try:
-        got, other = fn(x), fn(torch.cat([x[:1], 2 * x[1:] + 1]))
+        got, other = fn(x), fn(torch.cat([x[:1], others[1:]]))
         lone = fn(x[:, :1])
         added = got - x
         twice = fn(2 * x) - 2 * x
@@ -1439,17 +1461,25 @@ def each_alone(
         along = torch.cosine_similarity(got, way, -1).min() > 0.98
         if along and torch.allclose(fn(3 * x), got, rtol=0.02, atol=0.02):
             return norm
-        raise Unjudged("it ends with a norm, and is more than a norm")
+        raise Unjudged(MORE_THAN_A_NORM)
     if torch.equal(got, x):
         raise Unjudged(NOTHING)
     if is_affine(fn, x):
-        raise Unjudged(LINEAR)
+        raise Unjudged(LINEAR_MAP)
     said = "each position is changed alone, and not linearly"
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
     matrices = [p for p in module.parameters() if p.ndim > 1]
     if len(linear) < 2 and len(matrices) < 2:
         raise Unjudged(f"{said}: {NO_NETWORK}")
     return "feed_forward", said
+
+
+MORE_THAN_A_NORM = "it ends with a norm, and is more than a norm"
+
+
+def is_a_norm(part: nn.Module) -> bool:
+    """Tell whether a part is a norm, as its name says."""
+    return "norm" in type(part).__name__.lower()
 
 
 BY_ITS_PLACE = (
@@ -1518,17 +1548,21 @@ def named_or_taken(
     by_name = module, "multihead", "its name says so"
     try:
         taken = taken_for(module, width, args)
+        if taken[1] in MIXING and is_called_a_norm(module):
+            return by_its_name(module, OVER_OTHERS)
+        lone = taken[1] == "encoder"
+        if lone and bare(module) is None and ATTENTION.fullmatch(name):
+            return by_name
+        if lone and "attention" in name.lower():
+            alone = in_time(lambda: attends_alone(module, width, args))
+            taken = (module, "multihead", alone) if alone else taken
     except Unjudged as reason:
         if found := by_name_alone(module, width, args, str(reason)):
             return found
         if THREE in str(reason) and ATTENTION.fullmatch(name):
             return by_name
         raise
-    if taken[1] in MIXING and is_called_a_norm(module):
-        return by_its_name(module, OVER_OTHERS)
-    if taken[1] != "encoder" or bare(module) is not None:
-        return taken
-    return by_name if ATTENTION.fullmatch(name) else taken
+    return taken
 
 
 def by_name_alone(
@@ -1556,7 +1590,7 @@ def by_name_of_a_part(
     module: nn.Module, width: int, args: tuple, reason: str
 ) -> tuple[nn.Module, str, str] | None:
     """Take a module that is no norm for what its name says, likewise."""
-    if LINEAR in reason and is_called_a_network(module):
+    if LINEAR_MAP in reason and is_called_a_network(module):
         return module, "feed_forward", "its name says so"
     if WHOLE in reason and in_time(
         lambda: is_attention_alone(module, width, args)
@@ -1566,7 +1600,7 @@ def by_name_of_a_part(
     return None
 
 
-LINEAR = "it is a linear map"
+LINEAR_MAP = "it is a linear map"
 NETWORK = re.compile(
     r"(?i)(\w*_)?(gated|swi|ge|position_?wise)*_?(mlp|ffn|feed_?forward)"
     r"(_?net(work)?)?(_?layer)?"
@@ -1625,6 +1659,58 @@ def adds_its_input(
 
 TURNED_SEQ = 7
 """So long is no other axis."""
+
+
+ONE_ATTENTION = "it is one attention and its projection, whatever it norms"
+
+
+def attends_alone(module: nn.Module, width: int, args: tuple) -> str:
+    """Say that a part is one attention that adds no input, if it is.
+
+    Norms stand in it, of its input or of its heads.
+
+    Args:
+        module: What is taken for a layer.
+        width: How wide its vectors are.
+        args: What it is called with.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own))
+
+    x, other = (draw(BATCH, SEQ, width, seed=s) for s in (7, 9))
+    with Behind() as heard:
+        got = fn(x)
+    if heard.attentions != 1 or heard.maps > 1:
+        return ""
+    with module_kept(module):
+        for weight in module.parameters():
+            weight.data.zero_()
+        if not torch.equal(fn(x), fn(other)):
+            return ""
+    return ONE_ATTENTION + (NO_INPUT if kind_of_norm(got) else "")
+
+
+class Behind(TorchFunctionMode):
+    """Counts attentions, and what is multiplied by a matrix behind the last."""
+
+    attentions = maps = 0
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        got, name = func(*args, **(kwargs or {})), getattr(func, "__name__", "")
+        if name in ATTENDS:
+            self.attentions, self.maps = self.attentions + 1, 0
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        by_matrix = name in PRODUCTS and any(a.ndim == 2 for a in tensors)
+        self.maps += by_matrix or name in LINEAR
+        return got
+
+
+ATTENDS = {*SOFTMAX, *WHOLE_ATTENTION, FUSED}
+"""What attention is heard by."""
 MIXING = ("encoder", "multihead", "causal_attention")
 """What a norm may look like that runs over other vectors too."""
 OVER_OTHERS = "its name says so, and one vector moves with another"
@@ -1671,7 +1757,13 @@ def no_decoder(
 def judged_norm(
     module: nn.Module, component: str, said: str, check: Check, near: dict
 ) -> Judged:
-    """Judge a norm, built anew for each width and eps."""
+    """Judge a norm, built anew for each width and eps.
+
+    Raises:
+        Unjudged: It is no norm alone, or cannot be called as one.
+    """
+    if any(no_layers(part) for part in module.modules()):
+        raise Unjudged(NO_LAYERS)
     report = check(component, module)
     if report.untried:
         fn = as_function(type(module), near)
@@ -1696,6 +1788,8 @@ def as_function(kind: type, near: dict) -> Callable:
     epsilon = next(
         (n for n in vars(built) if re.fullmatch(r"(?i).*eps(ilon)?", n)), None
     )
+    if epsilon is None and any(is_a_norm(part) for part in built.children()):
+        raise Unjudged(MORE_THAN_A_NORM)
     if epsilon is None:
         raise Unjudged("it is a norm whose eps cannot be chosen")
 

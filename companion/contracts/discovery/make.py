@@ -340,7 +340,11 @@ def arguments(
         if one.kind is one.POSITIONAL_ONLY and needed:
             raise NotBuilt(f"its argument `{one.name}` has no name to call")
         try:
-            value = value_of(one, near, rate)
+            value = (
+                layers_for(kind, near, rate)
+                if wants_layers(one)
+                else value_of(one, near, rate)
+            )
         except NotBuilt as reason:
             unknown.append(str(reason))
             value = UNKNOWN
@@ -451,6 +455,28 @@ def value_of(
     if number and not KEPT.fullmatch(one.name):
         return None if isinstance(value, bool) else value
     return None  # A way to do it, and no size.
+
+
+def wants_layers(one: inspect.Parameter) -> bool:
+    """Tell whether an argument is the list of a stack's layers."""
+    return one.default is one.empty and one.annotation is nn.ModuleList
+
+
+LAYER = r"_?(layer|block)"
+"""What stands behind a stack's name in that of its layers."""
+
+
+def layers_for(kind: Callable, near: dict, rate: float) -> nn.ModuleList | None:
+    """Build two layers for a stack, if its file has a class of them.
+
+    It is called as the stack is, as EncoderBlock for Encoder.
+    """
+    for name, layer in near.items():
+        named = re.fullmatch(f"(?i){re.escape(kind.__name__)}{LAYER}", name)
+        if named and isinstance(layer, type) and issubclass(layer, nn.Module):
+            rest = {n: x for n, x in near.items() if x is not kind}
+            return nn.ModuleList(make(layer, rest, rate=rate)[0] for _ in "12")
+    return None
 
 
 def module_for(one: inspect.Parameter, near: dict) -> type | None:
@@ -597,6 +623,8 @@ def expression(value: object, near: dict) -> str:
     """Write what makes an argument."""
     if value is UNKNOWN or isinstance(value, Sizes):
         return "…"
+    if isinstance(value, nn.ModuleList):
+        return f"nn.ModuleList([{expression(value[0], near)}])"
     if isinstance(value, nn.Module):
         own = {name: x for name, x in near.items() if x is not type(value)}
         return typed(type(value), arguments(type(value), own), own)

@@ -148,8 +148,12 @@ class Wanted:
     def is_mask(self, name: str) -> bool:
         """Tell whether a mask may be meant by this name, by place.
 
-        One of keys is not, where another is there that has rows too.
+        One of keys is not, where another is there that has rows too; nor is
+        what is called otherwise, where another is called a mask.
         """
+        called = "mask" in name or name in SAME["mask"]
+        if not called and self.named("mask") not in (None, name):
+            return False
         others = self.all - self.flags - {name}
         rows = any("mask" in n and not OF_KEY.search(n) for n in others)
         keys = OF_KEY.search(name) and "mask" in name and rows

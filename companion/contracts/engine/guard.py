@@ -5,6 +5,7 @@ import functools
 import inspect
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -134,6 +135,8 @@ class Guarded:
         broke: The contract that found a fault the last time, in another call.
         furthest: What was raised in the call that got furthest, and how it was
             called, of all that were tried.
+        longest: How many seconds the longest call took that came back.
+        since: When the call began that has not come back; None between calls.
     """
 
     moves_zeros = asks_why = True
@@ -149,6 +152,7 @@ class Guarded:
         self.not_tried: dict[str, str] = {}
         self.broke: Callable | None = None
         self.furthest: tuple[Raised, str] | None = None
+        self.longest, self.since = 0.0, None
 
     @contextlib.contextmanager
     def without_causes(self) -> Iterator[None]:
@@ -206,6 +210,7 @@ class Guarded:
 
     def call(self, *args) -> object:
         """Return whatever comes back for these very arguments."""
+        self.since = began = time.monotonic()
         try:
             if self.form is None:
                 return self.fn(*args)
@@ -219,6 +224,9 @@ class Guarded:
         finally:
             self.calls += 1
             torch.set_grad_enabled(True)
+            if not self.stopped.is_set():
+                self.longest = max(self.longest, time.monotonic() - began)
+                self.since = None
             if self.stopped.is_set():
                 # It swallowed the Stop, and whatever came of it is no result.
                 raise Stop

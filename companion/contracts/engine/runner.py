@@ -179,6 +179,7 @@ def outcomes(
         try_all(fn, tried, brief=brief)
 
     late = in_time(fn, task)
+    takes = slow(fn)
     names = list(contracts_for(fn))  # It is known by now how it is called.
     # A copy: a thread that could not be stopped may still write to the list.
     found = tried[: len(names)]
@@ -191,9 +192,30 @@ def outcomes(
             "Does a loop never end, or run over single numbers?"
         )
         broken = Broken(message, level=FAULT)
+        if takes:
+            message = SLOW.format(f"{takes:.1f}", too_long(SECONDS))
+            broken = Broken(message, level=RISK, why=NO_FAULT)
         found.append((names[len(found)], broken))
     same_cause_same_level(broken for _, broken in found if broken)
     return found
+
+
+SLOW = (
+    "One call takes {0} seconds, and all contracts together have {1} so that "
+    "they were stopped here: build a smaller one."
+)
+NO_FAULT = "What is slow is not wrong, and the rest could not be tried."
+
+
+def slow(fn: Guarded) -> float:
+    """Return how long a call takes that comes back, if that is too long.
+
+    It is not, if the last call has not come back in much more time.
+    """
+    now = time.monotonic() if fn.since is None else fn.since
+    last = time.monotonic() - now
+    many = fn.longest > SECONDS / 50 and last < 4 * fn.longest
+    return fn.longest if many else 0.0
 
 
 def gate_shut(found: Found) -> bool:

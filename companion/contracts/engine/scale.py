@@ -29,7 +29,15 @@ from companion.contracts.engine.levels import NOTE, RISK
 __all__ = [
     "A_SCORE",
     "BY_THE_ROOT",
+    "FUSED",
+    "LINEAR",
+    "PRODUCTS",
+    "SOFTMAX",
+    "UNUSED",
+    "WHOLE",
     "Heard",
+    "HeardScores",
+    "alike_in_rows",
     "as_drawn",
     "attentions",
     "axis_heard",
@@ -42,6 +50,8 @@ __all__ = [
     "hides_no_more",
     "mask_meets_scores",
     "over_another_axis",
+    "softmax_unused",
+    "written_out",
 ]
 
 LINEAR = {"linear", "addmm", "conv1d"}
@@ -147,6 +157,7 @@ class Heard(TorchFunctionMode):
     scores: list[Tensor] = field(default_factory=list)
     hidden: list[Tensor] = field(default_factory=list)
     grown: list[Tensor] = field(default_factory=list)
+    flat: bool = False
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -242,7 +253,8 @@ class Heard(TorchFunctionMode):
     def hear_softmax(self, args: tuple, kwargs: dict) -> None:
         """Judge the softmax of a product's multiple."""
         scores = args[0].detach().clone()
-        if scores.ndim < 3:
+        if scores.ndim < 3:  # Of one query, or no attention's at all.
+            self.flat = True
             return
         self.scores.append(scores)
         self.hidden.append(scores < HIDDEN)
@@ -317,6 +329,38 @@ class Heard(TorchFunctionMode):
         return None
 
 
+class Blanked(TorchFunctionMode):
+    """Returns zeros for what a softmax returns."""
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        got = func(*args, **(kwargs or {}))
+        blank = getattr(func, "__name__", "") in SOFTMAX and is_float(got)
+        return torch.zeros_like(got) if blank else got
+
+
+UNUSED = (
+    "A softmax is computed, and its result is never used: do the scores "
+    "themselves weigh the values? Is it stored under another name?"
+)
+
+
+def softmax_unused(fn: Guarded, args: tuple) -> bool:
+    """Tell whether softmaxes are heard, and their results count nowhere.
+
+    Args:
+        fn: What is checked.
+        args: The arguments.
+    """
+    with HeardMasks(len(args[0])) as heard:
+        before = fn.raw(*args).detach()
+    if not heard.scores or any(one.whole for one in heard.found):
+        return False
+    with Blanked():
+        return torch.equal(fn.raw(*args).detach(), before)
+
+
 class HeardMasks(Heard):
     """Listens to what is hidden alone, which takes a fraction of the time."""
 
@@ -385,6 +429,95 @@ OVER_QUERIES = (
     "The softmax runs over the queries: it belongs over the keys, `dim=-1`."
 )
 NO_DIM = "Where no `dim` is given, PyTorch takes axis {} of {}."
+
+
+@dataclass
+class HeardScores(TorchFunctionMode):
+    """Listens to all scores from which a softmax makes weights.
+
+    Attributes:
+        scores: They, as they enter it.
+        unlike: Of how many keys those are that differ, where PyTorch's own
+            function keeps their scores to itself.
+        deaf: Whether there is another attention whose scores are not known.
+    """
+
+    scores: list[Tensor] = field(default_factory=list)
+    unlike: set[int] = field(default_factory=set)
+    deaf: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        got, name = func(*args, **kwargs), getattr(func, "__name__", "")
+        given = (*args, *kwargs.values())
+        first = next((a for a in given if is_float(a)), None)
+        if name in SOFTMAX | {"exp"} and first is not None:
+            self.scores.append(first.detach().clone())
+        elif name == FUSED:
+            self.hear_fused(args, kwargs)
+        elif name in WHOLE:
+            self.hear_whole(args, kwargs)
+        return got
+
+    def hear_fused(self, args: tuple, kwargs: dict) -> None:
+        """Compute the scores in PyTorch's attention, if its mask is plain."""
+        order = "query", "key", "value", "attn_mask", "dropout_p", "is_causal"
+        named = dict(zip(order, args, strict=False)) | kwargs
+        query, key, mask = (named.get(n) for n in ("query", "key", "attn_mask"))
+        plain = type(mask) in (Tensor, nn.Parameter, type(None))
+        if not plain or query.is_nested or query.ndim < 3:
+            self.deaf = True
+            return
+        query, key = query.detach(), key.detach()
+        key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        scores = query @ key.mT * query.shape[-1] ** -0.5
+        if named.get("is_causal"):
+            future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(future, -torch.inf)
+        if is_float(mask):
+            scores = scores + mask.detach()
+        elif mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        self.scores.append(scores)
+
+    def hear_whole(self, args: tuple, kwargs: dict) -> None:
+        """Take for scores what PyTorch's function adds, if its keys are alike.
+
+        They have the sequence first.
+        """
+        query, key, mask = args[0], args[1].detach(), kwargs.get("attn_mask")
+        if not torch.allclose(key, key[:1].expand_as(key)):
+            self.unlike.add(len(key))
+        scores = torch.zeros(len(query), len(key))
+        if is_float(mask):
+            scores = scores + mask.detach()
+        self.scores.append(scores)
+
+
+def alike_in_rows(heard: HeardScores, seq: int) -> bool:
+    """Tell whether a row's scores are the same for all keys that it sees.
+
+    Args:
+        heard: What was heard, of which some is over as many rows as keys.
+        seq: How many those are.
+    """
+    square = (seq, seq)
+    own = [x for x in heard.scores if x.ndim > 1 and x.shape[-2:] == square]
+    if heard.deaf or seq in heard.unlike or not own:
+        return False
+    for scores in own:
+        seen = scores > HIDDEN
+        most = scores.masked_fill(~seen, -torch.inf).amax(-1)
+        least = scores.masked_fill(~seen, torch.inf).amin(-1)
+        apart = most - least > 1e-6 + 1e-5 * most.abs()
+        if (apart & seen.any(-1)).any():
+            return False
+    return True
 
 
 def as_drawn(weight: Tensor | None) -> bool:
@@ -690,9 +823,12 @@ def divided_by_the_root_of_a_head(args: Callable[[], tuple]) -> Callable:
     """
 
     def holds(fn: Guarded) -> None:
-        found = attentions(fn, args())
+        given = args()
+        with Heard(len(given[0])) as heard:
+            fn.raw(*given)
+        found = heard.found
         if not any(one.known for one in found):
-            raise NotTried(UNKNOWN if found else UNHEARD)
+            raise NotTried(UNKNOWN if found or heard.flat else UNHEARD)
         for one in found:
             require_root(one)
 

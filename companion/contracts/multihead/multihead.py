@@ -48,9 +48,11 @@ from companion.contracts.engine.masking import (
 )
 from companion.contracts.engine.scale import (
     A_SCORE,
+    UNUSED,
     divided_by_the_root_of_a_head,
     hidden_score,
     over_another_axis,
+    softmax_unused,
 )
 from companion.multihead import merge_heads, split_heads
 
@@ -163,7 +165,7 @@ def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
     if furthest(fn.raw(x, torch.ones_like(mask)), fn.raw(x, mask)) is None:
         return IGNORED
     if counts_afterwards(fn, x):
-        return AFTERWARDS
+        return UNUSED if softmax_unused(fn, (x, mask)) else AFTERWARDS
     for hint, mistake in MISTAKEN.items():
         other = mistake(allowed(mask))
         if looks_like(seen, other) and alike_if_masked(fn.raw(x, mask), other):
@@ -273,6 +275,8 @@ def twice(fn: Guarded) -> None:
         told = told_of_the_softmax(fn, broken)
         if told is not broken:
             raise told from None
+        if softmax_unused(fn, (x,)):
+            raise Broken(UNUSED) from None
         milder = known_inside(fn, x, broken)
         if milder is None:
             raise

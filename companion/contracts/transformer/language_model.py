@@ -24,14 +24,18 @@ from companion.contracts.engine.compare import (
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, OtherNumbers
 from companion.contracts.engine.influence import local_window, of_a_window
+from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.modules import module_kept, module_of
 from companion.contracts.engine.scale import (
+    HeardScores,
+    alike_in_rows,
     divided_by_the_root_of_a_head,
     hidden_from,
     hides_all,
     hides_no_more,
     over_another_axis,
+    written_out,
 )
 from companion.contracts.positions.turned import hear_turning
 from companion.contracts.transformer.residuals import (
@@ -141,6 +145,10 @@ NEXT = (
 )
 
 TURNED = "The past is hidden and the future seen: is the mask upside down?"
+NOT_ITSELF = (
+    "The mask hides each row's own token too, so that row 0 may see nobody, "
+    "and its equally low scores become equal weights: keep the diagonal."
+)
 LEAKING = "Does every layer get the causal mask?"
 
 ELSEWHERE = (
@@ -197,10 +205,9 @@ def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
     if leaks.any():
         row, position = leaks.nonzero()[0].tolist()
         hint = why(seen, LEAKING)
-        if hint in (NO_MASK, LEAKING) and (over := softmax_over(fn, args)):
-            hint = over
-        elif hint in (NO_MASK, LEAKING) and hides_the_future(fn, args, which):
-            hint = ELSEWHERE
+        if hint in (NO_MASK, LEAKING):
+            heard = why_heard(*hidden_along(fn, args, which))
+            hint = softmax_over(fn, args) or heard or hint
         raise Broken(
             f"The logits of position {row} move with {what} {position}, which "
             f"is in their future. {hint}",
@@ -214,9 +221,19 @@ def softmax_over(fn: Guarded, args: tuple) -> str:
     return over_another_axis(fn, tuple(x[:2] for x in args))
 
 
-def hides_the_future(fn: Guarded, args: tuple, which: int) -> bool:
-    """Tell whether each attention over an argument hides its future."""
-    return hides_all(*hidden_along(fn, args, which))
+def why_heard(found: list[Tensor], may: Tensor) -> str:
+    """Name the mistake that is heard in what each attention hides, if one is.
+
+    Args:
+        found: What each attention over the tokens hides.
+        may: Who may see whom, (batch, row, key).
+    """
+    if any(torch.equal(x, written_out(may, x)) for x in found):
+        return TURNED
+    if not hides_all(found, may):
+        return ""
+    own = any(x.diagonal(dim1=-2, dim2=-1).all() for x in found)
+    return NOT_ITSELF if own else ELSEWHERE
 
 
 def hidden_along(
@@ -260,6 +277,36 @@ def require_order(
     moved = gaps(fn.raw(*swapped), fn.raw(*args))[-1]
     if moved <= SHARE * whole_gap(fn, args, which):
         raise Broken(hint)
+
+
+ONLY_MASKED = (
+    "Tokens that are all the same have the same logits everywhere, and each "
+    "row has one score for all of them: nothing but the causal mask knows "
+    "places. Are positions added, or distances, and have they the right sign?"
+)
+WITHOUT = (
+    "Some decoders are trained without positions on purpose: from the number "
+    "of tokens that the mask lets them see they learn to count."
+)
+
+
+def require_places(fn: Guarded, args: tuple, which: int) -> None:
+    """Raise Broken if only the causal mask tells one place from another.
+
+    Then tokens that are alike have alike rows. So they have where distances
+    count in the scores alone, but there the scores differ.
+    """
+    args = tuple(x[:2] for x in args)
+    same, seq = list(args), args[which].shape[1]
+    same[which] = args[which][:, :1].expand(-1, seq).contiguous()
+    with HeardScores() as heard:
+        got = fn.raw(*same)
+    moved = gaps(got, got[:, :1].expand_as(got)).max()
+    # The whole gap takes two calls more, and is for what may be broken.
+    if moved > 1e-3 * got.abs().max() or not alike_in_rows(heard, seq):
+        return
+    if moved <= SHARE * whole_gap(fn, args, which):
+        raise Broken(ONLY_MASKED, level=RISK, why=WITHOUT)
 
 
 @LANGUAGE_MODEL.before_reference
@@ -322,6 +369,7 @@ def order(fn: Guarded) -> None:
         # Of a single token beside its own a row knows no order.
         if width > 1:
             require_order(fn, args, 0, NO_ORDER.format(at, at + 1), at)
+    require_places(fn, args, 0)
 
 
 def knows_order_in_the_first_layer(fn: Guarded, args: tuple) -> bool:

@@ -5,6 +5,8 @@ target tokens 0 … i and all of the source, padding excepted. What is inside
 cannot be seen. Sources have 5 tokens, and targets 4.
 """
 
+import contextlib
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,18 +15,21 @@ from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import Broken, finite, furthest, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.influence import without_residual
 from companion.contracts.engine.levels import NOTE, RISK
 from companion.contracts.engine.masking import (
     EACH_OTHERS,
     causal,
     hides_padding,
 )
+from companion.contracts.engine.modules import modules_behind
 from companion.contracts.engine.scale import (
     Heard,
     divided_by_the_root_of_a_head,
     each_others_masks,
     hidden_from_each,
     hides_all,
+    written_out,
 )
 from companion.contracts.transformer.language_model import (
     BATCH,
@@ -32,10 +37,12 @@ from companion.contracts.transformer.language_model import (
     drawn,
     gaps,
     read_logits,
+    replaced,
     require_causal,
     require_logits,
     require_order,
     require_past,
+    require_places,
     sentences,
     token_reach,
     whole_gap,
@@ -59,6 +66,11 @@ ONE_TOKEN = "Only one token of the source arrives: attend to all of the memory."
 PADDED = (
     "Do the encoder and the attention to the memory both get the mask of the "
     "source's padding?"
+)
+
+TURNED = (
+    "The mask is upside down: a softmax hides the words, and the padding is "
+    "what it sees."
 )
 
 PADDING_HIDDEN = (
@@ -239,6 +251,32 @@ def source_order(fn: Guarded) -> None:
 def target_order(fn: Guarded) -> None:
     """The order of the target's past counts."""
     require_order(fn, pairs(13, BATCH), 1, TARGET_ORDER)
+    require_places(fn, pairs(13, BATCH), 1)
+
+
+@TRANSLATION_MODEL.contract
+def past_the_layers(fn: Guarded) -> None:
+    """In the decoder a path leads past every sub-layer."""
+    src, tgt = pairs(43)
+    both = torch.cat([tgt, replaced(tgt, slice(None))])
+
+    def moves() -> bool:
+        try:
+            one, other = fn.raw(src.repeat(2, 1), both).detach().chunk(2)
+        except Broken:
+            return True
+        return not torch.equal(one, other)  # NaN is not equal to itself.
+
+    modules: list[nn.Module] = []
+    # What is given may be anything, and break whoever looks into it.
+    with contextlib.suppress(Exception):
+        modules = modules_behind(fn.given)
+    if lost := without_residual(modules, moves):
+        raise Broken(
+            f"With the weights of `{lost}` at 0 nothing of the target passes "
+            "its layer: what it says replaces what came in. Is the residual "
+            "connection around it missing, `x + f(x)`?"
+        )
 
 
 @TRANSLATION_MODEL.contract
@@ -270,6 +308,10 @@ def why_read(fn: Guarded, src: Tensor, tgt: Tensor) -> str:
     heard = hidden_sources(fn, src, tgt) if fn.asks_why else []
     if any(each_others_masks(hidden, may) for may, hidden in heard):
         return EACH_OTHERS
+    if any(
+        torch.equal(x, written_out(may, x)) for may, each in heard for x in each
+    ):
+        return TURNED
     kept = all(hides_all(hidden, may) for may, hidden in heard)
     return PADDING_HIDDEN if heard and kept else PADDED
 

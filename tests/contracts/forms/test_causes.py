@@ -3,9 +3,11 @@
 import pytest
 import torch
 from contracts.right import built
+from contracts.right.transformer import EncoderDecoder
 from torch import nn
 
 from companion.contracts import check, check_model
+from companion.contracts.multihead.multihead import Heads
 from companion.contracts.transformer.translation_model import Translator
 from companion.positions import sinusoidal
 from companion.words import say, understood
@@ -178,3 +180,124 @@ def test_attention_that_may_take_a_memory_is_no_decoder():
     (one,) = check_model(built(Narrowed)).unjudged
     assert "a decoder" not in one.reason
     assert "It returned shape (2, 5, 4) for (2, 5, 12)" in one.reason
+
+
+def low(scores, hidden):
+    return scores.masked_fill(hidden, -1e9)
+
+
+class Masked(nn.Module):
+    """Attention of one head, which fills what is hidden with -1e9."""
+
+    def __init__(self, hidden):
+        super().__init__()
+        self.hidden, self.qkv = hidden, nn.Linear(12, 36)
+
+    def forward(self, x, mask):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        scores = low(q @ k.mT / 12**0.5, self.hidden(mask[:, 0]))
+        return scores.softmax(-1) @ v
+
+
+class MasksItself(EncoderDecoder):
+    """Its target's mask hides what ``hidden`` says, (batch, row, key)."""
+
+    def __init__(self, hidden):
+        super().__init__(2)
+        for layer in self.layers:
+            layer["self"] = Masked(hidden)
+
+
+def of_order(may):
+    rows = may.shape[-1]
+    return ~may | torch.eye(rows, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "words"),
+    [
+        (of_order, "hides each row's own token too"),
+        (lambda may: may, "The past is hidden and the future seen"),
+    ],
+)
+def test_a_mask_that_hides_its_diagonal_or_the_past_is_named(hidden, words):
+    report = check("translation_model", built(lambda: MasksItself(hidden)))
+    message = report.faults[0].message
+    assert words in message
+    assert understood(say(message)), say(message)
+
+
+class SourceUpsideDown(EncoderDecoder):
+    """Its encoder sees the padding, and no word where there is some."""
+
+    def masks(self, src, tgt):
+        real, seen, memory = super().masks(src, tgt)
+        return ~real | real.all(-1, keepdim=True), seen, memory
+
+
+def test_a_mask_of_the_source_that_is_upside_down_is_named():
+    report = check("translation_model", built(lambda: SourceUpsideDown(2)))
+    padded = [f for f in report.faults if "Padding behind the" in f.contract]
+    assert "a softmax hides the words" in padded[0].message
+    assert understood(say(padded[0].message))
+
+
+class Unweighed(Heads):
+    """Its softmax is computed, and the scores are what weighs."""
+
+    def weigh(self, scores, mask):
+        scores = scores if mask is None else scores * mask
+        scores.softmax(-1)
+        return scores
+
+
+def test_a_softmax_that_is_computed_for_nothing_is_named():
+    report = check("multihead", built(Unweighed))
+    causes = {fault.cause for fault in report.faults}
+    assert all("its result is never used" in cause for cause in causes), causes
+    assert all(understood(say(f.message)) for f in report.faults)
+
+
+class AddNorm(nn.Module):
+    """A sum and its norm, which is PyTorch's."""
+
+    def __init__(self, dim):
+        super().__init__()
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(self, x, more):
+        return self.norm(x + more)
+
+
+def test_a_sum_with_its_norm_is_more_than_a_norm():
+    report = check_model(built(lambda: AddNorm(12)))
+    [left] = report.unjudged
+    assert left.reason == "it ends with a norm, and is more than a norm"
+
+
+class OneQuery(nn.Module):
+    """Its softmax is over the words of one sentence, for one query each."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.step = nn.Embedding(11, 12), nn.GRUCell(24, 12)
+        self.head = nn.Linear(12, 11)
+
+    def forward(self, src, tgt):
+        words = self.embed(src)
+        words = words + words.cumsum(1)
+        state, rows = torch.zeros(len(src), 12), []
+        for token in tgt.T:
+            scores = (words @ state[..., None])[..., 0] + words[..., 0]
+            scores = scores.masked_fill(src == 0, -torch.inf)
+            found = (scores.softmax(-1)[:, None] @ words)[:, 0]
+            given = torch.cat([self.embed(token), found], -1)
+            state = self.step(given, state)
+            rows.append(self.head(state))
+        return torch.stack(rows, 1)
+
+
+def test_a_softmax_of_one_query_was_heard():
+    report = check("translation_model", built(OneQuery))
+    assert not report.faults, str(report)
+    assert "could not be followed back" in " ".join(report.assumed)

@@ -96,9 +96,29 @@ class NormedFirst(Layer):
         return x + self.net(three(x))
 
 
+class LooksAtItselfInstead(NormedFirst):
+    """Without a memory its second attention has the vectors themselves."""
+
+    def forward(self, x, xa=None, mask=None):
+        return self.layer(x, x if xa is None else xa, None, mask)
+
+
+class MayHaveNoMemory(Layer):
+    """Without a memory its second attention is left out."""
+
+    def forward(self, x, xa=None, mask=None):
+        if xa is not None:
+            return self.layer(x, xa, None, mask)
+        one, _, three = self.norms
+        x = one(x + self.own(x, x, mask))
+        return three(x + self.net(x))
+
+
 @pytest.mark.parametrize(
-    "make", [Layer, OfOutputs, OfStates, OfContext, OfAnyThird, NormedFirst]
-)
+    "make",
+    [Layer, OfOutputs, OfStates, OfContext, OfAnyThird, NormedFirst,
+     LooksAtItselfInstead, MayHaveNoMemory],
+)  # fmt: skip
 def test_a_layer_with_a_memory_is_a_decoders_and_not_judged(make):
     with pytest.raises(Unjudged, match="a decoder, which has no con") as told:
         judge(built(make).eval(), never)
@@ -122,6 +142,35 @@ class Unused(Layer):
 def test_a_memory_that_counts_nowhere_makes_no_decoder():
     part, *_ = check_model(built(Unused).eval()).parts
     assert part.judged.component == "encoder"
+
+
+class HasNoMemory(Layer):
+    """A layer of either kind, built as an encoder's; its mask comes third."""
+
+    def __init__(self):
+        super().__init__()
+        self.cross = None
+
+    def forward(self, x, xa=None, mask=None):
+        one, _, three = self.norms
+        self.norms[1].requires_grad_(False)
+        x = one(x + self.own(x, x, mask))
+        return three(x + self.net(x))
+
+
+class ForgetsItsMask(HasNoMemory):
+    def forward(self, x, xa=None, mask=None):
+        return super().forward(x, xa)
+
+
+@pytest.mark.parametrize("make", [HasNoMemory, ForgetsItsMask])
+def test_where_a_memory_may_stand_second_no_mask_is_given(make):
+    part, *_ = check_model(built(make).eval()).parts
+    told = part.judged.report
+    assert part.judged.component == "encoder"
+    assert "its mask was given by keyword" in " ".join(told.assumed)
+    faults = [f.message for f in told.faults]
+    assert bool(faults) == (make is ForgetsItsMask), faults
 
 
 class Crossing(Attention):

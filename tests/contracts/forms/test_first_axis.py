@@ -97,3 +97,26 @@ def test_what_is_wrong_whichever_axis_is_first_has_faults(kind):
     report = check("language_model", model(kind))
     assert report.faults
     assert not any(said.startswith(QUESTION) for said in report.assumed)
+
+
+class OneLayer(nn.Module):
+    """PyTorch's layer as it comes, with its norms behind or in front."""
+
+    def __init__(self, norm_first):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(
+            12, 3, 24, 0.0, norm_first=norm_first
+        )
+
+    def forward(self, x, mask=None):
+        return self.layer(x, mask)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_a_layer_with_the_sequence_first_is_asked_so_wherever_its_norms_are(
+    norm_first,
+):
+    report = check_model(model(lambda: OneLayer(norm_first)))
+    assert not report.parts
+    [left] = report.unjudged
+    assert "`batch_first` is False in `layer`" in left.reason

@@ -377,6 +377,28 @@ class NoTargetPositions(EncoderDecoder):
 
 
 @translator()
+class TheMemoryReplacesWhatAsked(EncoderDecoder):
+    """One of the sums in its layers is left out."""
+
+    left_out = 1
+
+    def forward(self, src, tgt):
+        real, seen, memory_mask = self.masks(src, tgt)
+        memory = self.encoder(self.source(src), real)
+        y = self.target(tgt)
+        for layer in self.layers:
+            parts = (
+                lambda x, f=layer["self"]: f(x, seen),
+                lambda x, f=layer["cross"]: f(x, memory_mask, key=memory),
+                layer["feed"],
+            )
+            for i, part in enumerate(parts):
+                norm, x = layer["norms"][i], 0 if i == self.left_out else y
+                y = x + part(norm(y)) if self.norm_first else norm(x + part(y))
+        return self.head(y)
+
+
+@translator()
 class AnotherPad(EncoderDecoder):
     """Takes 1 for the padding."""
 

@@ -473,7 +473,6 @@ class LinearAttention(nn.Module):
 LANGUAGE_MODELS = {
     "ours": lambda: Layers(Ours(2)),
     "ours, 6 layers": lambda: Layers(Ours(6, norm_first=True)),
-    "without positions": lambda: Layers(Ours(2), positions=False),
     "vectors ten times too long": lambda: Layers(
         Ours(2), scale=10 * math.sqrt(WIDTH)
     ),
