@@ -10,7 +10,7 @@ import itertools
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 import torch
@@ -262,9 +262,11 @@ def takes_part(fn: Guarded) -> None:
     if named:
         example = fn.component.example
         require_two_steps(module_of(fn), lambda: fn.raw(*example), named)
+    fused = {name: p.shape for name, p in projections(module_of(fn))}
+    alive: dict[str, Tensor] = {}
     # A part may be used for some inputs only, such as one expert of many.
     for args in fn.cases:
-        named = unused(fn, args, named) if named else {}
+        named = unused(fn, args, named, fused, alive) if named else {}
     if named:
         require_grad_mode(fn, fn.component.example)
         named = of_no_outcome(fn, never_chosen(fn, named))
@@ -272,7 +274,8 @@ def takes_part(fn: Guarded) -> None:
         name, *others = named
         more = f" So it is with {len(others)} more." if others else ""
         raise Broken(f"`{name}` takes no part: {UNUSED}{more}", cause=UNUSED)
-    require_each_third(fn)
+    if any(dead_block(alive[n], s) for n, s in fused.items() if n in alive):
+        require_each_third(fn)
 
 
 A_THIRD = (
@@ -302,12 +305,21 @@ def require_each_third(fn: Guarded) -> None:
             if got is not None:
                 alive[name] |= got.ne(0).any(-1)
     for name, out in fused:
-        for first, last in blocks(*out.shape):
-            dead = torch.zeros_like(alive[name])
-            dead[first:last] = True
-            if torch.equal(alive[name], ~dead):
-                told = A_THIRD.format(first, last - 1, name)
-                raise Broken(told, cause=A_THIRD)
+        if dead := dead_block(alive[name], out.shape):
+            first, last = dead
+            told = A_THIRD.format(first, last - 1, name)
+            raise Broken(told, cause=A_THIRD)
+
+
+def dead_block(alive: Tensor, shape: torch.Size) -> tuple[int, int] | None:
+    """Return where queries, keys or values are dead, and all else is not."""
+    rows = alive.tolist()
+    for first, last in blocks(*shape):
+        if all(
+            is_alive != (first <= i < last) for i, is_alive in enumerate(rows)
+        ):
+            return first, last
+    return None
 
 
 def projections(module: nn.Module) -> list[tuple[str, Tensor]]:
@@ -569,9 +581,21 @@ def weights_of(held: list) -> list[nn.Parameter]:
 
 
 def unused(
-    fn: Guarded, args: tuple, named: dict[str, Tensor]
+    fn: Guarded,
+    args: tuple,
+    named: dict[str, Tensor],
+    fused: Container[str] = (),
+    alive: dict[str, Tensor] | None = None,
 ) -> dict[str, Tensor]:
-    """Return those parameters that this call does not use."""
+    """Return those parameters that this call does not use.
+
+    Args:
+        fn: What is checked.
+        args: What it is called with.
+        named: The parameters.
+        fused: Matrices of which it is noted, which rows are used.
+        alive: There it is noted: for each name a Boolean a row.
+    """
     ends = [x for x in tensors_in(fn.raw(*args)) if x.requires_grad]
     if not ends:
         return named
@@ -579,7 +603,10 @@ def unused(
     found = torch.autograd.grad(
         weighed(pairs), list(named.values()), allow_unused=True
     )
-    pairs = zip(named.items(), found, strict=True)
+    pairs = [*zip(named.items(), found, strict=True)]
+    for (name, _), got in pairs:
+        if name in fused and got is not None and alive is not None:
+            alive[name] = got.ne(0).any(-1)
     return {name: p for (name, p), got in pairs if is_unused(p, got)}
 
 
