@@ -43,6 +43,7 @@ MILD = {
     "grouped_query_attention/odd/mended_afterwards",
     "grouped_query_attention/odd/nan_for_nobody",
     "label_smoothing/knows-padding-zero-only",
+    "language_model/odd/OneLayerTwice",
     "language_model/odd/Trigram",
     "layer_norm/always-the-same-eps",
     "layer_norm/by-the-default-deviation",

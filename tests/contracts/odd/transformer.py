@@ -15,6 +15,7 @@ from contracts.right.transformer import (
     counted,
     with_biases,
 )
+from contracts.right.turning import Attention, Decoder, Layer, kept
 from torch import nn
 
 # Encoder
@@ -338,6 +339,38 @@ def the_likeliest(tokens):
 @wrong("language_model")
 def too_small_a_table(tokens):
     return nn.functional.embedding(tokens - 1, torch.eye(WORDS)[:8])
+
+
+class PastTheNetworkOnly(Layer):
+    """What attention says replaces what came in."""
+
+    def forward(self, x):
+        x = self.attend(self.norm1(x))
+        return x + self.network(self.norm2(x))
+
+
+@model()
+class AResidualLess(Decoder):
+    def __init__(self):
+        super().__init__(PastTheNetworkOnly)
+
+
+@model()
+class OneLayerTwice(Decoder):
+    def __init__(self):
+        super().__init__()
+        self.layers[1] = self.layers[0]
+
+
+@model()
+class OnlyQueriesTurn(Decoder):
+    def __init__(self):
+        super().__init__(k=kept)
+
+
+only_queries = built(lambda: Attention(k=kept))
+only_queries.__name__ = "OnlyQueriesTurn"
+wrong("causal_attention")(only_queries)
 
 
 # Translation model
