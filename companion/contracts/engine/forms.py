@@ -1226,6 +1226,8 @@ def form_by_name(
     if name in ("layer_norm", "rms_norm") and (found := norm_form(fn.fn, name)):
         whole, said = found
         return replace(form, whole=whole, said=(said,))
+    if name in SELF and isinstance(fn.fn, nn.Module):
+        return without_what_is_no_mask(fn, form)
     if right is None or name != "translation_model":
         return None
     return with_labels(fn, mask, right) or with_its_masks(fn, form, mask, right)
@@ -1320,6 +1322,56 @@ def without_masks(
             if not past_alone(fn, bare[0][0]):
                 yield found
             return
+
+
+def without_what_is_no_mask(fn: Guarded, form: Form) -> Form | None:
+    """Return the form without a mask, if what might be one is none.
+
+    An optional argument may be called anything. What is not called a mask, and
+    keeps nothing out however it is given, is left out.
+    """
+    wants, usual = wanted(fn.fn), fn.form
+    name = not_called_a_mask(wants)
+    if not name:
+        return None
+    cases, drawn = [*fn.component.cases().values()], torch.get_rng_state()
+    x, mask = next(args for args in cases[::-1] if has_mask(args))
+    read = replace(form, wants=wants)
+    added = Guarded(fn.component, mask_added(fn.fn))
+    offered = STYLES[fn.component.name]
+    ways = itertools.islice(candidates(fn, read, offered, cases), FEW_WAYS)
+    hides = any(
+        [*keeping(fn, way, x, mask)] or keeps_out(added, way, x, mask)
+        for way in (read, *ways)
+    )
+    bare = [args for args in cases if not has_mask(args)]
+    said = (NO_MASK, LEFT_OUT.format(name))
+    other = replace(read, no_mask=True, hidden=False, said=said)
+    found = None if hides else next(candidates(fn, other, UNMASKED, bare), None)
+    if found:
+        fn.form = found
+        found = None if past_alone(fn, bare[0][0]) else found
+    fn.form = usual
+    torch.set_rng_state(drawn)
+    return found
+
+
+FEW_WAYS = 8
+"""In so many ways an argument of any name is given a mask."""
+LEFT_OUT = "{} was left out: it is not called a mask, and hides nothing"
+
+
+def not_called_a_mask(wants: Wanted) -> str:
+    """Name the one place that a mask could have, if it is called otherwise."""
+    called = any("mask" in n or n in SAME["mask"] for n in wants.all)
+    if called or wants.bound is None or lengths_among(no_flags(wants)):
+        return ""
+    second = wants.names[1:2]
+    if second:
+        known = {*wants.required, *wants.flags, *NO_MASKS}
+        return "" if known & {*second} else f"`{second[0]}`"
+    kinds = {one.kind for one in wants.bound.parameters.values()}
+    return "`*args`" if inspect.Parameter.VAR_POSITIONAL in kinds else ""
 
 
 def past_alone(fn: Guarded, x: Tensor) -> bool:

@@ -410,10 +410,12 @@ def axis_heard(call: Callable[[], object], batch: int) -> str:
         call()
     for axis, shape, implicit in heard.found:
         said = NO_DIM.format(axis, len(shape)) if implicit else ""
+        if shape[-1] != shape[-2]:  # Others may have the keys elsewhere.
+            continue
         sentences = axis == 0 and shape[0] % batch == 0
         if sentences or (axis == 1 and len(shape) == 4):
             over = OVER_AXIS.format(axis, shape, THOSE[axis])
-        elif axis == len(shape) - 2 and shape[-1] == shape[-2]:
+        elif axis == len(shape) - 2:
             over = OVER_QUERIES
         else:
             continue

@@ -156,8 +156,8 @@ def is_table(x: Tensor, seq: int) -> bool:
         return False
     if x.is_complex():
         return bool((x.detach().abs() - 1).abs().max() < 1e-3)
-    if not x.is_floating_point():
-        return False
+    if not x.is_floating_point() or bool(((x == 0) | (x == 1)).all()):
+        return False  # A mask that multiplies is no table of cosines.
     x = x.detach()
     for axis in (a for a, size in enumerate(x.shape) if size == seq):
         first = x.select(axis, 0)
@@ -190,8 +190,12 @@ def hear_turning(call: Callable[[], object], seq: int) -> str:
     if not heard.turns or heard.same is False:
         return ""
     for one in heard.found:
-        if one.values is not None and moves(one.values, seq):
-            return VALUES
+        if one.values is None:
+            continue
+        if moves(one.values, seq):
+            # What else tells positions apart, such as a convolution, changes
+            # lengths too: of vectors that differ already nothing is known.
+            return "" if lengths_vary(one.values, seq) else VALUES
         if not by_distance(one.scores):
             return why(one, seq)
     return ""
@@ -230,15 +234,30 @@ def why(one: Scored, seq: int) -> str:
     queries, keys = moves(one.queries, seq), moves(one.keys, seq)
     if None in (queries, keys):
         return ANGLES
+    if scaled_by_place(one.queries, seq) or scaled_by_place(one.keys, seq):
+        return ""
     if queries != keys:
         return QUERIES_ONLY if queries else KEYS_ONLY
     return LENGTHS if queries and lengths_vary(one.queries, seq) else ANGLES
 
 
-def lengths_vary(x: Tensor, seq: int) -> bool:
-    """Tell whether vectors are longer at one position than at another."""
+def scaled_by_place(x: Tensor, seq: int) -> bool:
+    """Tell whether all vectors of a position are longer by the same factor."""
+    sizes = lengths(x, seq)
+    factors = sizes / sizes.select(0, 0).clamp_min(1e-12)
+    apart = factors.amax(1) - factors.amin(1)
+    return bool((factors - 1).abs().max() > 0.02 and apart.max() < 1e-3)
+
+
+def lengths(x: Tensor, seq: int) -> Tensor:
+    """Return how long each vector is, (position, vector)."""
     axis = next(a for a, size in enumerate(x.shape) if size == seq)
     along = -2 if axis == x.ndim - 1 else -1
-    lengths = x.norm(dim=along, keepdim=True)
-    spread = lengths.amax(axis) - lengths.amin(axis)
-    return bool((spread > 0.02 * lengths.mean()).any())
+    return x.norm(dim=along, keepdim=True).movedim(axis, 0).flatten(1)
+
+
+def lengths_vary(x: Tensor, seq: int) -> bool:
+    """Tell whether vectors are longer at one position than at another."""
+    sizes = lengths(x, seq)
+    spread = sizes.amax(0) - sizes.amin(0)
+    return bool((spread > 0.02 * sizes.mean()).any())

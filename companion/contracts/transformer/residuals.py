@@ -140,12 +140,30 @@ def require_paths(
     lost = [
         inner
         for name, layer in layers.items()
-        for inner, part in sub_layers(name, layer)
-        if not leads_past(module, [part], moves)
+        for inner in lost_in(name, layer, module, moves)
     ]
-    first, *others = lost or [*layers]
+    # Where none alone cuts the path, several lead past each other.
+    if not lost:
+        return
+    first, *others = lost
     more = f" So it is with {len(others)} more." if others else ""
     raise Broken(NO_PATH.format(first) + more, cause=NO_PATH)
+
+
+def lost_in(
+    name: str, layer: nn.Module, module: nn.Module, moves: Callable[[], Tensor]
+) -> list[str]:
+    """List the sub-layers of a layer without which no token counts.
+
+    A lone matrix may lead into the layer, or join what comes from two.
+    """
+    cut = {
+        inner: part
+        for inner, part in sub_layers(name, layer)
+        if not leads_past(module, [part], moves)
+    }
+    alone = len(cut) == 1 and all(len(matrices(x)) == 1 for x in cut.values())
+    return [] if alone else [*cut]
 
 
 def sub_layers(name: str, layer: nn.Module) -> Iterator[tuple[str, nn.Module]]:
