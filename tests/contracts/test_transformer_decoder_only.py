@@ -500,3 +500,134 @@ def test_a_norm_whose_gain_is_0_lets_nothing_through():
     assert failure.level == "risk"
     (part,) = check_model(RMSNorm(plus=1.0)).parts
     assert part.judged.report.passed
+
+
+class ByAMask(Layer):
+    """Its mask multiplies, and nothing turns; positions are added below."""
+
+    def __init__(self):
+        super().__init__(q=kept, k=kept, fused=False)
+        self.attend = Multiplied()
+
+
+class Multiplied(nn.Module):
+    """The scores are times 1 or 0, and what is hidden is made small then."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(12, 36) / 12**0.5)
+        self.b, self.out = nn.Parameter(torch.zeros(36)), nn.Linear(12, 12)
+
+    def forward(self, x):
+        batch, seq, _ = x.shape
+        made = torch.addmm(self.b, x.reshape(-1, 12), self.w)
+        q, k, v = made.view(batch, seq, 3, 3, 4).permute(2, 0, 3, 1, 4)
+        may = torch.ones(seq, seq).tril()
+        scores = q @ k.mT / 2 * may - 1e10 * (1 - may)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class WithPlaces(Decoder):
+    def __init__(self):
+        super().__init__(ByAMask)
+        self.places = nn.Embedding(64, 12)
+
+    def forward(self, tokens):
+        x = self.embed(tokens) + self.places.weight[: tokens.shape[1]]
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(self.norm(x))
+
+
+class Smeared(Attention):
+    """Each value has a share of the one before, and keys turn rightly."""
+
+    def __init__(self):
+        def smear(v):
+            return v + 0.5 * F.pad(v, (0, 0, 1, -1))
+
+        super().__init__(v=smear)
+
+
+class Sharpened(Attention):
+    """Queries grow with the logarithm of how many keys they see."""
+
+    def __init__(self):
+        def grow(q):
+            seen = torch.arange(2.0, 2 + q.shape[-2])
+            return turned(q) * seen.log()[:, None]
+
+        super().__init__(q=grow)
+
+
+class SmearedLayer(Layer):
+    def __init__(self):
+        super().__init__()
+        self.attend = Smeared()
+
+
+class SharpenedLayer(Layer):
+    def __init__(self):
+        super().__init__()
+        self.attend = Sharpened()
+
+
+class LedIn(Layer):
+    """A matrix leads into it, and then all is as usual."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(12, 12)
+
+    def forward(self, x):
+        return super().forward(self.inner(x))
+
+
+class Shortcut(Layer):
+    """What leads past its network is a matrix."""
+
+    def __init__(self):
+        super().__init__()
+        self.past = nn.Linear(12, 12)
+
+    def forward(self, x):
+        x = x + self.attend(self.norm1(x))
+        return self.past(x) + self.network(self.norm2(x))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        WithPlaces,
+        partial(Decoder, SmearedLayer),
+        partial(Decoder, SharpenedLayer),
+        partial(Decoder, LedIn),
+        partial(Decoder, Shortcut),
+    ],
+)
+def test_other_ways_to_know_places_or_to_lead_past_are_right(make):
+    report = check("language_model", built(make).eval())
+    assert report.passed, str(report)
+
+
+class WithASink(Attention):
+    """A share of each row goes to nothing."""
+
+    def forward(self, x):
+        split = self.qkv(x).unflatten(-1, (3, 3, 4)).permute(2, 0, 3, 1, 4)
+        q, k, v = self.q(split[0]), self.k(split[1]), split[2]
+        scores = q @ k.mT / 2
+        hidden = torch.ones_like(scores).triu(1).bool()
+        scores = F.pad(scores.masked_fill(hidden, -torch.inf), (0, 1))
+        weights = scores.softmax(-1)[..., :-1]
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+def test_a_sink_that_takes_a_share_is_a_risk():
+    kind = type("CausalSelfAttention", (WithASink,), {})
+    (part,) = check_model(built(kind).eval()).parts
+    report = part.judged.report
+    assert part.judged.component == "causal_attention"
+    assert report.passed
+    (risk,) = report.risks
+    assert "with a sink" in risk.why

@@ -1356,14 +1356,16 @@ def without_what_is_no_mask(fn: Guarded, form: Form) -> Form | None:
     return found
 
 
+MAY_BE_A_MASK = re.compile("(?i)mask|allow|keep|visib|valid|pad|attend|^m$")
+"""What a mask may be called, so that whatever it does is judged."""
 FEW_WAYS = 8
 """In so many ways an argument of any name is given a mask."""
-LEFT_OUT = "{} was left out: it is not called a mask, and hides nothing"
+LEFT_OUT = "nothing was given for {}, which is called no mask and hides nothing"
 
 
 def not_called_a_mask(wants: Wanted) -> str:
     """Name the one place that a mask could have, if it is called otherwise."""
-    called = any("mask" in n or n in SAME["mask"] for n in wants.all)
+    called = any(MAY_BE_A_MASK.search(name) for name in wants.all)
     if called or wants.bound is None or lengths_among(no_flags(wants)):
         return ""
     second = wants.names[1:2]

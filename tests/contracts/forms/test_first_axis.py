@@ -4,6 +4,7 @@ import pytest
 import torch
 from contracts.right import built
 from torch import nn
+from torch.nn import functional as F
 
 from companion.contracts import adapters, check, check_model
 
@@ -120,3 +121,21 @@ def test_a_layer_with_the_sequence_first_is_asked_so_wherever_its_norms_are(
     assert not report.parts
     [left] = report.unjudged
     assert "`batch_first` is False in `layer`" in left.reason
+
+
+class Backwards(nn.Module):
+    """Attention over the first axis, which sees what stands before."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(12, 36)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).transpose(0, 1).chunk(3, -1)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return y.transpose(0, 1)
+
+
+def test_causal_attention_with_the_sequence_first_is_asked_so():
+    (one,) = check_model(built(Backwards)).unjudged
+    assert one.reason.startswith("what stands first in its tensors")

@@ -453,3 +453,79 @@ def test_a_mask_behind_a_flag_is_given_by_its_name():
     cached = gate_message("attention", lambda q, k, v, kv_cache=None: None)
     assert "`kv_cache` is for a cache, and no mask." in cached
     assert "`drop` 是开关，不是掩码" in say(message)
+
+
+class Added(Block):
+    def forward(self, x, pos=None):
+        return super().forward(x if pos is None else x + pos)
+
+
+class Recurrent(Block):
+    def forward(self, x, mems=None):
+        y = super().forward(x if mems is None else torch.cat([mems, x], 1))
+        return y[:, -x.shape[1] :]
+
+
+class Unread(Block):
+    def forward(self, x, cond=None):
+        return super().forward(x)
+
+
+class Swallowing(Block):
+    def forward(self, x, *args, **kwargs):
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (Added, "`pos`"),
+        (Recurrent, "`mems`"),
+        (Unread, "`cond`"),
+        (Swallowing, "`*args`"),
+    ],
+)
+def test_what_is_not_called_a_mask_and_hides_nothing_is_none(kind, name):
+    report = check("encoder", built(kind).eval())
+    assert report.passed, str(report)
+    told = f"given for {name}, which is called no mask and hides nothing"
+    assert told in report.assumed[0]
+    assert f"没有传 {name}" in say(report.assumed[0])
+
+
+class Kept(Seeing):
+    """Its mask has a name of no mask, and hides."""
+
+    def forward(self, x, other=None):
+        self.other = other
+        return super().forward(x)
+
+    def attend(self, q, k, v):
+        return weigh(q @ k.mT / self.wide**0.5, self.other) @ v
+
+
+def test_a_mask_of_another_name_is_one_if_it_hides():
+    report = check("multihead", built(Kept).eval())
+    assert report.passed, str(report)
+    assert not report.assumed
+
+
+class NormedSum(nn.Module):
+    """Attention, its input and a norm, in one part that is called attention."""
+
+    def __init__(self, dim=12, num_heads=3):
+        super().__init__()
+        self.attn = Seeing(dim, num_heads)
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(self, x):
+        return self.norm(x + self.attn(x))
+
+
+def test_attention_that_adds_its_input_before_its_norm_has_lost_none():
+    kind = type("SelfAttention", (NormedSum,), {})
+    (part,) = [
+        p for p in check_model(built(kind).eval()).parts if p.name == ""
+    ] or check_model(built(kind).eval()).parts[:1]
+    assert part.judged.report.passed
+    assert not any("adds no input" in said for said in part.judged.assumed)
