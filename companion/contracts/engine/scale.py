@@ -30,6 +30,7 @@ __all__ = [
     "A_SCORE",
     "BY_THE_ROOT",
     "FUSED",
+    "HIDDEN",
     "LINEAR",
     "PRODUCTS",
     "SOFTMAX",

@@ -15,6 +15,13 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.engine.compare import is_float
+from companion.contracts.engine.scale import (
+    FUSED,
+    HIDDEN,
+    LINEAR,
+    PRODUCTS,
+    SOFTMAX,
+)
 
 __all__ = ["hear_turning"]
 
@@ -44,13 +51,6 @@ VALUES = (
 )
 
 MULTIPLIES = {"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"}
-PRODUCTS = {"matmul", "__matmul__", "__rmatmul__", "bmm", "einsum"}
-SOFTMAX = {"softmax", "_safe_softmax"}
-FUSED = "scaled_dot_product_attention"
-LINEAR = {"linear", "addmm"}
-
-HIDDEN = -1e3
-"""What is lower was put there by a mask."""
 SHARE = 0.1
 """Scores at one distance differ by less of all that scores differ by."""
 

@@ -19,15 +19,11 @@ from companion.contracts.engine.modules import (
     module_kept,
     module_of,
 )
+from companion.contracts.engine.scale import FUSED, SOFTMAX, WHOLE
 
 __all__ = ["layers_that_attend", "require_own_weights", "require_paths"]
 
-ATTENTION = {
-    "softmax",
-    "_safe_softmax",
-    "scaled_dot_product_attention",
-    "multi_head_attention_forward",
-}
+ATTENTION = {*SOFTMAX, *WHOLE, FUSED}
 FEW = 4
 """Of so few rows or columns is what mixes residuals, and no sub-layer."""
 
