@@ -75,6 +75,7 @@ MILD = {
     "sinusoidal/exponent-ends-at-one",
     "sinusoidal/sines-then-cosines",
     "softmax/odd/padded",
+    "translation_model/odd/OneDecoderLayerTwice",
 }
 """Which have no fault: only a risk, or a note."""
 

@@ -4,11 +4,8 @@ There is nothing to compare its numbers with. What remains is to change one
 position and to see which rows move.
 """
 
-import itertools
-from collections.abc import Callable, Iterator
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.guard import Guarded
@@ -21,7 +18,6 @@ __all__ = [
     "reach",
     "require_moved",
     "require_silent",
-    "without_residual",
 ]
 
 SHARE = 1e-4
@@ -124,96 +120,3 @@ def of_a_window(width: int) -> Broken:
     """Say that attention is local, which is another convention."""
     told = WINDOW.format(width)
     return Broken(told, cause=told, level=NOTE, why=MEANT_SO)
-
-
-LISTS = nn.ModuleList | nn.Sequential | nn.ModuleDict
-LAYER = 4
-"""A layer that attends has as many matrices at least."""
-
-
-def matrices_of(module: nn.Module) -> dict[str, Tensor]:
-    """Return name -> matrix, without the gains of norms, whatever their axes.
-
-    Nor tables that are looked up.
-    """
-    return {
-        f"{name}.{own}".lstrip("."): x
-        for name, part in module.named_modules()
-        if not isinstance(part, nn.Embedding)
-        and "norm" not in type(part).__name__.lower()
-        for own, x in part.named_parameters(recurse=False)
-        if x.squeeze().ndim > 1
-    }
-
-
-def layers_in(module: nn.Module, name: str = "") -> Iterator[tuple[str, dict]]:
-    """List the layers of a stack: what stands in a list, and has matrices.
-
-    Of several that are alike each is one. Else it is looked for inside.
-
-    Yields:
-        Its name, and its matrices by name.
-    """
-    children = [
-        (f"{name}.{own}".lstrip("."), part)
-        for own, part in module.named_children()
-    ]
-    if isinstance(module, LISTS):
-        wide = [x for x in children if len(matrices_of(x[1])) >= LAYER]
-        kinds = [type(part) for _, part in wide]
-        inside = [one for n, part in children for one in layers_in(part, n)]
-        stack = len(kinds) > 1 and len({*kinds}) == 1
-        if stack or not inside:
-            yield from ((n, matrices_of(part)) for n, part in wide)
-            return
-        yield from inside
-        return
-    for own, part in children:
-        yield from layers_in(part, own)
-
-
-def without_residual(
-    modules: list[nn.Module], moves: Callable[[], bool]
-) -> str:
-    """Name the sub-layer without whose matrices nothing passes, if one is so.
-
-    Where a residual leads past each sub-layer, all their matrices may be 0.
-    One of a layer alone may also lead into it, or out of it; two are a
-    sub-layer's.
-
-    Args:
-        modules: What has layers.
-        moves: Tells whether anything passes.
-    """
-    layers = [one for module in modules for one in layers_in(module)]
-    if not layers or passes_without(layers, moves):
-        return ""
-    for name, matrices in layers:
-        if passes_without([(name, matrices)], moves):
-            continue
-        lost = [
-            own.split(".")
-            for own, matrix in matrices.items()
-            if not passes_without([(name, {own: matrix})], moves)
-        ]
-        if len(lost) > 1:
-            places = zip(*lost, strict=False)
-            alike = itertools.takewhile(lambda x: len({*x}) == 1, places)
-            return ".".join([name, *(x[0] for x in alike)])
-    return ""
-
-
-def passes_without(
-    layers: list[tuple[str, dict]], moves: Callable[[], bool]
-) -> bool:
-    """Tell whether anything passes with these matrices at 0."""
-    kept = [
-        (x, x.detach().clone()) for _, each in layers for x in each.values()
-    ]
-    try:
-        for x, _ in kept:
-            x.data.zero_()
-        return moves()
-    finally:
-        for x, before in kept:
-            x.data.copy_(before)

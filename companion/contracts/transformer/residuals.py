@@ -1,10 +1,11 @@
-"""Residuals of the layers of a language model: what leads past them.
+"""Residuals of the layers of a model: what leads past them.
 
 Where all matrices of its layers are 0, they say nothing. What is left is the
 token itself, if a path leads past each sub-layer, wherever it is written: in
 the layer, in a class of its own or in the model; before a norm or after.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,8 +17,7 @@ from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules import (
     is_lazy,
-    module_kept,
-    module_of,
+    modules_behind,
 )
 from companion.contracts.engine.scale import FUSED, SOFTMAX, WHOLE
 
@@ -43,12 +43,13 @@ SHARED = "It is right if layers are to share their weights, as in ALBERT."
 class Attending(TorchFunctionMode):
     """Notes in which modules an attention is at work."""
 
-    def __init__(self, module: nn.Module):
+    def __init__(self, modules: list[nn.Module]):
         super().__init__()
         self.inside: list[nn.Module] = []
         self.found: set[int] = set()
         self.hooks = [
             hook
+            for module in modules
             for part in module.modules()
             for hook in (
                 part.register_forward_pre_hook(self.enter),
@@ -73,15 +74,15 @@ class Attending(TorchFunctionMode):
 
 
 def layers_that_attend(
-    module: nn.Module, call: Callable[[], object]
+    modules: list[nn.Module], call: Callable[[], object]
 ) -> dict[str, nn.Module]:
     """Return name -> layer, of those in lists in which an attention is heard.
 
     Args:
-        module: A model.
+        modules: A model, or those that a function calls.
         call: Calls it.
     """
-    heard = Attending(module)
+    heard = Attending(modules)
     try:
         with heard:
             call()
@@ -92,7 +93,11 @@ def layers_that_attend(
     def attends(part: nn.Module) -> bool:
         return any(id(inner) in heard.found for inner in part.modules())
 
-    return dict(in_lists(module, attends))
+    return {
+        name: layer
+        for module in modules
+        for name, layer in in_lists(module, attends)
+    }
 
 
 def in_lists(
@@ -118,7 +123,10 @@ def in_lists(
 
 
 def require_paths(
-    fn: Guarded, moves: Callable[[], Tensor], call: Callable[[], object]
+    fn: Guarded,
+    moves: Callable[[], Tensor],
+    call: Callable[[], object],
+    told: str = NO_PATH,
 ) -> None:
     """Raise Broken if a token reaches the end through a sub-layer only.
 
@@ -126,28 +134,34 @@ def require_paths(
         fn: A model.
         moves: Returns how the result moves when all tokens are others.
         call: Calls it.
+        told: What is said of a sub-layer, which stands in for the braces.
     """
-    module = module_of(fn)
-    if module is None:
-        return
-    layers = layers_that_attend(module, call)
-    if not layers or leads_past(module, [*layers.values()], moves):
+    layers = layers_that_attend(modules_of(fn), call)
+    if not layers or leads_past([*layers.values()], moves):
         return
     lost = [
         inner
         for name, layer in layers.items()
-        for inner in lost_in(name, layer, module, moves)
+        for inner in lost_in(name, layer, moves)
     ]
     # Where none alone cuts the path, several lead past each other.
     if not lost:
         return
     first, *others = lost
     more = f" So it is with {len(others)} more." if others else ""
-    raise Broken(NO_PATH.format(first) + more, cause=NO_PATH)
+    raise Broken(told.format(first) + more, cause=told)
+
+
+def modules_of(fn: Guarded) -> list[nn.Module]:
+    """List the modules that a call may reach, also of a function."""
+    # What is given may be anything, and break whoever looks into it.
+    with contextlib.suppress(Exception):
+        return modules_behind(fn.given)
+    return []
 
 
 def lost_in(
-    name: str, layer: nn.Module, module: nn.Module, moves: Callable[[], Tensor]
+    name: str, layer: nn.Module, moves: Callable[[], Tensor]
 ) -> list[str]:
     """List the sub-layers of a layer without which no token counts.
 
@@ -156,7 +170,7 @@ def lost_in(
     cut = {
         inner: part
         for inner, part in sub_layers(name, layer)
-        if not leads_past(module, [part], moves)
+        if not leads_past([part], moves)
     }
     alone = len(cut) == 1 and all(len(matrices(x)) == 1 for x in cut.values())
     return [] if alone else [*cut]
@@ -185,28 +199,32 @@ def matrices(part: nn.Module, *, deep: bool = True) -> list[nn.Parameter]:
     ]
 
 
-def leads_past(
-    module: nn.Module, parts: list[nn.Module], moves: Callable[[], Tensor]
-) -> bool:
+def leads_past(parts: list[nn.Module], moves: Callable[[], Tensor]) -> bool:
     """Tell whether tokens count without what some parts say.
 
-    Also where it cannot be told, for numbers that are not finite then.
+    Also where it cannot be told, for a call that fails then, or numbers that
+    are not finite.
     """
-    with module_kept(module):
-        for part in parts:
-            for matrix in matrices(part):
-                matrix.data.zero_()
+    kept = [(x, x.detach().clone()) for part in parts for x in matrices(part)]
+    try:
+        for matrix, _ in kept:
+            matrix.data.zero_()
         moved = moves()
+    except Broken:
+        return True
+    finally:
+        for matrix, before in kept:
+            matrix.data.copy_(before)
     return not moved.isfinite().all() or bool(moved.any())
 
 
 def require_own_weights(fn: Guarded, call: Callable[[], object]) -> None:
     """Raise Broken if a list holds the very same layer again."""
-    module = module_of(fn)
-    lists = [] if module is None else repeated(module)
+    modules = modules_of(fn)
+    lists = [one for module in modules for one in repeated(module)]
     if not lists:
         return
-    layers = {id(x) for x in layers_that_attend(module, call).values()}
+    layers = {id(x) for x in layers_that_attend(modules, call).values()}
     for name, layer, times in lists:
         if id(layer) in layers:
             told = ONE_LAYER.format(name, times)

@@ -5,8 +5,6 @@ target tokens 0 … i and all of the source, padding excepted. What is inside
 cannot be seen. Sources have 5 tokens, and targets 4.
 """
 
-import contextlib
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,14 +13,12 @@ from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import Broken, finite, furthest, same
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.influence import without_residual
 from companion.contracts.engine.levels import NOTE, RISK
 from companion.contracts.engine.masking import (
     EACH_OTHERS,
     causal,
     hides_padding,
 )
-from companion.contracts.engine.modules import modules_behind
 from companion.contracts.engine.scale import (
     Heard,
     divided_by_the_root_of_a_head,
@@ -47,6 +43,10 @@ from companion.contracts.transformer.language_model import (
     token_reach,
     whole_gap,
 )
+from companion.contracts.transformer.residuals import (
+    require_own_weights,
+    require_paths,
+)
 from companion.masks import causal_mask, combine_masks
 from companion.multihead import MultiHeadAttention
 from companion.transformer.layers import DecoderLayer
@@ -66,6 +66,12 @@ ONE_TOKEN = "Only one token of the source arrives: attend to all of the memory."
 PADDED = (
     "Do the encoder and the attention to the memory both get the mask of the "
     "source's padding?"
+)
+
+NO_PATH = (
+    "With the weights of `{}` at 0 nothing of the target reaches the logits: "
+    "what it says replaces what came in. Is the residual connection around it "
+    "missing, `x + f(x)`?"
 )
 
 TURNED = (
@@ -260,23 +266,17 @@ def past_the_layers(fn: Guarded) -> None:
     src, tgt = pairs(43)
     both = torch.cat([tgt, replaced(tgt, slice(None))])
 
-    def moves() -> bool:
-        try:
-            one, other = fn.raw(src.repeat(2, 1), both).detach().chunk(2)
-        except Broken:
-            return True
-        return not torch.equal(one, other)  # NaN is not equal to itself.
+    def moves() -> Tensor:
+        one, other = fn.raw(src.repeat(2, 1), both).detach().chunk(2)
+        return (one - other).abs()
 
-    modules: list[nn.Module] = []
-    # What is given may be anything, and break whoever looks into it.
-    with contextlib.suppress(Exception):
-        modules = modules_behind(fn.given)
-    if lost := without_residual(modules, moves):
-        raise Broken(
-            f"With the weights of `{lost}` at 0 nothing of the target passes "
-            "its layer: what it says replaces what came in. Is the residual "
-            "connection around it missing, `x + f(x)`?"
-        )
+    require_paths(fn, moves, lambda: fn.raw(src, tgt), NO_PATH)
+
+
+@TRANSLATION_MODEL.contract
+def layers_of_their_own(fn: Guarded) -> None:
+    """Each layer has weights of its own."""
+    require_own_weights(fn, lambda: fn.raw(*pairs(47)))
 
 
 @TRANSLATION_MODEL.contract

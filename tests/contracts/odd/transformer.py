@@ -432,6 +432,15 @@ class TheMemoryReplacesWhatAsked(EncoderDecoder):
 
 
 @translator()
+class OneDecoderLayerTwice(EncoderDecoder):
+    """`[layer] * n`, in a list of modules."""
+
+    def __init__(self, num_layers):
+        super().__init__(num_layers)
+        self.layers = nn.ModuleList([self.layers[0]] * num_layers)
+
+
+@translator()
 class AnotherPad(EncoderDecoder):
     """Takes 1 for the padding."""
 
