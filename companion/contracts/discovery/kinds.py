@@ -1474,9 +1474,10 @@ def each_alone(
     got = fn(x)
     equal = fn(alike(x))
     if not torch.allclose(equal, alike(equal), **CLOSE):
-        added = got - x
-        if torch.allclose(added, fn(2 * x) - 2 * x, **CLOSE):
-            return "add_positions", "to each position its own vector is added"
+        for factor in (1.0, WIDTH**0.5):
+            added = got - factor * x
+            if torch.allclose(added, fn(2 * x) - factor * 2 * x, **CLOSE):
+                return "add_positions", ITS_OWN_VECTOR
         raise Unjudged(f"each position is changed alone, and {BY_ITS_PLACE}")
     if norm := kind_of_norm(got):
         way = x - x.mean(-1, keepdim=True) if norm[0] == "layer_norm" else x
@@ -1504,6 +1505,7 @@ def is_a_norm(part: nn.Module) -> bool:
     return "norm" in type(part).__name__.lower()
 
 
+ITS_OWN_VECTOR = "to each position its own vector is added"
 BY_ITS_PLACE = (
     "by its place, but not by a sum: are features reordered, or projected? "
     "What it makes of zeros has contracts if that is a table: mark "

@@ -248,9 +248,12 @@ class Guarded:
     def explain(self, error: BaseException, args: tuple) -> str:
         """Tell what was raised, where, and what it probably means."""
         name, said = type(error).__name__, text_of(error)
-        # PyTorch has a NotImplementedError of its own, about operations.
-        operation = re.search("aten::|not implemented for", said)
-        if name == "NotImplementedError" and not operation:
+        # PyTorch has some of its own: about operations, and, called from
+        # within, about a module without a forward, as a ModuleList is.
+        pytorchs = re.search("aten::|not implemented for", said) or (
+            '"forward" function' in said and raised_at(error)
+        )
+        if name == "NotImplementedError" and not pytorchs:
             self.unwritten = True
             return (
                 f"Nothing is written here yet. Write `def {self.signature}`, "

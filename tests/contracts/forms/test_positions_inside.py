@@ -390,6 +390,27 @@ def test_sinusoids_that_are_added_with_wrong_rates_are_a_fault(
     assert fault.message.startswith(named)
 
 
+class LooksUpAndScales(Sinusoids):
+    """Multiplies by √d first, which an embedding may have left to it."""
+
+    def forward(self, x):
+        return x * x.shape[-1] ** 0.5 + self.pe[: x.shape[1]]
+
+
+class TwiceAndScales(LooksUpAndScales, CosinesAndTwice):
+    pass
+
+
+def test_what_scales_by_the_root_of_the_width_adds_positions_too():
+    (part,) = check_model(built(LooksUpAndScales)).parts
+    assert part.judged.component == "add_positions"
+    assert not part.judged.report.risks
+    assert part.judged.report.passed
+    (part,) = check_model(built(TwiceAndScales)).parts
+    (fault,) = part.judged.report.faults
+    assert fault.message.startswith("The dimension is taken for i")
+
+
 def test_the_rate_that_was_measured_is_told_beside_the_right_one():
     (part,) = check_model(built(HalfTheExponent)).parts
     (fault,) = part.judged.report.faults

@@ -8,6 +8,7 @@ import torch
 from contracts.known import gate_message
 from contracts.right.attention import attention_by_matmul, masked_by_lowest
 from contracts.right.rnn import rnn_by_loop
+from torch import nn
 
 from companion.contracts import check
 
@@ -46,6 +47,24 @@ def test_a_stub_keeps_the_name_that_its_writer_gave_it():
         "Nothing is written here yet. Write `def repaired(x, h0, W, U, b)`, "
         "which returns all hidden states (batch, seq, hidden)."
     )
+
+
+class CallsAList(nn.Module):
+    """A ModuleList has no forward of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(12, 12)])
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def test_what_pytorch_has_not_written_is_no_stub():
+    said = gate_message("feed_forward", CallsAList())
+    assert "`return self.layers(x)`: Module [ModuleList] is missing" in said
+    stub = gate_message("feed_forward", nn.Module())
+    assert stub.startswith("Nothing is written here yet")
 
 
 @pytest.mark.parametrize(
