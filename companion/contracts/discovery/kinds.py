@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.adapters import without_residual
+from companion.contracts.discovery.keywords import BY_NAMES, called_by_position
 from companion.contracts.discovery.limits import (
     limit,
     of_one_length,
@@ -149,11 +150,10 @@ def judge(
             "its parameters have no shape yet: call it once, with a batch of "
             "yours, and then again"
         )
-    with gains_moved([module]) as told:
+    with called_by_position(module) as named, gains_moved([module]) as told:
         judged = judged_as_it_is(module, check, near or {}, hints or [], said)
-    if not told:
-        return judged
-    return replace(judged, assumed=(*judged.assumed, told.rstrip(".")))
+    more = (BY_NAMES if named else "", told.rstrip("."))
+    return replace(judged, assumed=(*judged.assumed, *filter(None, more)))
 
 
 def judged_as_it_is(
@@ -169,7 +169,10 @@ def judged_as_it_is(
         Unjudged: It is nothing that there are contracts for.
     """
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
-        module.eval()
+        try:
+            module.eval()
+        except Exception as error:
+            raise Unjudged(f"`eval()` raised {raised_in(error)}") from None
         try:
             width, args = in_time(
                 lambda: understood(module, hints, hidden=hides(check))

@@ -43,11 +43,13 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
     (r"(en|de)coder_ffn_?(dim|size)|(d|dim)_?ff|fc_?(dim|size)", 24),
+    (r"ffn_?num_?hiddens", 24),
     (r"(forward_?)?expansion(_?factor)?|(mlp|ff)_?(ratio|mult)|multiplier", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
     (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
-    (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(heads?|num)|heads?_?num", 3),
+    (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(heads?|num)", 3),
+    (r"heads?_?(num|count)", 3),
     (r"((num|n)_?)?(en|de)coder_?((attention|attn)_?)?heads?", 3),
     (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
@@ -64,7 +66,9 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num|(n_?)?ctx", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
+    (r"max_?t", 32),
     (DROPOUT, 0.0),
+    (r".*pad.*multiple.*", 1),
     (r".*pad.*", 0),
     (r"mem(ory)?_?len(gth)?", 0),
     (r"(bos|sos|start|cls).*", 1),
@@ -85,6 +89,7 @@ SIZES: tuple[tuple[str, object], ...] = (
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
     (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
+    (r"(num|n)_?(feats?|features)", WIDTH),
     (r"(model|token|layer|norm)_?(dim|size|shape)|normalized_?shape", WIDTH),
     (r"dimensions?|c|emb(ed)?|embedding_?size|parameters_shape", WIDTH),
     (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),
@@ -439,7 +444,7 @@ def value_of(
     one: inspect.Parameter, near: dict[str, object], rate: float
 ) -> Any:
     """Choose one argument; None, where nothing is to be said."""
-    if CONFIG.fullmatch(one.name) and not isinstance(one.default, int | float):
+    if CONFIG.fullmatch(one.name) and may_be_settings(one):
         return configuration(one, near, rate)
     default = one.default
     value = size(one.name, rate)
@@ -455,6 +460,13 @@ def value_of(
     if number and not KEPT.fullmatch(one.name):
         return None if isinstance(value, bool) else value
     return None  # A way to do it, and no size.
+
+
+def may_be_settings(one: inspect.Parameter) -> bool:
+    """Tell whether an argument that is called so may be a configuration."""
+    kind = one.annotation
+    module = isinstance(kind, type) and issubclass(kind, nn.Module)
+    return not module and not isinstance(one.default, int | float)
 
 
 def wants_layers(one: inspect.Parameter) -> bool:
