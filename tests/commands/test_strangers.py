@@ -324,6 +324,88 @@ def test_a_model_that_a_function_builds_is_judged_with_its_output_layer(told):
     assert "a decoder, which has no contracts of its own" in left["Layer"]
 
 
+def test_an_output_layer_stands_on_top_where_there_is_another_fault(told):
+    lost = BUILT.replace("self.three(y, x, src_mask)", "self.three(y, x, None)")
+    lost = lost.replace("mask=None):", "mask):")
+    lost = lost.replace("q.shape[-1])\n", "q.shape[-1]) * 7\n")
+    parts, _ = told(lost)
+    whole = parts["build_model"]
+    assert "`generator` stands on top" in said(whole)
+    assert faults(whole)
+    assert not any("takes no part" in m for m in faults(whole))
+
+
+def test_an_output_layer_stands_on_top_in_either_reading_of_masks(told):
+    hides = BUILT.replace("mask[:, 0] == 0", "mask[:, 0]")
+    parts, _ = told(hides)
+    whole = parts["build_model"]
+    assert "`generator` stands on top" in said(whole)
+    assert "If True hides in your masks, no contract finds a f" in said(whole)
+    assert not faults(whole)
+
+
+WORDS_ONLY = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, heads, d_model):
+        super().__init__()
+        self.heads = heads
+        self.all = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, *, mask=None, hidden_states):
+        x = self.all(hidden_states).unflatten(-1, (3, self.heads, -1))
+        q, k, v = x.permute(2, 0, 3, 1, 4)
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_what_wants_its_arguments_by_name_only_is_judged(told):
+    parts, left = told(WORDS_ONLY)
+    assert left == {}
+    assert not faults(parts["MultiHeadAttention"])
+    assert "given by their names" in said(parts["MultiHeadAttention"])
+    wrong = WORDS_ONLY.replace(" * q.shape[-1] ** -0.5", "")
+    parts, _ = told(wrong)
+    assert faults(parts["MultiHeadAttention"])
+
+
+def test_a_part_whose_eval_raises_is_not_judged(told):
+    raises = (
+        WORDS_ONLY
+        + """
+    def train(self, mode=True):
+        raise RuntimeError("sizes do not fit")
+"""
+    )
+    parts, left = told(raises)
+    assert parts == {}
+    assert (
+        "`eval()` raised RuntimeError in line 2 of"
+        in (left["MultiHeadAttention"])
+    )
+
+
+def test_an_operator_that_is_handed_over_is_no_configuration(told):
+    wants = WORDS_ONLY.replace(
+        "heads, d_model", "heads, d_model, opt: nn.Module"
+    )
+    parts, left = told(wants)
+    assert parts == {}
+    assert "its argument `opt`" in left["MultiHeadAttention"]
+
+
+def test_a_multiple_for_padding_is_no_id(told):
+    wants = WORDS_ONLY.replace("heads, d_model", "heads, d_model, pad_multiple")
+    wants = wants.replace(
+        "self.heads = heads", "self.heads = heads % pad_multiple + heads"
+    )
+    parts, _ = told(wants)
+    assert not faults(parts["MultiHeadAttention"])
+
+
 def test_an_output_layer_that_is_called_for_nothing_stays_a_fault(told):
     lost = BUILT.replace("d_model, tgt_vocab)", "7, tgt_vocab)")
     parts, _ = told(lost)

@@ -155,6 +155,90 @@ def test_residuals_may_stand_wherever_they_do_their_work(make):
     assert PATH in report.held
 
 
+SUMS = "Every sub-layer adds to what the one before it left"
+
+
+class FromTheNormed(Layer):
+    """The first sum starts from the normed vector, and the second does not."""
+
+    def forward(self, x):
+        x = self.norm1(x)
+        x = x + self.attend.forward(x)
+        return x + self.network(self.norm2(x))
+
+
+class SecondFromTheNormed(Layer):
+    def forward(self, x):
+        x = x + self.attend(self.norm1(x))
+        x = self.norm2(x)
+        return x + self.network(x)
+
+
+class BackToTheInput(Layer):
+    """The second sum starts from what came into the layer."""
+
+    def forward(self, x):
+        h = x + self.attend(self.norm1(x))
+        return x + self.network(self.norm2(h))
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [
+        (FromTheNormed, "starts from what `layers.0.norm1` returned"),
+        (SecondFromTheNormed, "starts from what `layers.0.norm2` returned"),
+        (BackToTheInput, "With the weights of `layers.0.network` at 0"),
+    ],
+)
+def test_a_sum_that_starts_from_something_else_is_named(layer, told):
+    report = check("language_model", built(partial(Decoder, layer)).eval())
+    assert failed(report) == {SUMS}
+    assert told in report.faults[0].message
+
+
+class NormsTurnedIn(Layer):
+    """Post-LN, with the norm of each sum where the next one begins."""
+
+    def forward(self, x):
+        x = self.norm1(x)
+        x = x + self.attend(x)
+        x = self.norm2(x)
+        return x + self.network(x)
+
+
+class FirstPostLN(Layer):
+    def forward(self, x):
+        x = self.norm1(x + self.attend(x))
+        return x + self.network(self.norm2(x))
+
+
+class LastPostLN(Layer):
+    def forward(self, x):
+        x = x + self.attend(self.norm1(x))
+        return self.norm2(x + self.network(x))
+
+
+class NormedBothSides(Layer):
+    """A norm behind each sub-layer too, as in Gemma 2."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.norm3, self.norm4 = nn.LayerNorm(12), nn.LayerNorm(12)
+
+    def forward(self, x):
+        x = x + self.norm3(self.attend(self.norm1(x)))
+        return x + self.norm4(self.network(self.norm2(x)))
+
+
+@pytest.mark.parametrize(
+    "layer", [NormsTurnedIn, FirstPostLN, LastPostLN, NormedBothSides]
+)
+def test_norms_may_stand_wherever_each_sum_has_its_own(layer):
+    report = check("language_model", built(partial(Decoder, layer)).eval())
+    assert report.passed, str(report)
+    assert SUMS in report.held
+
+
 def test_one_layer_that_is_listed_again_is_a_risk():
     model = built(Decoder).eval()
     model.layers = nn.ModuleList([model.layers[0]] * 3)

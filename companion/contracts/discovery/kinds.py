@@ -1,5 +1,6 @@
 """Tell what a module is by what it takes and returns, and judge it as that."""
 
+import contextlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -442,9 +443,23 @@ def on_ids(
     component: str, module: nn.Module, check: Check
 ) -> tuple[Report, str]:
     """Check a model, in either reading of the masks that it may be given."""
-    report = check(component, module, brief=True)
-    if topped := with_its_head(component, module, report, check):
-        return topped
+    with never_called(module) as left:
+        report = check(component, module, brief=True)
+    tops = left if report.faults else []
+    for name in tops:
+        topped = Topped(module, name)
+        other = check(component, topped, brief=True)
+        if was_called(other):
+            whole, words = in_either_reading(component, topped, check, other)
+            said = f"`{name}` stands on top, which its `forward` leaves out"
+            return whole, "; ".join(filter(None, (said, words)))
+    return in_either_reading(component, module, check, report)
+
+
+def in_either_reading(
+    component: str, module: nn.Module, check: Check, report: Report
+) -> tuple[Report, str]:
+    """Settle what True means in the masks of a model, and how it is then."""
     given = any(re.search("masks? too", said) for said in report.assumed)
     if not given or masks_are_told(check):
         return report.whole(), ""
@@ -455,28 +470,38 @@ def on_ids(
     )
 
 
-PART = "Every weight of a module takes part"
-"""What does not hold where an output layer is called by others only."""
+@contextlib.contextmanager
+def never_called(module: nn.Module) -> Iterator[list[str]]:
+    """Name the parts of a module, and leave out those that are called.
 
+    Args:
+        module: A model.
 
-def with_its_head(
-    component: str, module: nn.Module, report: Report, check: Check
-) -> tuple[Report, str] | None:
-    """Judge a model with its output layer, if its own forward leaves it out.
-
-    Nothing comes back unless that is the one fault of ``report``.
+    Yields:
+        Those with a linear map, and none of the lists.
     """
-    if [f.contract for f in report.faults] != [PART]:
-        return None
-    for name, part in module.named_children():
-        if any(True for _ in part.parameters()) and name in str(
-            report.faults[0].message
-        ):
-            topped = check(component, Topped(module, name), brief=True)
-            if topped.passed:
-                said = f"`{name}` stands on top, which its `forward` leaves out"
-                return topped, said
-    return None
+    lists = nn.ModuleList | nn.ModuleDict
+    left = {
+        name: part
+        for name, part in module.named_children()
+        if not isinstance(part, lists)
+        and any(isinstance(x, nn.Linear) for x in part.modules())
+    }
+    names = [*left]
+
+    def seen(name: str) -> Callable:
+        def hook(*_: object) -> None:
+            if name in names:
+                names.remove(name)
+
+        return hook
+
+    hooks = [x.register_forward_pre_hook(seen(n)) for n, x in left.items()]
+    try:
+        yield names
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 class Topped(nn.Module):

@@ -19,6 +19,7 @@ __all__ = [
     "lines_of",
     "now_at",
     "raised_at",
+    "raised_by",
     "raised_in",
     "text_of",
     "without_grad_at",
@@ -130,6 +131,13 @@ def lines_of(error: BaseException) -> tuple[int, ...]:
     theirs = [i for i, (f, _) in enumerate(inside) if is_theirs(f.f_code)]
     own = inside[theirs[0] :] if theirs else []
     return tuple(line for _, line in own)
+
+
+def raised_by(error: BaseException, package: str) -> bool:
+    """Tell whether the line that raised stands in a package."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    module = frame.f_globals.get("__name__") or ""
+    return module.partition(".")[0] == package
 
 
 def raised_in(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from companion.contracts.engine.blame import (
     hint,
     lines_of,
     raised_at,
+    raised_by,
     text_of,
 )
 from companion.contracts.engine.compare import (
@@ -249,11 +250,10 @@ class Guarded:
         """Tell what was raised, where, and what it probably means."""
         name, said = type(error).__name__, text_of(error)
         # PyTorch has some of its own: about operations, and, called from
-        # within, about a module without a forward, as a ModuleList is.
-        pytorchs = re.search("aten::|not implemented for", said) or (
-            '"forward" function' in said and raised_at(error)
-        )
-        if name == "NotImplementedError" and not pytorchs:
+        # within, about whatever else it has not, as a ModuleList's forward.
+        operation = re.search("aten::|not implemented for", said)
+        pytorchs = raised_at(error) and raised_by(error, "torch")
+        if name == "NotImplementedError" and not (operation or pytorchs):
             self.unwritten = True
             return (
                 f"Nothing is written here yet. Write `def {self.signature}`, "

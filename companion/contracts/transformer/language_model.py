@@ -41,6 +41,7 @@ from companion.contracts.positions.turned import hear_turning
 from companion.contracts.transformer.residuals import (
     require_own_weights,
     require_paths,
+    require_sums,
 )
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
@@ -485,6 +486,24 @@ def past_the_sublayers(fn: Guarded) -> None:
         return (one - other).abs()
 
     require_paths(fn, moves, lambda: fn.raw(tokens))
+
+
+@LANGUAGE_MODEL.contract
+@after(past)
+def to_what_was_left(fn: Guarded) -> None:
+    """Every sub-layer adds to what the one before it left."""
+    try:
+        past_the_sublayers(fn)
+    except Broken:
+        return  # There is no sum.
+    tokens = sentences(61, BATCH)
+    others = replaced(tokens, slice(1))
+
+    def moves() -> Tensor:
+        one, other = fn.raw(tokens).detach(), fn.raw(others).detach()
+        return (one - other)[:, -1].abs()
+
+    require_sums(fn, moves, lambda: fn.raw(tokens))
 
 
 @LANGUAGE_MODEL.contract

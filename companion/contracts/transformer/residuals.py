@@ -6,13 +6,16 @@ the layer, in a class of its own or in the model; before a norm or after.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from unittest import mock
 
+import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from companion.contracts.engine.compare import Broken
+from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules import (
@@ -21,9 +24,12 @@ from companion.contracts.engine.modules import (
 )
 from companion.contracts.engine.scale import FUSED, SOFTMAX, WHOLE
 
-__all__ = ["layers_that_attend", "require_own_weights", "require_paths"]
+__all__ = ["require_own_weights", "require_paths", "require_sums"]
 
 ATTENTION = {*SOFTMAX, *WHOLE, FUSED}
+LONG = 1e4
+"""So long are vectors beside which no bias counts."""
+
 FEW = 4
 """Of so few rows or columns is what mixes residuals, and no sub-layer."""
 
@@ -31,6 +37,17 @@ NO_PATH = (
     "With the weights of `{}` at 0 no token reaches the logits: what it says "
     "replaces what came in. Is the residual connection around it missing, "
     "`x + f(x)`?"
+)
+NORMED_STREAM = (
+    "In `{}` a sum starts from what `{}` returned, and not from what came in: "
+    "no path leads past that norm. Is there `x = norm(x)` before `x + f(x)`? "
+    "Write `x + f(norm(x))`."
+)
+LEFT_BEHIND = (
+    "With the weights of `{}` at 0, and of those alike, nothing that attention "
+    "says reaches the logits: its sum starts from what came into the layer, "
+    "and not from what attention left. Write `x = x + attend(norm1(x))`, and "
+    "then `x = x + network(norm2(x))`."
 )
 ONE_LAYER = (
     "`{}` holds one and the same layer {} times, so that these share their "
@@ -40,28 +57,55 @@ ONE_LAYER = (
 SHARED = "It is right if layers are to share their weights, as in ALBERT."
 
 
+@contextlib.contextmanager
+def watched(
+    parts: Iterable[nn.Module],
+    before: Callable[[nn.Module, tuple, dict], object],
+    after: Callable[[nn.Module, object], object] = lambda part, got: None,
+) -> Iterator[None]:
+    """Have each call of some modules told, also one of `forward` itself.
+
+    Args:
+        parts: The modules.
+        before: Gets one, and with what it is called.
+        after: Gets one, and what it returned, None if it raised.
+    """
+
+    def told(part: nn.Module) -> Callable:
+        plain = part.forward
+
+        @functools.wraps(plain)
+        def forward(*args: Any, **words: Any) -> Any:
+            before(part, args, words)
+            got = None
+            try:
+                got = plain(*args, **words)
+            finally:
+                after(part, got)
+            return got
+
+        return forward
+
+    with contextlib.ExitStack() as stack:
+        for part in dict.fromkeys(parts):
+            own = {"forward": told(part)}
+            stack.enter_context(mock.patch.dict(part.__dict__, own))
+        yield
+
+
 class Attending(TorchFunctionMode):
     """Notes in which modules an attention is at work."""
 
-    def __init__(self, modules: list[nn.Module]):
+    def __init__(self) -> None:
         super().__init__()
         self.inside: list[nn.Module] = []
         self.found: set[int] = set()
-        self.hooks = [
-            hook
-            for module in modules
-            for part in module.modules()
-            for hook in (
-                part.register_forward_pre_hook(self.enter),
-                part.register_forward_hook(self.leave, always_call=True),
-            )
-        ]
 
-    def enter(self, part: nn.Module, args: tuple) -> None:
+    def enter(self, part: nn.Module, args: tuple, words: dict) -> None:
         """Note that a module is called."""
         self.inside.append(part)
 
-    def leave(self, part: nn.Module, args: tuple, result: object) -> None:
+    def leave(self, part: nn.Module, got: object) -> None:
         """Note that it has returned."""
         self.inside.pop()
 
@@ -73,31 +117,24 @@ class Attending(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def layers_that_attend(
+def attending(
     modules: list[nn.Module], call: Callable[[], object]
-) -> dict[str, nn.Module]:
-    """Return name -> layer, of those in lists in which an attention is heard.
+) -> Callable[[nn.Module], bool]:
+    """Return what tells of a module whether an attention is heard in it.
 
     Args:
         modules: A model, or those that a function calls.
         call: Calls it.
     """
-    heard = Attending(modules)
-    try:
-        with heard:
-            call()
-    finally:
-        for hook in heard.hooks:
-            hook.remove()
+    heard = Attending()
+    every = [part for module in modules for part in module.modules()]
+    with watched(every, heard.enter, heard.leave), heard:
+        call()
 
     def attends(part: nn.Module) -> bool:
         return any(id(inner) in heard.found for inner in part.modules())
 
-    return {
-        name: layer
-        for module in modules
-        for name, layer in in_lists(module, attends)
-    }
+    return attends
 
 
 def in_lists(
@@ -136,7 +173,9 @@ def require_paths(
         call: Calls it.
         told: What is said of a sub-layer, which stands in for the braces.
     """
-    layers = layers_that_attend(modules_of(fn), call)
+    modules = modules_of(fn)
+    attends = attending(modules, call)
+    layers = dict(x for m in modules for x in in_lists(m, attends))
     if not layers or leads_past([*layers.values()], moves):
         return
     lost = [
@@ -205,17 +244,196 @@ def leads_past(parts: list[nn.Module], moves: Callable[[], Tensor]) -> bool:
     Also where it cannot be told, for a call that fails then, or numbers that
     are not finite.
     """
+    try:
+        with zeroed(parts):
+            moved = moves()
+    except Broken:
+        return True
+    return not moved.isfinite().all() or bool(moved.any())
+
+
+@contextlib.contextmanager
+def zeroed(parts: list[nn.Module]) -> Iterator[None]:
+    """Hold the matrices of some parts at 0."""
     kept = [(x, x.detach().clone()) for part in parts for x in matrices(part)]
     try:
         for matrix, _ in kept:
             matrix.data.zero_()
-        moved = moves()
-    except Broken:
-        return True
+        yield
     finally:
         for matrix, before in kept:
             matrix.data.copy_(before)
-    return not moved.isfinite().all() or bool(moved.any())
+
+
+def require_sums(
+    fn: Guarded,
+    moves: Callable[[], Tensor],
+    call: Callable[[], object],
+) -> None:
+    """Raise Broken if a sum starts from something else than what was left.
+
+    Args:
+        fn: A model.
+        moves: Returns how the last logits move when the first token is
+            another.
+        call: Calls it.
+    """
+    modules = modules_of(fn)
+    attends = attending(modules, call)
+    layers = dict(x for m in modules for x in in_lists(m, attends))
+    parts = {
+        name: dict(sub_layers(name, layer)) for name, layer in layers.items()
+    }
+    calls = calls_of(layers, call)
+    for name, layer in layers.items():
+        own = [*parts[name].values()]
+        if name in calls and (norm := normed_before(layer, own, calls[name])):
+            told = NORMED_STREAM.format(name, f"{name}.{norm}")
+            raise Broken(told, cause=NORMED_STREAM)
+    networks = {
+        name: part
+        for own in parts.values()
+        for name, part in own.items()
+        if len(matrices(part)) > 1 and not attends(part)
+    }
+    # Where no token counts, another contract says so.
+    if (
+        networks
+        and moves().any()
+        and not leads_past([*networks.values()], moves)
+    ):
+        first = next(iter(networks))
+        raise Broken(LEFT_BEHIND.format(first), cause=LEFT_BEHIND)
+
+
+Called = tuple[tuple, dict]
+"""What a module was called with."""
+
+
+def calls_of(
+    layers: dict[str, nn.Module], call: Callable[[], object]
+) -> dict[str, Called]:
+    """Return with what each layer is called, where vectors go in."""
+    names = {id(layer): name for name, layer in layers.items()}
+    calls: dict[str, Called] = {}
+
+    def note(part: nn.Module, args: tuple, words: dict) -> None:
+        calls.setdefault(names[id(part)], (args, words))
+
+    with watched(layers.values(), note):
+        call()
+    return {n: one for n, one in calls.items() if vectors_in(one) is not None}
+
+
+def vectors_in(called: Called) -> Tensor | None:
+    """Return the first vectors among what a module was called with."""
+    args, words = called
+    given = [x for x in (*args, *words.values()) if isinstance(x, Tensor)]
+    vectors = [x for x in given if x.is_floating_point() and x.ndim == 3]
+    return vectors[0] if vectors else None
+
+
+def normed_before(
+    layer: nn.Module, parts: list[nn.Module], called: Called
+) -> str:
+    """Name the norm from whose vectors a sum starts, where another does not.
+
+    Where the matrices of a layer are 0, the sums alone are left. A norm whose
+    gain counts then stands in their way. If that of another does not, the
+    layer is pre-LN; and if what the one returns is what a sub-layer gets,
+    it does not stand behind a sum, as in post-LN.
+
+    Args:
+        layer: A layer.
+        parts: Its sub-layers.
+        called: With what it is called.
+    """
+    x = vectors_in(called)
+    norms = {
+        name: part
+        for name, part in layer.named_modules()
+        if is_norm(part, x.shape[-1])
+        and not any(part is y for one in parts for y in one.modules())
+    }
+    if len(norms) < 2:
+        return ""
+
+    def says(times: float) -> Tensor:
+        """Return what it makes of other vectors, which are so long."""
+        other = times * draw(*x.shape, seed=67)
+        args, words = (
+            [other if y is x else y for y in called[0]],
+            {n: other if y is x else y for n, y in called[1].items()},
+        )
+        got = layer(*args, **words)
+        got = got[0] if isinstance(got, tuple | list) else got
+        return got.detach() if isinstance(got, Tensor) else other
+
+    with torch.no_grad():
+        normed = seen_between(norms, parts, lambda: says(LONG))
+        # A norm that stands at the end of a layer keeps no path open.
+        if not normed:
+            return ""
+        with zeroed([layer]):
+            before = says(LONG)
+            if before.shape != x.shape or not alike(before, says(3 * LONG)):
+                return ""
+            counts = {
+                name: not alike(before, with_gain(part, lambda: says(LONG)))
+                for name, part in norms.items()
+            }
+    if all(counts.values()):
+        return ""
+    return next((name for name in normed if counts[name]), "")
+
+
+def seen_between(
+    norms: dict[str, nn.Module],
+    parts: list[nn.Module],
+    call: Callable[[], Tensor],
+) -> list[str]:
+    """Name the norms whose vectors a sub-layer gets; none, if one ends all."""
+    names = {id(norm): name for name, norm in norms.items()}
+    made: dict[str, Tensor] = {}
+    given: list[Tensor] = []
+
+    def note(part: nn.Module, args: tuple, words: dict) -> None:
+        if id(part) not in names:
+            every = (*args, *words.values())
+            given.extend(x for x in every if isinstance(x, Tensor))
+
+    def keep(part: nn.Module, got: object) -> None:
+        if id(part) in names and isinstance(got, Tensor):
+            made[names[id(part)]] = got
+
+    with watched([*norms.values(), *parts], note, keep):
+        got = call()
+    if any(torch.equal(x, got) for x in made.values()):
+        return []
+    return [n for n, x in made.items() if any(torch.equal(x, y) for y in given)]
+
+
+def is_norm(part: nn.Module, width: int) -> bool:
+    """Tell whether a module is a norm of vectors, as its name says."""
+    shapes = {x.shape for x in part.parameters()}
+    return "norm" in type(part).__name__.lower() and shapes == {(width,)}
+
+
+def with_gain(norm: nn.Module, call: Callable[[], Tensor]) -> Tensor:
+    """Return what is said where the vectors of a norm are doubled."""
+    kept = [(x, x.detach().clone()) for x in norm.parameters()]
+    try:
+        for x, before in kept:
+            x.data.copy_(2 * before)
+        return call()
+    finally:
+        for x, before in kept:
+            x.data.copy_(before)
+
+
+def alike(one: Tensor, other: Tensor) -> bool:
+    """Tell whether vectors are the same, but for the eps of a norm."""
+    return torch.allclose(one, other, rtol=1e-3, atol=1e-3)
 
 
 def require_own_weights(fn: Guarded, call: Callable[[], object]) -> None:
@@ -224,9 +442,9 @@ def require_own_weights(fn: Guarded, call: Callable[[], object]) -> None:
     lists = [one for module in modules for one in repeated(module)]
     if not lists:
         return
-    layers = {id(x) for x in layers_that_attend(modules, call).values()}
+    attends = attending(modules, call)
     for name, layer, times in lists:
-        if id(layer) in layers:
+        if attends(layer):
             told = ONE_LAYER.format(name, times)
             raise Broken(told, cause=ONE_LAYER, level=RISK, why=SHARED)
 

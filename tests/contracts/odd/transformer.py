@@ -355,6 +355,21 @@ class AResidualLess(Decoder):
         super().__init__(PastTheNetworkOnly)
 
 
+class FromTheNormed(Layer):
+    """The first sum starts from what its norm returned."""
+
+    def forward(self, x):
+        x = self.norm1(x)
+        x = x + self.attend(x)
+        return x + self.network(self.norm2(x))
+
+
+@model()
+class ASumFromTheNormed(Decoder):
+    def __init__(self):
+        super().__init__(FromTheNormed)
+
+
 @model()
 class OneLayerTwice(Decoder):
     def __init__(self):
