@@ -487,3 +487,31 @@ def loss(logits, target, smoothing, pad):
 def test_a_loss_without_gradients_is_a_fault():
     report = check("label_smoothing", loss)
     assert any("switched off" in f.message for f in report.faults)
+
+
+class AnyIsCausal(Heads):
+    """Asks of a mask whether there is one, and nothing else."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            mask = torch.ones_like(scores, dtype=torch.bool).tril()
+        return super().weigh(scores, mask)
+
+
+class AnyHidesTheFirst(Heads):
+    """The same, and what it hides is no future."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            mask = torch.arange(scores.shape[-1]) > 0
+        return super().weigh(scores, mask)
+
+
+def test_a_mask_that_is_a_mere_flag_for_the_causal_one_is_a_risk():
+    report = check("multihead", built(AnyIsCausal))
+    told = {f.message for f in report.failures}
+    assert report.passed
+    assert told
+    assert all("taken for the causal one" in text for text in told)
+    assert {f.level for f in report.failures} == {"risk"}
+    assert check("multihead", built(AnyHidesTheFirst)).faults
