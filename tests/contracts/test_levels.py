@@ -93,6 +93,18 @@ def halves_from_one(length, d_model):
     return sines_then_cosines(length + 1, d_model)[1:]
 
 
+def scaled_if_long(length, d_model):
+    return in_four_lines(length, d_model) * (1 if length < 50 else 0.5)
+
+
+def scaled_by_the_column(length, d_model):
+    return in_four_lines(length, d_model) * torch.linspace(1, 2, d_model)
+
+
+def upside_down(length, d_model):
+    return -in_four_lines(length, d_model)
+
+
 def halves_that_stretch(length, d_model):
     return sines_then_cosines(length, d_model) * (1 if length < 90 else 0.5)
 
@@ -153,6 +165,9 @@ def zero_unless_it_is_three(logits, target, smoothing, pad):
         ("sinusoidal", halves_and_wrong_speeds),
         ("sinusoidal", halves_from_one),
         ("sinusoidal", halves_that_stretch),
+        ("sinusoidal", scaled_if_long),
+        ("sinusoidal", scaled_by_the_column),
+        ("sinusoidal", upside_down),
         ("rope", other_base_for_wide_heads),
         ("rope", other_base_by_place),
         ("label_smoothing", all_but_one_and_padding),
@@ -515,3 +530,26 @@ def test_a_mask_that_is_a_mere_flag_for_the_causal_one_is_a_risk():
     assert all("taken for the causal one" in text for text in told)
     assert {f.level for f in report.failures} == {"risk"}
     assert check("multihead", built(AnyHidesTheFirst)).faults
+
+
+def shrunk(length, d_model):
+    return 0.3 * in_four_lines(length, d_model) - 0.7
+
+
+def normalised(length, d_model):
+    table = in_four_lines(length, d_model)
+    return (table - table.mean()) / (10 * table.std())
+
+
+@pytest.mark.parametrize(
+    ("fn", "risks"),
+    [(shrunk, 1), (normalised, 2)],
+)
+def test_a_table_that_is_scaled_as_a_whole_is_the_formulas_with_a_note(
+    fn, risks
+):
+    report = check("sinusoidal", fn)
+    assert report.passed
+    assert len([f for f in report.failures if f.level == "risk"]) == risks
+    (one,) = [f for f in report.failures if f.level == "note"]
+    assert "scaled and shifted as a whole" in one.message

@@ -32,7 +32,7 @@ from companion.contracts.adapters import (
     valid_lengths,
     with_causal_mask,
 )
-from companion.contracts.engine.compare import Broken, draw
+from companion.contracts.engine.compare import Broken, draw, furthest
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import (
     Guarded,
@@ -56,6 +56,7 @@ __all__ = [
     "MASKS",
     "NONE",
     "NO_MASK",
+    "SCALED",
     "Form",
     "adopt",
     "other_ways",
@@ -1273,9 +1274,43 @@ def form_by_name(
         return replace(form, whole=whole, said=(said,))
     if name in SELF and isinstance(fn.fn, nn.Module):
         return without_what_is_no_mask(fn, form)
+    if name == "sinusoidal" and is_scaled(fn):
+        reading = functools.partial(unscaled, fn.component)
+        return replace(form, reading=reading, said=(*form.said, SCALED))
     if right is None or name != "translation_model":
         return None
     return with_labels(fn, mask, right) or with_its_masks(fn, form, mask, right)
+
+
+SCALED = (
+    "its table is the formula's, scaled and shifted as a whole, and was judged "
+    "without that"
+)
+
+
+def is_scaled(fn: Guarded) -> bool:
+    """Tell whether tables are a · P + b, of the formula's P, and never P."""
+    for args in fn.component.cases().values():
+        try:
+            got = fn.raw(*args)
+        except Broken:
+            return False
+        table = fn.component.oracle(*args)
+        alike = furthest(unscaled(fn.component, got, args), table) is None
+        if not alike or furthest(got, table) is None:
+            return False
+    return True
+
+
+def unscaled(component: Component, found: Any, args: tuple) -> Any:
+    """Undo what scales and shifts a whole table: the a and b that fit best."""
+    table = component.oracle(*args)
+    if not isinstance(found, Tensor) or found.shape != table.shape:
+        return found
+    mean, own = table.mean(), found.mean()
+    way = table - mean
+    scale = (way * (found - own)).sum() / way.square().sum()
+    return (found - own) / scale + mean if scale > 0 else found
 
 
 def with_labels(fn: Guarded, mask: str | None, right: Right) -> Form | None:
