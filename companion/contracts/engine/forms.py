@@ -55,8 +55,8 @@ __all__ = [
     "ASK_FIRST",
     "MASKS",
     "NONE",
+    "NORMALISED",
     "NO_MASK",
-    "SCALED",
     "Form",
     "adopt",
     "other_ways",
@@ -1274,37 +1274,47 @@ def form_by_name(
         return replace(form, whole=whole, said=(said,))
     if name in SELF and isinstance(fn.fn, nn.Module):
         return without_what_is_no_mask(fn, form)
-    if name == "sinusoidal" and is_scaled(fn):
-        reading = functools.partial(unscaled, fn.component)
-        return replace(form, reading=reading, said=(*form.said, SCALED))
+    if name == "sinusoidal" and is_normalised(fn):
+        reading = functools.partial(denormalised, fn)
+        return replace(form, reading=reading, said=(*form.said, NORMALISED))
     if right is None or name != "translation_model":
         return None
     return with_labels(fn, mask, right) or with_its_masks(fn, form, mask, right)
 
 
-SCALED = (
-    "its table is the formula's, scaled and shifted as a whole, and was judged "
-    "without that"
+NORMALISED = (
+    "its table is the formula's, normalised as a whole, and was judged without "
+    "that"
 )
 
 
-def is_scaled(fn: Guarded) -> bool:
-    """Tell whether tables are a · P + b, of the formula's P, and never P."""
+def is_normalised(fn: Guarded) -> bool:
+    """Tell whether tables are a · P + b, of the formula's P, with mean 0.
+
+    A mere scale is not taken: whoever divides by √d_model has two scales.
+    """
     for args in fn.component.cases().values():
         try:
             got = fn.raw(*args)
         except Broken:
             return False
-        table = fn.component.oracle(*args)
-        alike = furthest(unscaled(fn.component, got, args), table) is None
-        if not alike or furthest(got, table) is None:
+        table, plain = fn.component.oracle(*args), denormalised(fn, got, args)
+        size = got.abs().max()
+        if (
+            furthest(plain, table) is not None
+            or got.mean().abs() > CLOSE * size
+        ):
             return False
     return True
 
 
-def unscaled(component: Component, found: Any, args: tuple) -> Any:
+CLOSE = 1e-4
+"""A mean that is so small, beside the largest number, is 0."""
+
+
+def denormalised(fn: Guarded, found: Any, args: tuple) -> Any:
     """Undo what scales and shifts a whole table: the a and b that fit best."""
-    table = component.oracle(*args)
+    table = fn.component.oracle(*args)
     if not isinstance(found, Tensor) or found.shape != table.shape:
         return found
     mean, own = table.mean(), found.mean()

@@ -4,14 +4,13 @@ P[t, 2i] = sin(t / 10000^(2i/d)),  P[t, 2i+1] = cos(t / 10000^(2i/d))
 """
 
 import math
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, furthest, number, same
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.forms import SCALED
+from companion.contracts.engine.forms import NORMALISED
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, RISK, risk
 from companion.contracts.engine.universal import (
@@ -96,7 +95,7 @@ def first_row(fn: Guarded) -> None:
 @SINUSOIDAL.contract
 def circle(fn: Guarded) -> None:
     """Every pair of dimensions lies on a circle of radius 1."""
-    if is_scaled(fn):
+    if is_normalised(fn):
         raise Broken(AS_A_WHOLE, level=NOTE, why=ORDER)
     got = fn(11, 8)
     radius = got.unflatten(-1, (-1, 2)).square().sum(-1)
@@ -116,14 +115,14 @@ def rotation(fn: Guarded) -> None:
         require_pairs(turn, turn[:1].expand_as(turn), why)
 
 
-def is_scaled(fn: Guarded) -> bool:
-    """Tell whether its table is read without what scales it as a whole."""
-    return bool(fn.form and SCALED in fn.form.said)
+def is_normalised(fn: Guarded) -> bool:
+    """Tell whether its table is read without what normalises it as a whole."""
+    return bool(fn.form and NORMALISED in fn.form.said)
 
 
 AS_A_WHOLE = (
-    "This is the formula's table, scaled and shifted as a whole: the radius is "
-    "another, and everything else was judged as if it were 1."
+    "This is the formula's table, normalised as a whole: its mean is taken off "
+    "and it is scaled. Everything else was judged without that."
 )
 
 
@@ -165,19 +164,16 @@ def speeds(fn: Guarded) -> None:
 @SINUSOIDAL.contract
 def whatever_the_length(fn: Guarded) -> None:
     """A row does not depend on how many there are."""
+    if is_normalised(fn):
+        raise Broken(BY_THE_LENGTH, level=RISK, why=ONE_LENGTH)
     whole = fn(97, 10)
-    if is_scaled(fn):
-        as_it_is = replace(fn.form, reading=None)
-        short, long = (as_it_is(fn.fn, (n, 10)) for n in (11, 97))
-        if furthest(short, long[:11]) is not None:
-            raise Broken(BY_THE_LENGTH, level=RISK, why=ONE_LENGTH)
     for length in (1, 2, 11):
         why = f"The rows change when there are only {length} of them."
         same(fn, fn(length, 10), whole[:length], why)
 
 
 BY_THE_LENGTH = (
-    "The table is scaled and shifted by its own mean or size, so that all rows "
+    "What the table is normalised by depends on its length, so that all rows "
     "change with the number of positions."
 )
 ONE_LENGTH = (
