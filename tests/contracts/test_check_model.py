@@ -6,6 +6,7 @@ import pytest
 import torch
 from contracts.right import built
 from torch import nn
+from torch.nn.utils import skip_init
 
 from companion.contracts import check, check_model
 from companion.contracts.discovery import kinds
@@ -236,6 +237,33 @@ def test_a_size_that_may_be_none_is_given_where_none_raises():
     built, said = make(Choosing, {})
     assert said == "Choosing(h_dim=12)"
     assert len(built.table.weight) == 7
+
+
+class LeftEmpty(nn.Module):
+    """Leaves its matrix to others to draw, and keeps what is not drawn."""
+
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.enter = skip_init(nn.Linear, d_model, d_ff)
+        self.kept = torch.empty(7)
+
+
+class AllItsOwn(LeftEmpty):
+    """So is a matrix that no part of it can draw."""
+
+    def __init__(self, d_model, d_ff):
+        super().__init__(d_model, d_ff)
+        self.leave = nn.Parameter(torch.empty(d_ff, d_model))
+
+
+def test_weights_that_a_class_leaves_empty_are_drawn_as_pytorch_does():
+    built, said = make(LeftEmpty, {})
+    assert said.endswith("with weights that `reset_parameters()` drew")
+    assert 0.1 < built.enter.weight.abs().max() < 12**-0.5
+    assert not built.kept.any()
+    with pytest.raises(NotBuilt, match="nothing draws its `leave`"):
+        make(AllItsOwn, {})
+    assert not torch.are_deterministic_algorithms_enabled()
 
 
 class Endless(Causal):

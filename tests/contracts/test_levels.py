@@ -93,6 +93,19 @@ def halves_from_one(length, d_model):
     return sines_then_cosines(length + 1, d_model)[1:]
 
 
+def normalised_if_long(length, d_model):
+    return (normalised if length > 50 else in_four_lines)(length, d_model)
+
+
+def normalised_by_the_column(length, d_model):
+    table = in_four_lines(length, d_model)
+    return (table - table.mean(0)) / (10 * table.std(0))
+
+
+def normalised_upside_down(length, d_model):
+    return -normalised(length, d_model)
+
+
 def halves_that_stretch(length, d_model):
     return sines_then_cosines(length, d_model) * (1 if length < 90 else 0.5)
 
@@ -153,6 +166,9 @@ def zero_unless_it_is_three(logits, target, smoothing, pad):
         ("sinusoidal", halves_and_wrong_speeds),
         ("sinusoidal", halves_from_one),
         ("sinusoidal", halves_that_stretch),
+        ("sinusoidal", normalised_if_long),
+        ("sinusoidal", normalised_by_the_column),
+        ("sinusoidal", normalised_upside_down),
         ("rope", other_base_for_wide_heads),
         ("rope", other_base_by_place),
         ("label_smoothing", all_but_one_and_padding),
@@ -487,3 +503,45 @@ def loss(logits, target, smoothing, pad):
 def test_a_loss_without_gradients_is_a_fault():
     report = check("label_smoothing", loss)
     assert any("switched off" in f.message for f in report.faults)
+
+
+class AnyIsCausal(Heads):
+    """Asks of a mask whether there is one, and nothing else."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            mask = torch.ones_like(scores, dtype=torch.bool).tril()
+        return super().weigh(scores, mask)
+
+
+class AnyHidesTheFirst(Heads):
+    """The same, and what it hides is no future."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            mask = torch.arange(scores.shape[-1]) > 0
+        return super().weigh(scores, mask)
+
+
+def test_a_mask_that_is_a_mere_flag_for_the_causal_one_is_a_risk():
+    report = check("multihead", built(AnyIsCausal))
+    told = {f.message for f in report.failures}
+    assert report.passed
+    assert told
+    assert all("taken for the causal one" in text for text in told)
+    assert {f.level for f in report.failures} == {"risk"}
+    assert check("multihead", built(AnyHidesTheFirst)).faults
+
+
+def normalised(length, d_model):
+    table = in_four_lines(length, d_model)
+    return (table - table.mean()) / (10 * table.std())
+
+
+def test_a_table_that_is_normalised_as_a_whole_is_the_formulas_with_a_note():
+    report = check("sinusoidal", normalised)
+    assert report.passed
+    (one,) = [f for f in report.failures if f.level == "note"]
+    assert "normalised as a whole" in one.message
+    risks = [f.contract for f in report.failures if f.level == "risk"]
+    assert "A row does not depend on how many there are" in risks

@@ -807,7 +807,7 @@ class Finder:
         typed = tuple(map(as_typed, judged.report.assumed))
         report = replace(judged.report, assumed=typed, lang=self.lang)
         found = told(report)
-        said = [f"built as {built}"] if built[-1:] == ")" else [built]
+        said = [f"built as {built}"] if "(" in built else [built]
         said += [*judged.assumed]
         found["assumed"] = [
             sanitize(text) for text in [*filter(None, said), *found["assumed"]]

@@ -1505,6 +1505,10 @@ def each_alone(
         for factor in (1.0, WIDTH**0.5):
             added = got - factor * x
             if torch.allclose(added, fn(2 * x) - factor * 2 * x, **CLOSE):
+                if torch.allclose(
+                    added[:, 1:, 1:], added[:, :-1, :-1], **CLOSE
+                ):
+                    raise Unjudged(BY_DISTANCE)
                 return "add_positions", ITS_OWN_VECTOR
         raise Unjudged(f"each position is changed alone, and {BY_ITS_PLACE}")
     if norm := kind_of_norm(got):
@@ -1534,6 +1538,11 @@ def is_a_norm(part: nn.Module) -> bool:
 
 
 ITS_OWN_VECTOR = "to each position its own vector is added"
+BY_DISTANCE = (
+    "what it adds in a row and a column depends on how far apart these are, "
+    "and on nothing else: so do the biases that are added to scores, as in "
+    "ALiBi and T5, and there are no contracts for those"
+)
 BY_ITS_PLACE = (
     "by its place, but not by a sum: are features reordered, or projected? "
     "What it makes of zeros has contracts if that is a table: mark "

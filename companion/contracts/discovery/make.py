@@ -210,18 +210,71 @@ def make(
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         try:
-            built = kind(**named)
+            with empty_is_nan():
+                built = kind(**named)
         except Exception as error:
             ways = others(kind, named, more, rate)
             for other in ways if width == WIDTH else [more]:
                 with contextlib.suppress(Exception), no_larger(MOST):
-                    return kind(**other), said_of(kind, other)
+                    with empty_is_nan():
+                        built = kind(**other)
+                    return built, said_of(kind, other) + drawn(built)
             guessed = any(isinstance(x, Sizes) for x in named.values())
             raise NotBuilt(
                 f"{kind.__name__}({listed(named)}) raised {raised_in(error)}",
                 typed(kind, named, near) if guessed else "",
             ) from None
-    return built, said_of(kind, named)
+        return built, said_of(kind, named) + drawn(built)
+
+
+@contextlib.contextmanager
+def empty_is_nan() -> Iterator[None]:
+    """Have ``torch.empty`` hold NaN, and not whatever stands in memory."""
+    usual = torch.are_deterministic_algorithms_enabled()
+    mild = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(usual, warn_only=mild)
+
+
+DRAWN = ", with weights that `reset_parameters()` drew"
+UNDRAWN = (
+    "nothing draws its `{}`: `torch.empty` leaves there what happened to stand "
+    "in memory. If a whole model draws it, judge that"
+)
+
+
+def drawn(built: Any) -> str:
+    """Draw the parameters that a class has left empty, and say so.
+
+    Each is drawn as its own part of the module would, as `nn.Linear` does.
+
+    Raises:
+        NotBuilt: A part cannot draw its own.
+    """
+    if not isinstance(built, nn.Module):
+        return ""
+    empty = []
+    for part in built.modules():
+        if any(map(has_nan, part.parameters(recurse=False))):
+            empty.append(part)
+            with contextlib.suppress(Exception):
+                part.reset_parameters()  # pyrefly: ignore
+        for x in (*part.buffers(recurse=False), *vars(part).values()):
+            if has_nan(x):  # A cache, perhaps.
+                x.data.masked_fill_(x.isnan(), 0)
+    for name, x in built.named_parameters():
+        if has_nan(x):
+            raise NotBuilt(UNDRAWN.format(name))
+    return DRAWN if empty else ""
+
+
+def has_nan(x: object) -> bool:
+    """Tell whether it is a tensor in which something is NaN."""
+    known = isinstance(x, Tensor) and not is_lazy(x)
+    return known and bool(x.isnan().any())
 
 
 def others(
@@ -278,7 +331,9 @@ def by_default(
     with torch.random.fork_rng([]), no_larger(MOST):
         torch.manual_seed(0)
         try:
-            return kind(**wanted), said_of(kind, wanted)
+            with empty_is_nan():
+                built = kind(**wanted)
+            return built, said_of(kind, wanted) + drawn(built)
         except Exception:
             return None
 

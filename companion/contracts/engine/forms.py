@@ -32,7 +32,7 @@ from companion.contracts.adapters import (
     valid_lengths,
     with_causal_mask,
 )
-from companion.contracts.engine.compare import Broken, draw
+from companion.contracts.engine.compare import Broken, draw, furthest
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import (
     Guarded,
@@ -48,12 +48,14 @@ from companion.contracts.engine.guard import (
 )
 from companion.contracts.engine.influence import reach
 from companion.contracts.engine.masking import hides_rows, unchanged
+from companion.contracts.engine.modules import module_of
 from companion.contracts.engine.norms import norm_form
 
 __all__ = [
     "ASK_FIRST",
     "MASKS",
     "NONE",
+    "NORMALISED",
     "NO_MASK",
     "Form",
     "adopt",
@@ -322,6 +324,8 @@ class Form:
             its = three[:, i].unflatten(0, (-1, *[1] * axes))
             call = self.style(self.wants, {**named, "mask": its})
             got = fn(*call[0], **call[1])
+            if self.reading is last_layer:
+                got = last_layer(got, ())
             whole = type(got) in (tuple, list)
             out = got[0] if whole else got
             rows = isinstance(out, Tensor) and out.ndim > 1
@@ -984,7 +988,7 @@ def readings(
         return [("", None)]
     found = [
         ("", None),
-        ("the first of what it returned was taken", entry(0)),
+        (FIRST_TAKEN, entry(0)),
         ("the second of what it returned was taken", entry(1)),
         *(
             (f"`{key}` of what it returned was taken", attribute(key))
@@ -998,20 +1002,25 @@ def readings(
     ]
     if name == "attention":
         found.append(("", without_head))
-        found.append(("the first of what it returned was taken", first_head))
+        found.append((FIRST_TAKEN, first_head))
     if name == "causal_attention":
         found.append(("", without_head))
-        found.append(("the first of what it returned was taken", first_head))
+        found.append((FIRST_TAKEN, first_head))
     if name == "rope":
         found.append(("", heads_back))
-        found.append(
-            ("the first of what it returned was taken", first_heads_back)
-        )
+        found.append((FIRST_TAKEN, first_heads_back))
     if name in MODELS:
         flat = "its logits, one row a token, got their axes back"
         found += [(flat, unflattened), (f"the first was taken, and {flat}",
                                         first_unflattened)]  # fmt: skip
     return found
+
+
+FIRST_TAKEN = "the first of what it returned was taken"
+LAST_TAKEN = (
+    "the last of what it returned was taken, for these are the outputs of its "
+    "layers in order"
+)
 
 
 def entry(i: int) -> Callable:
@@ -1021,6 +1030,43 @@ def entry(i: int) -> Callable:
         if isinstance(result, tuple | list) and len(result) > i
         else result
     )
+
+
+last_layer = entry(-1)
+
+
+def of_layers(fn: Guarded, result: Any) -> bool:
+    """Tell whether the outputs of all layers came back, in order.
+
+    The last then moves with all weights that the first moves with, and with
+    namesakes of theirs, as `layers.1.out` is of `layers.0.out`. That is so of
+    no state beside an output, nor of an output that is projected once more.
+    """
+    module = module_of(fn)
+    if module is None or not isinstance(result, tuple | list):
+        return False
+    if not all(
+        isinstance(x, Tensor) and x.shape == result[0].shape for x in result
+    ):
+        return False
+    early, late = (weights_behind(x, module) for x in (result[0], result[-1]))
+    more = {NUMBER.sub("", name) for name in late - early}
+    return early < late and any(NUMBER.sub("", name) in more for name in early)
+
+
+NUMBER = re.compile(r"\d+")
+
+
+def weights_behind(x: Tensor, module: nn.Module) -> set[str]:
+    """Name the parameters that a result was computed with."""
+    named = {n: p for n, p in module.named_parameters() if p.requires_grad}
+    if not named or not x.requires_grad:
+        return set()
+    found = torch.autograd.grad(
+        x.sum(), [*named.values()], retain_graph=True, allow_unused=True
+    )
+    pairs = zip(named, found, strict=True)
+    return {name for name, gradient in pairs if gradient is not None}
 
 
 def attribute(key: str) -> Callable:
@@ -1228,9 +1274,53 @@ def form_by_name(
         return replace(form, whole=whole, said=(said,))
     if name in SELF and isinstance(fn.fn, nn.Module):
         return without_what_is_no_mask(fn, form)
+    if name == "sinusoidal" and is_normalised(fn):
+        reading = functools.partial(denormalised, fn)
+        return replace(form, reading=reading, said=(*form.said, NORMALISED))
     if right is None or name != "translation_model":
         return None
     return with_labels(fn, mask, right) or with_its_masks(fn, form, mask, right)
+
+
+NORMALISED = (
+    "its table is the formula's, normalised as a whole, and was judged without "
+    "that"
+)
+
+
+def is_normalised(fn: Guarded) -> bool:
+    """Tell whether tables are a · P + b, of the formula's P, with mean 0.
+
+    A mere scale is not taken: whoever divides by √d_model has two scales.
+    """
+    for args in fn.component.cases().values():
+        try:
+            got = fn.raw(*args)
+        except Broken:
+            return False
+        table, plain = fn.component.oracle(*args), denormalised(fn, got, args)
+        size = got.abs().max()
+        if (
+            furthest(plain, table) is not None
+            or got.mean().abs() > CLOSE * size
+        ):
+            return False
+    return True
+
+
+CLOSE = 1e-4
+"""A mean that is so small, beside the largest number, is 0."""
+
+
+def denormalised(fn: Guarded, found: Any, args: tuple) -> Any:
+    """Undo what scales and shifts a whole table: the a and b that fit best."""
+    table = fn.component.oracle(*args)
+    if not isinstance(found, Tensor) or found.shape != table.shape:
+        return found
+    mean, own = table.mean(), found.mean()
+    way = table - mean
+    scale = (way * (found - own)).sum() / way.square().sum()
+    return (found - own) / scale + mean if scale > 0 else found
 
 
 def with_labels(fn: Guarded, mask: str | None, right: Right) -> Form | None:
@@ -1504,6 +1594,8 @@ def readings_that_fit(
                 read(fn, got, args)
         except Broken:
             continue
+        if told == FIRST_TAKEN and of_layers(fn, results[0][0]):
+            told, reading = LAST_TAKEN, last_layer
         yield told, reading
         return
 
@@ -1548,7 +1640,7 @@ def by_lengths(
                 f"{shape}, so that it was called once for each row, with the "
                 "keys in front that this row may see"
             ]
-            said += ["the first of what it returned was taken"] * first
+            said += [FIRST_TAKEN] * first
             found = replace(
                 form,
                 hidden=False,

@@ -1,5 +1,6 @@
 """What the contracts about masks share: True = may attend."""
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -14,6 +15,7 @@ from companion.contracts.engine.compare import (
     same,
 )
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.influence import reach
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.universal import recognised_mistake
 
@@ -39,6 +41,7 @@ __all__ = [
     "sends_masks",
     "some_mask",
     "unchanged",
+    "unless_any_is_causal",
     "visible",
 ]
 
@@ -85,6 +88,52 @@ def hides_padding(which: str) -> Callable[[Callable], Callable]:
         return contract
 
     return declared
+
+
+ANY_IS_CAUSAL = (
+    "Any mask is taken for the causal one: with a mask, whatever it says, no "
+    "row sees what comes after it, and without one every row sees all."
+)
+IN_A_DECODER = (
+    "It is right in a decoder that is given the causal mask or none; a mask "
+    "of padding would hide no padding."
+)
+
+
+def unless_any_is_causal(contract: Callable) -> Callable:
+    """Have a contract say so, as a risk, if any mask does what a causal does.
+
+    Such a mask is a mere flag, as where it decides on ``is_causal``.
+    """
+
+    @functools.wraps(contract)
+    def told(fn: Guarded) -> None:
+        try:
+            contract(fn)
+        except Broken:
+            if any_is_causal(fn):
+                raise Broken(
+                    ANY_IS_CAUSAL, level=RISK, why=IN_A_DECODER
+                ) from None
+            raise
+
+    return told
+
+
+def any_is_causal(fn: Guarded) -> bool:
+    """Tell whether rows see their past under any mask, and all without one."""
+    x = fn.component.example[0]
+    past = causal(x.shape[1])
+    try:
+        seen, whole = reach(fn, x, past), reach(fn, x)
+        alike = all(
+            furthest(fn.raw(x, mask), fn.raw(x, past)) is None
+            for mask in (past | True, past.mT)
+        )
+    except Broken:
+        return False
+    hides = torch.equal(seen, past.expand_as(seen))
+    return alike and hides and bool(whole.all())
 
 
 HIDES_ROWS = (

@@ -45,6 +45,7 @@ from companion.contracts.engine.masking import (
     hides_rows,
     require_finite_row,
     sends_masks,
+    unless_any_is_causal,
 )
 from companion.contracts.engine.scale import (
     A_SCORE,
@@ -243,6 +244,7 @@ def future(fn: Guarded) -> None:
 @MULTIHEAD.before_reference
 @after(order)
 @sends_masks
+@unless_any_is_causal
 def pads(fn: Guarded) -> None:
     """No row sees the padding of its own sentence."""
     how = "which the mask hides"
@@ -252,6 +254,7 @@ def pads(fn: Guarded) -> None:
 @MULTIHEAD.contract
 @after(future)
 @sends_masks
+@unless_any_is_causal
 def all_true(fn: Guarded) -> None:
     """A mask that hides nothing changes nothing."""
     x = arguments(43)
@@ -295,6 +298,7 @@ def told_of_the_softmax(fn: Guarded, broken: Broken) -> Broken:
 @MULTIHEAD.contract
 @after(pads, twice)
 @sends_masks
+@unless_any_is_causal
 def as_if_absent(fn: Guarded) -> None:
     """Hidden positions might as well not be there."""
     x = arguments(23)
@@ -346,6 +350,7 @@ def any_size(fn: Guarded) -> None:
 @MULTIHEAD.contract
 @risk(EMPTY)
 @sends_masks
+@unless_any_is_causal
 def fully_masked_row(fn: Guarded) -> None:
     """A row that may attend to nothing is finite, and sees nothing."""
     x, mask = arguments(37), fully_masked()

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, furthest, number, same
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.forms import NORMALISED
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.levels import NOTE, risk
+from companion.contracts.engine.levels import NOTE, RISK, risk
 from companion.contracts.engine.universal import (
     level_of_known,
     recognised_mistake,
@@ -94,6 +95,8 @@ def first_row(fn: Guarded) -> None:
 @SINUSOIDAL.contract
 def circle(fn: Guarded) -> None:
     """Every pair of dimensions lies on a circle of radius 1."""
+    if is_normalised(fn):
+        raise Broken(AS_A_WHOLE, level=NOTE, why=ORDER)
     got = fn(11, 8)
     radius = got.unflatten(-1, (-1, 2)).square().sum(-1)
     why = "Dimensions 2i and 2i+1 are sine and cosine of one angle."
@@ -110,6 +113,17 @@ def rotation(fn: Guarded) -> None:
     why = "Between position {} and {} the pair turns otherwise than before."
     for turn in (turn_sine, turn_cosine):
         require_pairs(turn, turn[:1].expand_as(turn), why)
+
+
+def is_normalised(fn: Guarded) -> bool:
+    """Tell whether its table is read without what normalises it as a whole."""
+    return bool(fn.form and NORMALISED in fn.form.said)
+
+
+AS_A_WHOLE = (
+    "This is the formula's table, normalised as a whole: its mean is taken off "
+    "and it is scaled. Everything else was judged without that."
+)
 
 
 def require_pairs(got: Tensor, expected: Tensor, why: str) -> None:
@@ -150,10 +164,22 @@ def speeds(fn: Guarded) -> None:
 @SINUSOIDAL.contract
 def whatever_the_length(fn: Guarded) -> None:
     """A row does not depend on how many there are."""
+    if is_normalised(fn):
+        raise Broken(BY_THE_LENGTH, level=RISK, why=ONE_LENGTH)
     whole = fn(97, 10)
     for length in (1, 2, 11):
         why = f"The rows change when there are only {length} of them."
         same(fn, fn(length, 10), whole[:length], why)
+
+
+BY_THE_LENGTH = (
+    "What the table is normalised by depends on its length, so that all rows "
+    "change with the number of positions."
+)
+ONE_LENGTH = (
+    "It is right where a table is made once, of one length, as for windows of "
+    "a time series."
+)
 
 
 @SINUSOIDAL.contract

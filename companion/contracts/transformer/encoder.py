@@ -44,6 +44,7 @@ from companion.contracts.engine.masking import (
     hides_rows,
     require_finite_row,
     sends_masks,
+    unless_any_is_causal,
 )
 from companion.contracts.engine.modules import (
     apart_in_training,
@@ -294,6 +295,7 @@ def keeps_itself(fn: Guarded) -> None:
 
 @ENCODER.before_reference
 @sends_masks
+@unless_any_is_causal
 def pads(fn: Guarded) -> None:
     """In no layer does a word see the padding of its sentence."""
     how = "which the mask hides"
@@ -302,6 +304,7 @@ def pads(fn: Guarded) -> None:
 
 @ENCODER.before_reference
 @sends_masks
+@unless_any_is_causal
 def pairs(fn: Guarded) -> None:
     """In no layer does a position see what its own row of the mask hides."""
     how = "which the mask hides"
@@ -357,6 +360,7 @@ def knows_by(table: str, kernel: str, broken: Broken) -> Broken | None:
 
 @ENCODER.contract
 @sends_masks
+@unless_any_is_causal
 def all_true(fn: Guarded) -> None:
     """A mask that hides nothing changes nothing."""
     x = arguments(31)
@@ -366,6 +370,7 @@ def all_true(fn: Guarded) -> None:
 
 @ENCODER.contract
 @sends_masks
+@unless_any_is_causal
 def as_if_absent(fn: Guarded) -> None:
     """Hidden positions might as well not be there."""
     x = arguments(29)

@@ -301,3 +301,18 @@ def test_a_softmax_of_one_query_was_heard():
     report = check("translation_model", built(OneQuery))
     assert not report.faults, str(report)
     assert "could not be followed back" in " ".join(report.assumed)
+
+
+class AddsByDistance(nn.Module):
+    """Each head's scores lose a slope for each step from row to column."""
+
+    def forward(self, scores):
+        heads, rows, columns = scores.shape[-3:]
+        steps = torch.arange(columns) - torch.arange(rows)[:, None]
+        slopes = 0.5 ** torch.arange(1, heads + 1)
+        return scores - slopes[:, None, None] * steps.abs()
+
+
+def test_what_is_added_by_distance_alone_is_no_table_of_positions():
+    (one,) = check_model(AddsByDistance()).unjudged
+    assert "as in ALiBi" in one.reason

@@ -303,3 +303,50 @@ def test_attention_whose_residual_starts_from_a_norm_is_found():
 def test_a_norm_through_which_vectors_enter_is_no_normed_residual(layer):
     report = check("encoder", built(lambda: layer(Heads())))
     assert NORMED_STREAM not in [f.message for f in report.failures]
+
+
+class AllOutputs(Layered):
+    """Returns what each layer returned."""
+
+    def forward(self, x, mask=None):
+        found = []
+        for layer in self.layers:
+            x = layer(x, mask)
+            found.append(x)
+        return found
+
+
+class OfKeys(Heads):
+    """Takes a mask (batch, key) only."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            batch, keys = mask.shape
+            mask = mask.view(batch, 1, 1, keys)
+        return super().weigh(scores, mask)
+
+
+class Beside(Layered):
+    """Returns something else beside its result, of the same shape."""
+
+    def __init__(self, attend, *, state):
+        super().__init__(attend)
+        self.project, self.state = nn.Linear(12, 12), state
+
+    def forward(self, x, mask=None):
+        state = self.layers[0](x, mask)
+        x = self.layers[1](state, mask)
+        return (x, state) if self.state else (x, self.project(x.detach()))
+
+
+@pytest.mark.parametrize("attend", [Heads, OfKeys])
+def test_of_the_outputs_of_all_layers_the_last_is_the_result(attend):
+    report = check("encoder", built(lambda: AllOutputs(attend)))
+    assert report.passed, str(report)
+    assert "the last of what it returned was taken" in " ".join(report.assumed)
+
+
+@pytest.mark.parametrize("state", [True, False])
+def test_the_first_is_the_result_beside_a_state_or_a_projection(state):
+    report = check("encoder", built(lambda: Beside(Heads, state=state)))
+    assert "the first of what it returned was taken" in " ".join(report.assumed)
