@@ -39,9 +39,9 @@ from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
     HIDES_ROWS,
-    blank,
     causal,
     hides_rows,
+    read,
     require_finite_row,
     sends_masks,
 )
@@ -68,7 +68,6 @@ from companion.multihead import MultiHeadAttention
 __all__ = ["ENCODER"]
 
 BATCH, SEQ, WIDTH = 2, 5, 12
-ITSELF = torch.eye(SEQ, dtype=torch.bool, device="cpu")
 
 
 def arguments(seed: int, seq: int = SEQ) -> Tensor:
@@ -186,10 +185,11 @@ def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
     Who may see somebody may see whom he sees, so layers add nobody.
     """
     seen, may = reach(fn, x, mask), with_itself(mask)
-    heard = may & (~blank(seen, mask.expand(BATCH, 1, SEQ, SEQ)[:, 0]) | ITSELF)
-    if (seen & ~may).any() or (heard & ~seen).any():
+    rows = read(mask.expand(BATCH, 1, SEQ, SEQ)[:, 0])
+    silent, heard = may | ~rows, may & rows
+    if (seen & ~silent).any() or (heard & ~seen).any():
         why = why_leaked(fn, x, seen, mask) if fn.asks_why else ""
-        require_silent(seen, may, how, why)
+        require_silent(seen, silent, how, why)
         require_moved(seen, heard, "which the mask allows", why)
 
 
