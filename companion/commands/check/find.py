@@ -586,23 +586,8 @@ class Finder:
         if self.components and "label_smoothing" not in self.components:
             return {}
         tried = []
-        padded = says_padding(kind)
-        for whole, logs, mean in itertools.product((False, True), repeat=3):
-            fn = smoothed_by(make_loss, logs=logs, mean=mean, flat=not whole)
-            report = self.check("label_smoothing", fn, brief=True)
-            if not (padded or report.passed) and counts_all(fn):
-                report = self.of_real_tokens(fn)
-            elif whole and not (report.passed or mean):
-                report = self.of_sentences(fn, report)
-            said = ["a loss that is made for its smoothing"]
-            if whole:
-                said.append("it got sentences, (batch, seq, vocab)")
-            if logs:
-                said.append("it got log-probabilities")
-            if mean:
-                said.append("its sum was divided by the number of real tokens")
-            judged = Judged("label_smoothing", report, ("; ".join(said),))
-            if report.passed:
+        for judged in self.in_each_form(make_loss, says_padding(kind)):
+            if judged.report.passed:
                 judged = with_own_padding(judged, kind)
                 return {"parts": [self.part(one, judged, "a usual name")]}
             tried.append(judged)
@@ -619,6 +604,31 @@ class Finder:
             )
         best = with_own_padding(best, kind)
         return {"parts": [self.part(one, best, "a usual name")]}
+
+    def in_each_form(
+        self, make_loss: Callable, padded: bool
+    ) -> Iterator[Judged]:
+        """Judge a loss in each form that it may be called in.
+
+        Args:
+            make_loss: Makes it of its smoothing, padding and vocabulary.
+            padded: Whether it has a word for padding.
+        """
+        for whole, logs, mean in itertools.product((False, True), repeat=3):
+            fn = smoothed_by(make_loss, logs=logs, mean=mean, flat=not whole)
+            report = self.check("label_smoothing", fn, brief=True)
+            if not (padded or report.passed) and counts_all(fn):
+                report = self.of_real_tokens(fn)
+            elif whole and not (report.passed or mean):
+                report = self.of_sentences(fn, report)
+            said = ["a loss that is made for its smoothing"]
+            if whole:
+                said.append("it got sentences, (batch, seq, vocab)")
+            if logs:
+                said.append("it got log-probabilities")
+            if mean:
+                said.append("its sum was divided by the number of real tokens")
+            yield Judged("label_smoothing", report, ("; ".join(said),))
 
     def of_sentences(self, fn: Callable, report: Report) -> Report:
         """Judge all else of a loss that divides by the number of sentences.
