@@ -1008,7 +1008,11 @@ def _cosines_and_sines(found: Any, width: int) -> tuple[Tensor, Tensor]:
 
 
 def smoothed_by(
-    make: Callable[..., Yours], *, logs: bool = False, mean: bool = False
+    make: Callable[..., Yours],
+    *,
+    logs: bool = False,
+    mean: bool = False,
+    flat: bool = True,
 ) -> Yours:
     """Mask: none. For a loss that is a module made for its smoothing.
 
@@ -1019,6 +1023,8 @@ def smoothed_by(
             loss.
         logs: Whether it takes log-probabilities.
         mean: Whether its sum is yet to be divided by the number of real tokens.
+        flat: Whether there is no axis for sentences; else it gets logits
+            (batch, seq, vocab) and targets (batch, seq).
 
     Example:
         >>> from companion.contracts import check
@@ -1033,8 +1039,10 @@ def smoothed_by(
         logits: Tensor, target: Tensor, smoothing: float, pad: int
     ) -> Tensor:
         loss = make(smoothing, pad, logits.shape[-1])
-        flat, real = logits.flatten(0, -2), (target != pad).sum()
-        found = loss(flat.log_softmax(-1) if logs else flat, target.flatten())
+        real = (target != pad).sum()
+        if flat:
+            logits, target = logits.flatten(0, -2), target.flatten()
+        found = loss(logits.log_softmax(-1) if logs else logits, target)
         return found / real if mean else found
 
     return label_smoothing

@@ -424,6 +424,36 @@ def test_a_loss_that_is_made_for_its_smoothing_is_tried_in_every_form(told):
     assert faults(parts["LabelSmoothing"])
 
 
+SUMMED = (
+    LOSS.replace("aim.scatter_(1,", "aim.scatter_(-1,")
+    .replace("target[:, None]", "target[..., None]")
+    .replace("aim[:, self.pad]", "aim[..., self.pad]")
+    .replace(
+        'F.kl_div(logs, aim, reduction="sum")',
+        'F.kl_div(logs, aim, reduction="sum") / logs.size(0)',
+    )
+)
+
+
+def test_a_loss_over_the_number_of_sentences_is_a_risk_that_says_so(told):
+    asking = SUMMED.replace("aim = ", "assert logs.ndim == 3\n        aim = ")
+    for place, source in enumerate((SUMMED, asking)):
+        parts, _ = told(source, f"summed{place}.py")
+        loss = parts["LabelSmoothing"]
+        assert not faults(loss)
+        assert levels(loss)["Every real token counts the same"] == "risk"
+        assert "it got sentences, (batch, seq, vocab)" in said(loss)
+    wrong = SUMMED.replace("aim[target == self.pad] = 0", "pass")
+    parts, _ = told(wrong, "padded.py")
+    assert faults(parts["LabelSmoothing"])
+
+
+def test_what_a_loss_raised_in_every_call_is_told(told):
+    asking = LOSS.replace("aim = ", "assert logs.ndim == 5\n        aim = ")
+    _, left = told(asking)
+    assert "It raised AssertionError" in left["LabelSmoothing"]
+
+
 def levels(part):
     return {m: g["level"] for g in part["found"]["failed"] for m in g["names"]}
 

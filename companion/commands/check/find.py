@@ -74,8 +74,12 @@ from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.scale import BY_THE_ROOT
 from companion.contracts.positions.rope import AT_ZERO, RELATIVE
 from companion.contracts.training.label_smoothing import (
+    BY_SENTENCES,
     COUNTED,
+    EVERY_TOKEN,
+    ON_PURPOSE,
     PADDING,
+    over_real_tokens,
     real_alone,
     treats_all_classes_alike,
 )
@@ -582,19 +586,8 @@ class Finder:
         if self.components and "label_smoothing" not in self.components:
             return {}
         tried = []
-        padded = says_padding(kind)
-        for logs, mean in itertools.product((False, True), repeat=2):
-            fn = smoothed_by(make_loss, logs=logs, mean=mean)
-            report = self.check("label_smoothing", fn, brief=True)
-            if not (padded or report.passed) and counts_all(fn):
-                report = self.of_real_tokens(fn)
-            said = ["a loss that is made for its smoothing"]
-            if logs:
-                said.append("it got log-probabilities")
-            if mean:
-                said.append("its sum was divided by the number of real tokens")
-            judged = Judged("label_smoothing", report, ("; ".join(said),))
-            if report.passed:
+        for judged in self.in_each_form(make_loss, says_padding(kind)):
+            if judged.report.passed:
                 judged = with_own_padding(judged, kind)
                 return {"parts": [self.part(one, judged, "a usual name")]}
             tried.append(judged)
@@ -605,9 +598,47 @@ class Finder:
             if better(judged.report, best.report):
                 best = judged
         if best.report.untried:
-            raise Unjudged(f"{NO_CALL}, as a loss: see `adapters.smoothed_by`")
+            raised = best.report.failures[0].message
+            raise Unjudged(
+                f"{NO_CALL}, as a loss: see `adapters.smoothed_by`. {raised}"
+            )
         best = with_own_padding(best, kind)
         return {"parts": [self.part(one, best, "a usual name")]}
+
+    def in_each_form(
+        self, make_loss: Callable, padded: bool
+    ) -> Iterator[Judged]:
+        """Judge a loss in each form that it may be called in.
+
+        Args:
+            make_loss: Makes it of its smoothing, padding and vocabulary.
+            padded: Whether it has a word for padding.
+        """
+        for whole, logs, mean in itertools.product((False, True), repeat=3):
+            fn = smoothed_by(make_loss, logs=logs, mean=mean, flat=not whole)
+            report = self.check("label_smoothing", fn, brief=True)
+            if not (padded or report.passed) and counts_all(fn):
+                report = self.of_real_tokens(fn)
+            elif whole and not (report.passed or mean):
+                report = self.of_sentences(fn, report)
+            said = ["a loss that is made for its smoothing"]
+            if whole:
+                said.append("it got sentences, (batch, seq, vocab)")
+            if logs:
+                said.append("it got log-probabilities")
+            if mean:
+                said.append("its sum was divided by the number of real tokens")
+            yield Judged("label_smoothing", report, ("; ".join(said),))
+
+    def of_sentences(self, fn: Callable, report: Report) -> Report:
+        """Judge all else of a loss that divides by the number of sentences.
+
+        That it does is a risk. Of any other loss ``report`` is what was found.
+        """
+        averaged = self.check("label_smoothing", over_real_tokens(fn))
+        if EVERY_TOKEN not in averaged.held:
+            return report
+        return with_risk(averaged, EVERY_TOKEN, BY_SENTENCES, ON_PURPOSE)
 
     def of_real_tokens(self, fn: Callable) -> Report:
         """Judge a loss without a word of padding on all else.
@@ -615,12 +646,7 @@ class Finder:
         That it counts padding is a risk: there may be none.
         """
         report = self.check("label_smoothing", real_alone(fn))
-        held = [one for one in report.held if one != PADDING]
-        risk = Failure(
-            PADDING, COUNTED, level=RISK, why=NO_PADDING, cause=COUNTED
-        )
-        failures = [*report.failures, risk]
-        return replace(report, held=held, failures=failures)
+        return with_risk(report, PADDING, COUNTED, NO_PADDING)
 
     def judged_model(
         self,
@@ -894,6 +920,13 @@ def counts_all(fn: Callable) -> bool:
         return in_time(lambda: treats_all_classes_alike(fn))
     except Unjudged:
         return False
+
+
+def with_risk(report: Report, contract: str, told: str, why: str) -> Report:
+    """Make a risk of one contract, whatever came of it."""
+    held = [one for one in report.held if one != contract]
+    risk = Failure(contract, told, level=RISK, why=why, cause=told)
+    return replace(report, held=held, failures=[*report.failures, risk])
 
 
 def with_own_padding(judged: Judged, kind: type) -> Judged:

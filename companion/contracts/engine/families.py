@@ -380,6 +380,14 @@ ALWAYS_CAUSAL = (
     "It is right if it always gets one: judge `adapters.with_causal_mask(…)` "
     "of it, as `causal_attention`."
 )
+ITS_COPY = (
+    "Reordering the positions reorders the rows, and saying them twice changes "
+    "them: is the diagonal of the scores hidden, so that a row sees its copy "
+    "and not itself, or does the number of positions count?"
+)
+NOT_ITSELF = (
+    "It is right if no position is to see itself, or if the length is to count."
+)
 BEFORE = 3
 """How many vectors stand in front, to have the others move on."""
 ORDER = torch.tensor([3, 0, 4, 2, 1], device="cpu")
@@ -391,7 +399,8 @@ def known_inside(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
     A note of attention that knows distances, and a risk where it does so under
     a causal mask only. Without a mask nobody can have the positions move on:
     then a risk, if alike ones get alike rows. In an encoder they need not, for
-    it may add positions itself.
+    it may add positions itself. Where the order is kept it knows none, but each
+    row may leave out its own position.
     """
     if not reach(fn, x).all():
         return None  # A mask is built in.
@@ -405,6 +414,8 @@ def known_inside(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
             told, level, why, known = UNDER_A_MASK, RISK, ALWAYS_CAUSAL, True
     if not known:
         return None
+    if keeps_order(fn, x):
+        told, level, why = ITS_COPY, RISK, NOT_ITSELF
     got = broken.got, broken.expected
     return Broken(told, *got, cause=told, level=level, why=why)
 

@@ -27,12 +27,12 @@ __all__ = [
     "MASK_HINTS",
     "NAN_IN_ROW",
     "PATCHY",
-    "blank",
     "causal",
     "fully_masked",
     "hide",
     "hides_padding",
     "hides_rows",
+    "read",
     "require_attended",
     "require_finite_gradients",
     "require_finite_row",
@@ -160,17 +160,16 @@ def rows_changed(fn: Guarded, x: Tensor, mask: Tensor) -> Tensor:
     return gap.detach().nan_to_num(1).abs().amax(-1) > 1e-5
 
 
-def blank(seen: Tensor, may: Tensor) -> Tensor:
-    """Map which rows nobody may see that see nobody: (batch, row, 1).
+def read(may: Tensor) -> Tensor:
+    """Map which rows somebody may see: (batch, row, 1).
 
-    Padding is such a row if it is set to 0, which is right: nobody reads it.
+    Padding is no such row. What it gets is nobody's business: zeros, its
+    sentence, or the mean of everything, where the mask hides queries too.
 
     Args:
-        seen: Which row moves with which position, (batch, row, position).
-        may: Which row may see which, alike.
+        may: Which row may see which, (batch, row, position).
     """
-    others = ~torch.eye(seen.shape[-1], dtype=torch.bool)
-    return (~may.any(-2) & ~(seen & others).any(-1))[..., None]
+    return may.any(-2)[..., None]
 
 
 def causal(n: int) -> Tensor:

@@ -102,23 +102,25 @@ def numbers_for_distances(modules: list[nn.Module]) -> list[tuple[str, Tensor]]:
     ]
 
 
-def orders_inside(fn: Guarded, x: Tensor) -> tuple[str, str]:
+def orders_inside(fn: Guarded, x: Tensor) -> tuple[str, str, str]:
     """Name what makes an encoder know an order, if that explains all of it.
 
     Where all positions get the same row of a table, and a convolution says
     nothing, an encoder knows no order. It still does if heads and positions
-    are mixed up.
+    are mixed up. Beside a convolution all distances get the same numbers too.
 
     Args:
         fn: An encoder that knows an order.
         x: Its vectors.
 
     Returns:
-        The name of a table of positions, and that of a convolution; nothing
-        for what there is not, or for what does not explain it.
+        The name of a table of positions, that of a convolution, and that of
+        numbers for distances beside it; nothing for what there is not, or for
+        what does not explain it.
     """
     tables: dict[str, Tensor] = {}
     kernels: dict[str, Tensor] = {}
+    distances: dict[str, Tensor] = {}
     # What is given may be anything, and break whoever looks into it.
     with contextlib.suppress(Exception):
         modules = modules_behind(fn.given)
@@ -128,6 +130,8 @@ def orders_inside(fn: Guarded, x: Tensor) -> tuple[str, str]:
             for name, rows in tables_in(modules).items()
             if counts_its_first_rows(fn, x, rows)
         }
+        if kernels and not tables:
+            distances = {n: d.data for n, d in numbers_for_distances(modules)}
     with contextlib.ExitStack() as kept:
         for rows in tables.values():
             kept.enter_context(put_back(rows))
@@ -135,13 +139,16 @@ def orders_inside(fn: Guarded, x: Tensor) -> tuple[str, str]:
         for kernel in kernels.values():
             kept.enter_context(put_back(kernel))
             kernel.zero_()
+        for numbers in distances.values():
+            kept.enter_context(put_back(numbers))
+            numbers.fill_(1.0)
         try:
             explained = (tables or kernels) and keeps_order(fn, x)
         except Broken:
             explained = False
     if not explained:
-        return "", ""
-    return first_of(tables), first_of(kernels)
+        return "", "", ""
+    return first_of(tables), first_of(kernels), first_of(distances)
 
 
 def first_of(named: dict[str, Tensor]) -> str:

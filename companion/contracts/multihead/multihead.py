@@ -40,9 +40,9 @@ from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
     HIDES_ROWS,
-    blank,
     causal,
     hides_rows,
+    read,
     require_finite_row,
     sends_masks,
     unless_any_is_causal,
@@ -188,10 +188,10 @@ def counts_afterwards(fn: Guarded, x: Tensor) -> bool:
 def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
     """Raise Broken unless rows move with what ``mask`` lets them see."""
     seen, may = reach(fn, x, mask), allowed(mask)
-    heard = may & ~blank(seen, may)
-    if (seen & ~may & ~EYE).any() or (heard & ~seen).any():
+    silent, heard = may | EYE | ~read(may), may & read(may)
+    if (seen & ~silent).any() or (heard & ~seen).any():
         why = why_leaked(fn, x, seen, mask)
-        require_silent(seen, may | EYE, how, why)
+        require_silent(seen, silent, how, why)
         require_moved(seen, heard, "which the mask allows", why)
 
 

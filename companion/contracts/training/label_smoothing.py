@@ -28,9 +28,13 @@ from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, RISK
 
 __all__ = [
+    "BY_SENTENCES",
     "COUNTED",
+    "EVERY_TOKEN",
     "LABEL_SMOOTHING",
+    "ON_PURPOSE",
     "PADDING",
+    "over_real_tokens",
     "real_alone",
     "treats_all_classes_alike",
 ]
@@ -406,6 +410,34 @@ def real_alone(fn: Callable) -> Callable:
     ) -> Tensor:
         real = target != pad
         return fn(logits[real], target[real], smoothing, pad)
+
+    return label_smoothing
+
+
+EVERY_TOKEN = title(every_token_counts)
+BY_SENTENCES = (
+    "The sum over real tokens is divided by the number of sentences: the loss "
+    "grows with their length."
+)
+ON_PURPOSE = (
+    "ESPnet and WeNet divide so on purpose. Such a loss wants its axis of "
+    "sentences: where tokens are flattened in front of it, every position "
+    "passes for a sentence, padding too."
+)
+
+
+def over_real_tokens(fn: Callable) -> Callable:
+    """Make of a loss over the number of sentences one over real tokens.
+
+    Args:
+        fn: The loss, called as the contracts call it.
+    """
+
+    def label_smoothing(
+        logits: Tensor, target: Tensor, smoothing: float, pad: int
+    ) -> Tensor:
+        real = (target != pad).sum()
+        return fn(logits, target, smoothing, pad) * len(target) / real
 
     return label_smoothing
 

@@ -22,6 +22,7 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
+    INSIDE,
     batch_independence,
     fully_masked_row_has_finite_gradients,
     keeps_alike,
@@ -39,9 +40,9 @@ from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
     HIDES_ROWS,
-    blank,
     causal,
     hides_rows,
+    read,
     require_finite_row,
     sends_masks,
     unless_any_is_causal,
@@ -69,7 +70,6 @@ from companion.multihead import MultiHeadAttention
 __all__ = ["ENCODER"]
 
 BATCH, SEQ, WIDTH = 2, 5, 12
-ITSELF = torch.eye(SEQ, dtype=torch.bool, device="cpu")
 
 
 def arguments(seed: int, seq: int = SEQ) -> Tensor:
@@ -161,6 +161,11 @@ DOES_BOTH = (
     "`{}` adds positions inside, and `{}` is a convolution over them: "
     "reordering them changes their rows, and without both it does not."
 )
+DISTANCES_TOO = (
+    "`{}` holds numbers for distances, and `{}` is a convolution over "
+    "positions: reordering them changes their rows, and without both it does "
+    "not."
+)
 WITHOUT_PLACES = "It is right if `x` comes without positions."
 NEIGHBOURS = "A convolution is to see neighbours, as in a Conformer."
 
@@ -187,10 +192,11 @@ def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
     Who may see somebody may see whom he sees, so layers add nobody.
     """
     seen, may = reach(fn, x, mask), with_itself(mask)
-    heard = may & (~blank(seen, mask.expand(BATCH, 1, SEQ, SEQ)[:, 0]) | ITSELF)
-    if (seen & ~may).any() or (heard & ~seen).any():
+    rows = read(mask.expand(BATCH, 1, SEQ, SEQ)[:, 0])
+    silent, heard = may | ~rows, may & rows
+    if (seen & ~silent).any() or (heard & ~seen).any():
         why = why_leaked(fn, x, seen, mask) if fn.asks_why else ""
-        require_silent(seen, may, how, why)
+        require_silent(seen, silent, how, why)
         require_moved(seen, heard, "which the mask allows", why)
 
 
@@ -223,7 +229,7 @@ def within(fn: Guarded, x: Tensor, mask: Tensor) -> str:
     if not mask_meets_scores(fn, (x, mask), may):
         return NO_SCORES
     if mixes_positions(fn, x, hidden_from(fn, (x, mask), may), may):
-        table, kernel = orders_inside(fn, x)
+        table, kernel, _ = orders_inside(fn, x)
         if not (table or kernel):
             return JOINED
         if kernel:
@@ -333,19 +339,22 @@ def order(fn: Guarded) -> None:
     except Broken as broken:
         if broken.level or fn.takes_no_mask:
             raise
-        table, kernel = orders_inside(fn, arguments(23))
-        raise knows_by(table, kernel, broken) or broken from None
+        known = knows_by(*orders_inside(fn, arguments(23)), broken)
+        raise known or broken from None
 
 
-def knows_by(table: str, kernel: str, broken: Broken) -> Broken | None:
+def knows_by(
+    table: str, kernel: str, distance: str, broken: Broken
+) -> Broken | None:
     """Make of a lost order the note that names what knows it, if it is known.
 
     Args:
         table: The name of a table of positions, if there is one.
         kernel: That of a convolution.
+        distance: That of numbers for distances, beside a convolution.
         broken: What was found.
     """
-    names = [name for name in (table, kernel) if name]
+    names = [name for name in (table, distance, kernel) if name]
     if not names:
         return None
     told, why = {
@@ -353,6 +362,8 @@ def knows_by(table: str, kernel: str, broken: Broken) -> Broken | None:
         (False, True): (CONVOLVES, NEIGHBOURS),
         (True, True): (DOES_BOTH, f"{WITHOUT_PLACES} {NEIGHBOURS}"),
     }[bool(table), bool(kernel)]
+    if distance:
+        told, why = DISTANCES_TOO, f"{INSIDE} {NEIGHBOURS}"
     got = broken.got, broken.expected
     said = told.format(*names)
     return Broken(said, *got, cause=told, level=NOTE, why=why)

@@ -45,6 +45,22 @@ class MaskOfKeys(Projected):
         return self.attend(x, x, x, padding_mask)[0]
 
 
+class HidesQueriesToo(Projected):
+    """Equally low scores have a row that is padding itself see everything."""
+
+    def forward(self, x, mask=None):
+        if mask is not None:
+            mask = (mask[:, None] | ~mask[:, :, None])[:, None]
+        return self.attend(x, x, x, mask)[0]
+
+
+class AsALayer(HidesQueriesToo):
+    def forward(self, x, mask=None):
+        norm = nn.functional.layer_norm
+        x = norm(x + super().forward(x, mask), x.shape[-1:])
+        return norm(x + x.relu(), x.shape[-1:])
+
+
 class OnlyByItsWord(MaskOfKeys):
     def forward(self, x, *, padding_mask=None):
         return super().forward(x, padding_mask)
@@ -115,6 +131,8 @@ RIGHT = [
     ("multihead", FromWords, "its mask was given by keyword"),
     ("multihead", FromWordsOfThree, "(x, x, x), and its mask by keyword"),
     ("multihead", HandsThemOn, "its masks are (batch, key)"),
+    ("multihead", HidesQueriesToo, "its masks are (batch, key)"),
+    ("encoder", AsALayer, "its masks are (batch, key)"),
     ("multihead", OnlyByItsWord, "its masks are (batch, key)"),
     ("multihead", MaskOfOneRow, "its masks are (batch, 1, key)"),
     ("multihead", MaskOfOneRowAndHead, "its masks are (batch, 1, 1, key)"),

@@ -155,6 +155,21 @@ def test_positions_in_the_weights_are_a_risk_without_a_mask():
     assert check("multihead", built(TurningJoinedByView)).faults
 
 
+class NotItself(Seeing):
+    def attend(self, q, k, v):
+        scores = q @ k.mT / self.wide**0.5
+        own = torch.eye(scores.shape[-1], dtype=torch.bool)
+        return scores.masked_fill(own, -1e9).softmax(-1) @ v
+
+
+def test_a_row_that_leaves_itself_out_is_told_that_and_not_its_order():
+    report = check("multihead", built(NotItself).eval())
+    assert report.passed, str(report)
+    assert ORDER in report.held
+    [risk] = report.risks
+    assert "is the diagonal of the scores hidden" in risk.message
+
+
 class Ignoring(Seeing):
     def forward(self, x, mask=None):
         return super().forward(x)

@@ -175,6 +175,36 @@ def test_a_convolution_that_sees_the_padding_is_a_fault_of_that_alone():
     assert note.message.startswith("`depth` is a convolution over positions")
 
 
+class ByDistance(Attends):
+    def __init__(self):
+        super().__init__()
+        self.rel_bias = nn.Embedding(67, 1)
+
+    def forward(self, x, padding_mask=None):
+        y, at = self.norm(x), torch.arange(x.shape[1])
+        bias = self.rel_bias(at - at[:, None] + 33)[..., 0]
+        if padding_mask is not None:
+            padding_mask = torch.zeros(x.shape[:2]).masked_fill(
+                padding_mask, -1e9
+            )
+        y, _ = self.attend(y, y, y, padding_mask, attn_mask=bias)
+        return self.last(x + y)
+
+
+class DistancesToo(SeesThePadding):
+    def __init__(self):
+        super().__init__()
+        self.attend = ByDistance()
+
+
+def test_a_convolution_beside_numbers_for_distances_mixes_up_no_heads():
+    report = check("encoder", built(DistancesToo), mask="hidden")
+    fault = next(f for f in report.faults if "see the padding" in f.contract)
+    assert "`depth` is a convolution over positions, and sees" in fault.message
+    (note,) = report.notes
+    assert note.message.startswith("`rel_bias` holds numbers for distances")
+
+
 def test_a_batch_norm_excuses_nothing_that_it_does_not_explain():
     report = check("encoder", built(AlsoOverTheBatch), mask="hidden")
     assert TRAINING in [f.contract for f in report.faults]
