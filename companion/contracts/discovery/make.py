@@ -14,6 +14,7 @@ from torch.nn.modules.module import (
     register_module_buffer_registration_hook,
     register_module_parameter_registration_hook,
 )
+from torch.overrides import TorchFunctionMode
 
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.modules import is_lazy
@@ -210,13 +211,13 @@ def make(
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
         try:
-            with empty_is_nan():
+            with EmptyIsNaN():
                 built = kind(**named)
         except Exception as error:
             ways = others(kind, named, more, rate)
             for other in ways if width == WIDTH else [more]:
                 with contextlib.suppress(Exception), no_larger(MOST):
-                    with empty_is_nan():
+                    with EmptyIsNaN():
                         built = kind(**other)
                     return built, said_of(kind, other) + drawn(built)
             guessed = any(isinstance(x, Sizes) for x in named.values())
@@ -227,17 +228,19 @@ def make(
         return built, said_of(kind, named) + drawn(built)
 
 
-@contextlib.contextmanager
-def empty_is_nan() -> Iterator[None]:
-    """Have ``torch.empty`` hold NaN, and not whatever stands in memory."""
-    usual = torch.are_deterministic_algorithms_enabled()
-    mild = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(usual, warn_only=mild)
+class EmptyIsNaN(TorchFunctionMode):
+    """Has ``torch.empty`` hold NaN, and not whatever stands in memory."""
 
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        got = func(*args, **(kwargs or {}))
+        if func in EMPTY and got.is_floating_point():
+            got.fill_(torch.nan)
+        return got
+
+
+EMPTY = (torch.empty, torch.empty_like)
 
 DRAWN = ", with weights that `reset_parameters()` drew"
 UNDRAWN = (
@@ -331,7 +334,7 @@ def by_default(
     with torch.random.fork_rng([]), no_larger(MOST):
         torch.manual_seed(0)
         try:
-            with empty_is_nan():
+            with EmptyIsNaN():
                 built = kind(**wanted)
             return built, said_of(kind, wanted) + drawn(built)
         except Exception:
