@@ -6,10 +6,12 @@ from contracts.right import built
 from contracts.right.transformer import EncoderDecoder
 from torch import nn
 
+from companion.blocks import EncoderLayer
 from companion.contracts import check, check_model
 from companion.contracts.multihead.multihead import Heads
 from companion.contracts.transformer.translation_model import Translator
 from companion.positions import sinusoidal
+from companion.transformer.layers import DecoderLayer
 from companion.words import say, understood
 
 
@@ -301,3 +303,67 @@ def test_a_softmax_of_one_query_was_heard():
     report = check("translation_model", built(OneQuery))
     assert not report.faults, str(report)
     assert "could not be followed back" in " ".join(report.assumed)
+
+
+class MLP(nn.Module):
+    """A network of two matrices, with its norm in front or without."""
+
+    def __init__(self, norm, inner, last):
+        super().__init__()
+        self.first, self.inner, self.last = norm, inner, last
+        self.up, self.down = nn.Linear(12, 31), nn.Linear(31, 12)
+
+    def forward(self, x):
+        return self.last(self.down(self.inner(self.up(self.first(x)))))
+
+
+def fed(first, inner, last):
+    part, *_ = check_model(built(lambda: MLP(first, inner, last))).parts
+    assert part.judged.component == "feed_forward"
+    return part.judged
+
+
+def test_a_relu_that_comes_last_is_a_fault_in_what_adds_no_input():
+    part = fed(nn.Identity(), nn.Identity(), nn.ReLU())
+    assert [f.contract for f in part.report.faults] == [
+        "The output takes both signs"
+    ]
+    assert "it adds its input" not in " ".join(part.assumed)
+
+
+@pytest.mark.parametrize("norm", [nn.LayerNorm(12), nn.RMSNorm(12)])
+def test_a_network_that_is_linear_behind_its_norm_lacks_its_relu(norm):
+    (fault,) = fed(norm, nn.Identity(), nn.Identity()).report.faults
+    assert "Behind its norm it is linear" in fault.message
+    assert understood(say(fault.message))
+    for bends in (nn.GELU(), nn.Tanh()):
+        assert fed(norm, bends, nn.Identity()).report.passed
+
+
+class OneOfTheTarget(Translator):
+    """What it gathers from the source is one vector of the target."""
+
+    def decoded(self, tgt, memory, mask, memory_mask):
+        y = self.encoder[0](self.target(tgt), mask)
+        weights = (y @ memory.mT).softmax(-1)
+        return y + weights @ y[:, :1].expand_as(memory)
+
+
+class Deep(Translator):
+    """Six layers, whose weights are as small as GPT's."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder.extend(EncoderLayer(12, 3, 31) for _ in "3456")
+        self.decoder.extend(DecoderLayer(12, 3, 31) for _ in "3456")
+        for weight in self.parameters():
+            if weight.ndim > 1:
+                nn.init.normal_(weight, std=0.02)
+
+
+def test_rounding_is_no_influence_of_the_source_and_a_small_one_is():
+    report = check("translation_model", built(OneOfTheTarget))
+    (fault,) = [f for f in report.faults if "Every source" in f.contract]
+    assert "The source is not used at all" in fault.message
+    report = check("translation_model", built(Deep))
+    assert not report.failures, str(report)
