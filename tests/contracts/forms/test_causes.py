@@ -367,3 +367,103 @@ def test_rounding_is_no_influence_of_the_source_and_a_small_one_is():
     assert "The source is not used at all" in fault.message
     report = check("translation_model", built(Deep))
     assert not report.failures, str(report)
+
+
+class FirstForAll(Translator):
+    """The padding of one sentence is hidden in all, of source or target."""
+
+    def __init__(self, which):
+        super().__init__()
+        self.which = which
+
+    def masks(self, src, tgt):
+        of = super().masks(src, tgt)
+        if self.which == "tgt":
+            return of._replace(tgt=of.tgt[:1])
+        return of._replace(src=of.src[:1], cross=of.cross[:1])
+
+
+@pytest.mark.parametrize(
+    ("which", "contract", "words"),
+    [
+        ("src", "A short source", "Every sentence gets the mask of the first"),
+        ("tgt", "Padding behind the target", "is the mask of one target used"),
+    ],
+)
+def test_a_mask_of_the_first_sentence_for_all_is_a_fault(
+    which, contract, words
+):
+    report = check("translation_model", built(lambda: FirstForAll(which)))
+    (fault,) = report.faults
+    assert fault.contract.startswith(contract)
+    assert words in fault.message
+    assert understood(say(fault.message))
+
+
+class PyTorchs(nn.Module):
+    """PyTorch's translator, whose padding of the source may be misread."""
+
+    def __init__(self, padding):
+        super().__init__()
+        self.words, self.places = nn.Embedding(11, 12), nn.Embedding(32, 12)
+        self.inner = nn.Transformer(12, 2, 2, 2, 31, batch_first=True)
+        self.padding, self.head = padding, nn.Linear(12, 11)
+
+    def forward(self, src, tgt):
+        placed = (self.words(x) + self.places.weight[: x.shape[1]]
+                  for x in (src, tgt))  # fmt: skip
+        order = torch.ones(tgt.shape[1], tgt.shape[1]).bool().triu(1)
+        pads = self.padding(src)
+        return self.head(
+            self.inner(
+                *placed,
+                tgt_mask=order,
+                src_key_padding_mask=pads,
+                memory_key_padding_mask=pads,
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    ("padding", "words"),
+    [
+        (lambda src: src != 0, "The mask is upside down: a softmax hides"),
+        (
+            lambda src: (src == 0)[:1].expand_as(src),
+            "Every sentence gets the mask of the first",
+        ),
+    ],
+)
+def test_what_pytorchs_own_attention_hides_is_heard(padding, words):
+    report = check("translation_model", built(lambda: PyTorchs(padding)).eval())
+    assert words in report.faults[0].message
+
+
+class FirstOfTheMasks(Heads):
+    """An axis is added to the mask, and only its first sentence is kept."""
+
+    def weigh(self, scores, mask):
+        if mask is None:
+            return scores.softmax(-1)
+        return scores.masked_fill(~mask[:1], -1e9).softmax(-1)
+
+
+class OverTheQueries(Heads):
+    """Its softmax has the mask, and runs over another axis."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        return scores.softmax(2)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (FirstOfTheMasks, "Every sentence gets the mask of the first."),
+        (OverTheQueries, "The softmax runs over the queries"),
+    ],
+)
+def test_a_leak_of_heads_is_told_by_what_their_softmax_hears(make, words):
+    report = check("multihead", built(make))
+    assert words in report.faults[0].message, str(report)
