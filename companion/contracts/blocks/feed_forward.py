@@ -14,6 +14,7 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
     batch_independence,
     equivariance,
+    is_linear_once_normed,
     part_as_in_the_whole,
     require_not_linear,
 )
@@ -32,6 +33,11 @@ APART = (
     "Does a softmax, a normalisation or a convolution run over the positions, "
     "or does a `view` stand where a transpose is meant? Only the last axis is "
     "to be touched."
+)
+LINEAR_BEHIND_A_NORM = (
+    "Behind its norm it is linear: vectors of mean 0 and variance 1 are mapped "
+    "as by one matrix. Two matrices do there what one could: is the ReLU "
+    "between them missing?"
 )
 
 
@@ -98,7 +104,10 @@ def bends(fn: Guarded) -> None:
         "f(x + y) = f(x) + f(y) − f(0), so two matrices do here what one "
         "could: is the ReLU between them missing?"
     )
-    require_not_linear(fn, arguments(13), arguments(17), why)
+    x, y = arguments(13), arguments(17)
+    require_not_linear(fn, x, y, why)
+    if is_linear_once_normed(fn, x, y):
+        raise Broken(LINEAR_BEHIND_A_NORM)
 
 
 @FEED_FORWARD.contract

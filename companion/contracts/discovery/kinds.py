@@ -24,6 +24,7 @@ from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import Broken, draw
+from companion.contracts.engine.families import is_linear_once_normed
 from companion.contracts.engine.forms import NO_MASK, NONE
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import FAULT, RISK
@@ -775,7 +776,7 @@ def judged_on_vectors(
     if no_mask:
         in_time(lambda: require_attention(module, component, width, args))
     if component == "feed_forward" and best.report.faults:
-        best = less_its_input(module, width, best, check)
+        best = less_its_input(module, width, args, best, check)
     return best if not best.report.untried else upside_down(best, tried, check)
 
 
@@ -1156,9 +1157,17 @@ def asked_of_a_layer(failure: Failure) -> bool:
 
 
 def less_its_input(
-    module: nn.Module, width: int, best: Judged, check: Check
+    module: nn.Module, width: int, args: tuple, best: Judged, check: Check
 ) -> Judged:
     """Judge a network that adds its input, without that."""
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    # Less `x`, a network that never added it takes both signs, and more.
+    if not in_time(lambda: adds_its_input(module, fn, width)):
+        return best
 
     class Network(nn.Module):
         def __init__(self):
@@ -1169,8 +1178,8 @@ def less_its_input(
             return first(self.module(x)) - x
 
     inner = Network().eval()
-    fn = inner if width == WIDTH else Resized(inner, width)
-    report = check("feed_forward", fn)
+    taken = inner if width == WIDTH else Resized(inner, width)
+    report = check("feed_forward", taken)
     if report.untried or report.faults:
         return best
     said = "it adds its input: judged without that"
@@ -1502,15 +1511,7 @@ def each_alone(
     got = fn(x)
     equal = fn(alike(x))
     if not torch.allclose(equal, alike(equal), **CLOSE):
-        for factor in (1.0, WIDTH**0.5):
-            added = got - factor * x
-            if torch.allclose(added, fn(2 * x) - factor * 2 * x, **CLOSE):
-                if torch.allclose(
-                    added[:, 1:, 1:], added[:, :-1, :-1], **CLOSE
-                ):
-                    raise Unjudged(BY_DISTANCE)
-                return "add_positions", ITS_OWN_VECTOR
-        raise Unjudged(f"each position is changed alone, and {BY_ITS_PLACE}")
+        return at_its_place(fn, x)
     if norm := kind_of_norm(got):
         way = x - x.mean(-1, keepdim=True) if norm[0] == "layer_norm" else x
         along = torch.cosine_similarity(got, way, -1).min() > 0.98
@@ -1526,10 +1527,26 @@ def each_alone(
     matrices = [p for p in module.parameters() if p.ndim > 1]
     if len(linear) < 2 and len(matrices) < 2:
         raise Unjudged(f"{said}: {NO_NETWORK}")
+    if is_linear_once_normed(fn, x, draw(*x.shape, seed=41)):
+        raise Unjudged(f"behind a norm {LINEAR_MAP}")
     return "feed_forward", said
 
 
 MORE_THAN_A_NORM = "it ends with a norm, and is more than a norm"
+
+
+def at_its_place(fn: Callable[[Tensor], Tensor], x: Tensor) -> tuple[str, str]:
+    """Tell what a module is that changes each position by where it stands.
+
+    It may multiply by √d_model first, which an embedding left to it.
+    """
+    for factor in (1.0, WIDTH**0.5):
+        added = fn(x) - factor * x
+        if torch.allclose(added, fn(2 * x) - factor * 2 * x, **CLOSE):
+            if torch.allclose(added[:, 1:, 1:], added[:, :-1, :-1], **CLOSE):
+                raise Unjudged(BY_DISTANCE)
+            return "add_positions", ITS_OWN_VECTOR
+    raise Unjudged(f"each position is changed alone, and {BY_ITS_PLACE}")
 
 
 def is_a_norm(part: nn.Module) -> bool:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from companion.contracts.engine.compare import (
@@ -57,6 +58,7 @@ __all__ = [
     "future_hidden",
     "half_precision",
     "hidden_score_changes_nothing",
+    "is_linear_once_normed",
     "keeps_alike",
     "keeps_order",
     "known_inside",
@@ -351,6 +353,28 @@ def require_not_linear(fn: Guarded, x: Tensor, y: Tensor, why: str) -> None:
         if bend.abs().max() > 1e-3 * (fn(size * x) - fn(0 * x)).abs().max():
             return
     raise Broken(why)
+
+
+def is_linear_once_normed(
+    fn: Callable[[Tensor], Tensor], x: Tensor, y: Tensor
+) -> bool:
+    """Tell whether vectors of mean 0 and variance 1 are mapped linearly.
+
+    A norm leaves them as they are. Behind one in front, nothing else bends.
+    """
+    x, y = (v - v.mean(-1, keepdim=True) for v in (x, y))
+    x = F.normalize(x, dim=-1)
+    y = F.normalize(y - (x * y).sum(-1, keepdim=True) * x, dim=-1)
+    for size in (1.0, 3.0, 10.0):
+        # At right angles, so that their sum over √2 is such a vector, too.
+        length, root = size * x.shape[-1] ** 0.5, 2**0.5
+        one, other, both, none = (
+            fn(length * v) for v in (x, y, (x + y) / root, 0 * x)
+        )
+        bend = root * both - one - other + (2 - root) * none
+        if not bend.abs().max() <= 1e-3 * (one - none).abs().max():
+            return False
+    return True
 
 
 # Of positions that attention may know inside

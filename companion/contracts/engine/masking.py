@@ -27,6 +27,7 @@ __all__ = [
     "MASK_HINTS",
     "NAN_IN_ROW",
     "PATCHY",
+    "THE_FIRSTS",
     "causal",
     "fully_masked",
     "hide",
@@ -200,6 +201,7 @@ EACH_OTHERS = (
     "Sentences get each other's mask: where batch and heads are one axis, the "
     "mask needs `repeat_interleave`, not `repeat`."
 )
+THE_FIRSTS = "Every sentence gets the mask of the first."
 MASK_HINTS = {
     "upside-down": "The mask is upside down: True means may attend.",
     "transposed": "The triangle is upside down: the mask is transposed.",

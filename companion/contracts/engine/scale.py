@@ -8,12 +8,14 @@ written by hand. Where it cannot be told how queries and keys came about, say
 behind a norm of each head, nothing is said.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -52,6 +54,7 @@ __all__ = [
     "mask_meets_scores",
     "over_another_axis",
     "softmax_unused",
+    "the_firsts_mask",
     "written_out",
 ]
 
@@ -171,12 +174,13 @@ class Heard(TorchFunctionMode):
         if name == FUSED:
             self.hear_fused(args, kwargs)
             return got
+        if name in WHOLE:
+            self.hear_whole(args, kwargs)
+            return got
         # Tensors may be named.
         args = (*args, *filter(is_float, kwargs.values()))
         if name in SOFTMAX:
             self.hear_softmax(args, kwargs)
-        elif name in WHOLE:
-            self.found.append(Attention(whole=True))
         elif name == "exp" and is_float(got):
             self.hear_exp(args)
         elif name in PRODUCTS and is_float(got):
@@ -250,6 +254,26 @@ class Heard(TorchFunctionMode):
         hides = mask < HIDDEN if is_float(mask) else ~mask
         shape = torch.broadcast_shapes(shape, hides.shape)
         self.hidden.append(hides.expand(shape))
+
+    def hear_whole(self, args: tuple, kwargs: dict) -> None:
+        """Keep what the masks hide that PyTorch's own function is given.
+
+        It has the sequence first, and its True hides.
+        """
+        self.found.append(Attention(whole=True))
+        given = SIGNATURE.bind(*args, **kwargs).arguments
+        query, key = given["query"], given["key"]
+        if query.ndim != 3:
+            return
+        hides = torch.zeros(query.shape[1], len(query), len(key)).bool()
+        padding, order = given.get("key_padding_mask"), given.get("attn_mask")
+        if padding is not None:
+            hides = hides | as_hidden(padding)[:, None]
+        if order is not None and order.ndim == 3:
+            hides = hides.repeat_interleave(len(order) // len(hides), 0)
+        if order is not None:
+            hides = hides | as_hidden(order)
+        self.hidden.append(hides)
 
     def hear_softmax(self, args: tuple, kwargs: dict) -> None:
         """Judge the softmax of a product's multiple."""
@@ -328,6 +352,14 @@ class Heard(TorchFunctionMode):
                 if factor := found_in(others, ones.flatten()):
                     return factor, projected, float(x.std()) / factor
         return None
+
+
+SIGNATURE = inspect.signature(F.multi_head_attention_forward)
+
+
+def as_hidden(mask: Tensor) -> Tensor:
+    """Tell what a mask hides that is added to scores, or whose True hides."""
+    return mask < HIDDEN if is_float(mask) else mask.bool()
 
 
 class Blanked(TorchFunctionMode):
@@ -749,6 +781,16 @@ def each_others_masks(found: list[Tensor], may: Tensor) -> bool:
     """
     return any(
         torch.equal(x, ~may.repeat(len(x) // len(may), 1, 1))
+        and not torch.equal(x, ~written_out(may, x))
+        for x in found
+    )
+
+
+def the_firsts_mask(found: list[Tensor], may: Tensor) -> bool:
+    """Tell whether some attention has the first mask for all sentences."""
+    first = may[:1].expand_as(may)
+    return any(
+        torch.equal(x, ~written_out(first, x))
         and not torch.equal(x, ~written_out(may, x))
         for x in found
     )

@@ -40,6 +40,7 @@ from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
     HIDES_ROWS,
+    THE_FIRSTS,
     causal,
     hides_rows,
     read,
@@ -51,9 +52,11 @@ from companion.contracts.engine.scale import (
     A_SCORE,
     UNUSED,
     divided_by_the_root_of_a_head,
+    hidden_from,
     hidden_score,
     over_another_axis,
     softmax_unused,
+    the_firsts_mask,
 )
 from companion.multihead import merge_heads, split_heads
 
@@ -117,9 +120,7 @@ MISTAKEN = {
     "The mask is upside down: True means may attend.": lambda may: ~may,
     "The mask is transposed: its rows are the queries, its last axis the "
     "keys.": lambda may: may.mT,
-    "Every sentence gets the mask of the first.": (
-        lambda may: may[:1].expand_as(may)
-    ),
+    THE_FIRSTS: lambda may: may[:1].expand_as(may),
     EACH_OTHERS: lambda may: may | may.flip(0),
 }
 """Hint -> who would then see whom."""
@@ -171,6 +172,17 @@ def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
         other = mistake(allowed(mask))
         if looks_like(seen, other) and alike_if_masked(fn.raw(x, mask), other):
             return hint
+    return why_heard(fn, x, mask)
+
+
+def why_heard(fn: Guarded, x: Tensor, mask: Tensor) -> str:
+    """Name the mistake by what its softmax hears; else ask for the mask."""
+    pads = padding(2, 4)
+    may = allowed(pads)
+    if the_firsts_mask(hidden_from(fn, (x, pads), may), may):
+        return THE_FIRSTS
+    if over := over_another_axis(fn, (x, mask)):
+        return over
     score = hidden_score(fn, (x, mask), allowed(mask))
     return COUNTED if score is None else A_SCORE.format(score)
 

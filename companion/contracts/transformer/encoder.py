@@ -40,6 +40,7 @@ from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
     HIDES_ROWS,
+    THE_FIRSTS,
     causal,
     hides_rows,
     read,
@@ -63,6 +64,8 @@ from companion.contracts.engine.scale import (
     hidden_score,
     hides_all,
     mask_meets_scores,
+    over_another_axis,
+    the_firsts_mask,
 )
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
@@ -172,9 +175,7 @@ NEIGHBOURS = "A convolution is to see neighbours, as in a Conformer."
 MISTAKEN = {
     UPSIDE_DOWN: lambda may: ~may,
     "The mask is transposed: its last axis is the key's.": (lambda may: may.mT),
-    "Every sentence gets the mask of the first.": (
-        lambda may: may[:1].expand_as(may)
-    ),
+    THE_FIRSTS: lambda may: may[:1].expand_as(may),
     EACH_OTHERS: lambda may: may | may.flip(0),
 }
 """Hint -> who would then see whom."""
@@ -213,7 +214,18 @@ def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
     for hint, mistake in MISTAKEN.items():
         if all(explains(fn, mistake, m) for m in (padding(3, 4), backwards())):
             return hint
-    return UPSIDE_DOWN if fits_turned_round(fn) else within(fn, x, mask)
+    if fits_turned_round(fn):
+        return UPSIDE_DOWN
+    return why_heard(fn, x) or within(fn, x, mask)
+
+
+def why_heard(fn: Guarded, x: Tensor) -> str:
+    """Name the mistake by what its softmaxes hear, if they show one."""
+    pads = padding(3, 4)
+    may = pads.expand(BATCH, 1, SEQ, SEQ)[:, 0]
+    if the_firsts_mask(hidden_from(fn, (x, pads), may), may):
+        return THE_FIRSTS
+    return over_another_axis(fn, (x,))
 
 
 def within(fn: Guarded, x: Tensor, mask: Tensor) -> str:

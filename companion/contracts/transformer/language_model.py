@@ -23,7 +23,11 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, OtherNumbers
-from companion.contracts.engine.influence import local_window, of_a_window
+from companion.contracts.engine.influence import (
+    local_window,
+    of_a_window,
+    rounding,
+)
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.modules import module_kept, module_of
@@ -89,7 +93,7 @@ def token_reach(fn: Guarded, args: tuple, which: int = 0) -> Tensor:
         changed[which] = replaced(args[which], position)
         columns.append(gaps(fn.raw(*changed), before))
     moved = torch.stack(columns, -1)
-    return moved > SHARE * moved.max()
+    return moved > max(SHARE * float(moved.max()), rounding(before))
 
 
 def whole_gap(fn: Guarded, args: tuple, which: int) -> Tensor:

@@ -16,6 +16,7 @@ from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, RISK
 from companion.contracts.engine.masking import (
     EACH_OTHERS,
+    THE_FIRSTS,
     causal,
     hides_padding,
 )
@@ -25,10 +26,12 @@ from companion.contracts.engine.scale import (
     each_others_masks,
     hidden_from_each,
     hides_all,
+    the_firsts_mask,
     written_out,
 )
 from companion.contracts.transformer.language_model import (
     BATCH,
+    ELSEWHERE,
     SHARE,
     drawn,
     gaps,
@@ -162,7 +165,13 @@ def sentences_apart(fn: Guarded) -> None:
 @TRANSLATION_MODEL.before_reference
 def future(fn: Guarded) -> None:
     """No logit knows a target token of its future."""
-    require_causal(fn, pairs(3, BATCH), 1, "target token")
+    try:
+        require_causal(fn, pairs(3, BATCH), 1, "target token")
+    except Broken as broken:
+        if broken.cause == ELSEWHERE and all_get_the_firsts(fn):
+            broken.message = broken.message.replace(ELSEWHERE, THE_FIRSTS)
+            broken.cause = THE_FIRSTS
+        raise
 
 
 @TRANSLATION_MODEL.before_reference
@@ -173,7 +182,7 @@ def source(fn: Guarded) -> None:
     missing = ~seen
     if missing.any():
         row, position = missing.nonzero()[0].tolist()
-        hint = why_deaf(seen)
+        hint = why_deaf(fn, seen)
         raise Broken(
             f"The logits of position {row} do not move with source token "
             f"{position}, whatever it is. {hint}".rstrip(),
@@ -221,10 +230,11 @@ ON_PURPOSE = (
 )
 
 
-def why_deaf(seen: Tensor) -> str:
+def why_deaf(fn: Guarded, seen: Tensor) -> str:
     """How rows come to move with some source tokens only, or nothing."""
     if not seen.any():
-        return UNUSED
+        heard = hidden_sources(fn, *unequal()) if fn.asks_why else []
+        return TURNED if turned(heard) else UNUSED
     if torch.equal(seen, torch.ones_like(seen).tril()):
         return CAUSAL
     return ONE_TOKEN if seen.any(0).sum() == 1 else ""
@@ -308,12 +318,25 @@ def why_read(fn: Guarded, src: Tensor, tgt: Tensor) -> str:
     heard = hidden_sources(fn, src, tgt) if fn.asks_why else []
     if any(each_others_masks(hidden, may) for may, hidden in heard):
         return EACH_OTHERS
-    if any(
-        torch.equal(x, written_out(may, x)) for may, each in heard for x in each
-    ):
+    if turned(heard):
         return TURNED
+    if heard and all_get_the_firsts(fn):
+        return THE_FIRSTS
     kept = all(hides_all(hidden, may) for may, hidden in heard)
     return PADDING_HIDDEN if heard and kept else PADDED
+
+
+def turned(heard: list[tuple[Tensor, list[Tensor]]]) -> bool:
+    """Tell whether some attention over the source sees its padding alone."""
+    return any(
+        torch.equal(x, written_out(may, x)) for may, each in heard for x in each
+    )
+
+
+def all_get_the_firsts(fn: Guarded) -> bool:
+    """Tell whether some attention has the first source's mask for all."""
+    heard = hidden_sources(fn, *unequal())
+    return any(the_firsts_mask(hidden, may) for may, hidden in heard)
 
 
 def hidden_sources(
@@ -334,16 +357,21 @@ def hidden_sources(
     return [*zip(may, hidden_from_each(fn, (src, tgt), may), strict=True)]
 
 
+def unequal() -> tuple[Tensor, Tensor]:
+    """Sources of 2 and of 5 tokens, and their targets."""
+    src, tgt = pairs(19)
+    src[0, 2:] = PAD
+    return src, tgt
+
+
 @TRANSLATION_MODEL.contract
 @hides_padding("source")
 def unequal_sources(fn: Guarded) -> None:
     """A short source beside a long one has the logits that it has alone."""
-    src, tgt = pairs(19)
-    short = src.clone()
-    short[0, 2:] = PAD
-    got, alone = fn.raw(short, tgt), fn(src[:1, :2], tgt[:1])
+    short, tgt = unequal()
+    got = fn.raw(short, tgt)
+    alone = torch.cat([fn(short[:1, :2], tgt[:1]), fn(short[1:], tgt[1:])])
     require_seen(fn, short, tgt, got)
-    got = got[:1]
     if furthest(got, alone) is not None:
         why = why_read(fn, short, tgt)
         says = f"Its padding, or the other sentence, counts. {why}"
@@ -391,11 +419,27 @@ def target_padding(fn: Guarded) -> None:
     require_seen(fn, src, longer, got[:, :TGT])
     why = "Three tokens of padding (id 0) behind the target move earlier rows."
     same(fn, got[:, :TGT], fn(src, tgt), why)
+    require_own_padding(fn, src, tgt)
     try:
         finite(fn, got, NOBODY, cause=NOBODY)
     except Broken as broken:
         broken.level, broken.why = RISK, PADDING_IS_NAN
         raise
+
+
+def require_own_padding(fn: Guarded, src: Tensor, tgt: Tensor) -> None:
+    """Raise Broken if the padding of a target hides tokens of another."""
+    short = tgt.clone()
+    short[0, 2:] = PAD
+    got = fn.raw(src, short)
+    alone = torch.cat([got[:1], fn(src[1:], tgt[1:])])
+    same(fn, got, alone, ONE_FOR_ALL, cause=ONE_FOR_ALL)
+
+
+ONE_FOR_ALL = (
+    "The padding of target 0 changes the logits of target 1: is the mask of "
+    "one target used for all?"
+)
 
 
 def require_seen(fn: Guarded, src: Tensor, tgt: Tensor, got: Tensor) -> None:

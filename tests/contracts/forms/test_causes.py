@@ -6,10 +6,12 @@ from contracts.right import built
 from contracts.right.transformer import EncoderDecoder
 from torch import nn
 
+from companion.blocks import EncoderLayer
 from companion.contracts import check, check_model
 from companion.contracts.multihead.multihead import Heads
 from companion.contracts.transformer.translation_model import Translator
 from companion.positions import sinusoidal
+from companion.transformer.layers import DecoderLayer
 from companion.words import say, understood
 
 
@@ -316,3 +318,167 @@ class AddsByDistance(nn.Module):
 def test_what_is_added_by_distance_alone_is_no_table_of_positions():
     (one,) = check_model(AddsByDistance()).unjudged
     assert "as in ALiBi" in one.reason
+
+
+class MLP(nn.Module):
+    """A network of two matrices, with its norm in front or without."""
+
+    def __init__(self, norm, inner, last):
+        super().__init__()
+        self.first, self.inner, self.last = norm, inner, last
+        self.up, self.down = nn.Linear(12, 31), nn.Linear(31, 12)
+
+    def forward(self, x):
+        return self.last(self.down(self.inner(self.up(self.first(x)))))
+
+
+def fed(first, inner, last):
+    part, *_ = check_model(built(lambda: MLP(first, inner, last))).parts
+    assert part.judged.component == "feed_forward"
+    return part.judged
+
+
+def test_a_relu_that_comes_last_is_a_fault_in_what_adds_no_input():
+    part = fed(nn.Identity(), nn.Identity(), nn.ReLU())
+    assert [f.contract for f in part.report.faults] == [
+        "The output takes both signs"
+    ]
+    assert "it adds its input" not in " ".join(part.assumed)
+
+
+@pytest.mark.parametrize("norm", [nn.LayerNorm(12), nn.RMSNorm(12)])
+def test_a_network_that_is_linear_behind_its_norm_lacks_its_relu(norm):
+    (fault,) = fed(norm, nn.Identity(), nn.Identity()).report.faults
+    assert "Behind its norm it is linear" in fault.message
+    assert understood(say(fault.message))
+    for bends in (nn.GELU(), nn.Tanh()):
+        assert fed(norm, bends, nn.Identity()).report.passed
+
+
+class OneOfTheTarget(Translator):
+    """What it gathers from the source is one vector of the target."""
+
+    def decoded(self, tgt, memory, mask, memory_mask):
+        y = self.encoder[0](self.target(tgt), mask)
+        weights = (y @ memory.mT).softmax(-1)
+        return y + weights @ y[:, :1].expand_as(memory)
+
+
+class Deep(Translator):
+    """Six layers, whose weights are as small as GPT's."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder.extend(EncoderLayer(12, 3, 31) for _ in "3456")
+        self.decoder.extend(DecoderLayer(12, 3, 31) for _ in "3456")
+        for weight in self.parameters():
+            if weight.ndim > 1:
+                nn.init.normal_(weight, std=0.02)
+
+
+def test_rounding_is_no_influence_of_the_source_and_a_small_one_is():
+    report = check("translation_model", built(OneOfTheTarget))
+    (fault,) = [f for f in report.faults if "Every source" in f.contract]
+    assert "The source is not used at all" in fault.message
+    report = check("translation_model", built(Deep))
+    assert not report.failures, str(report)
+
+
+class FirstForAll(Translator):
+    """The padding of one sentence is hidden in all, of source or target."""
+
+    def __init__(self, which):
+        super().__init__()
+        self.which = which
+
+    def masks(self, src, tgt):
+        of = super().masks(src, tgt)
+        if self.which == "tgt":
+            return of._replace(tgt=of.tgt[:1])
+        return of._replace(src=of.src[:1], cross=of.cross[:1])
+
+
+@pytest.mark.parametrize(
+    ("which", "contract", "words"),
+    [
+        ("src", "A short source", "Every sentence gets the mask of the first"),
+        ("tgt", "Padding behind the target", "is the mask of one target used"),
+    ],
+)
+def test_a_mask_of_the_first_sentence_for_all_is_a_fault(
+    which, contract, words
+):
+    report = check("translation_model", built(lambda: FirstForAll(which)))
+    (fault,) = report.faults
+    assert fault.contract.startswith(contract)
+    assert words in fault.message
+    assert understood(say(fault.message))
+
+
+class PyTorchs(nn.Module):
+    """PyTorch's translator, whose padding of the source may be misread."""
+
+    def __init__(self, padding):
+        super().__init__()
+        self.words, self.places = nn.Embedding(11, 12), nn.Embedding(32, 12)
+        self.inner = nn.Transformer(12, 2, 2, 2, 31, batch_first=True)
+        self.padding, self.head = padding, nn.Linear(12, 11)
+
+    def forward(self, src, tgt):
+        placed = (self.words(x) + self.places.weight[: x.shape[1]]
+                  for x in (src, tgt))  # fmt: skip
+        order = torch.ones(tgt.shape[1], tgt.shape[1]).bool().triu(1)
+        pads = self.padding(src)
+        return self.head(
+            self.inner(
+                *placed,
+                tgt_mask=order,
+                src_key_padding_mask=pads,
+                memory_key_padding_mask=pads,
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    ("padding", "words"),
+    [
+        (lambda src: src != 0, "The mask is upside down: a softmax hides"),
+        (
+            lambda src: (src == 0)[:1].expand_as(src),
+            "Every sentence gets the mask of the first",
+        ),
+    ],
+)
+def test_what_pytorchs_own_attention_hides_is_heard(padding, words):
+    report = check("translation_model", built(lambda: PyTorchs(padding)).eval())
+    assert words in report.faults[0].message
+
+
+class FirstOfTheMasks(Heads):
+    """An axis is added to the mask, and only its first sentence is kept."""
+
+    def weigh(self, scores, mask):
+        if mask is None:
+            return scores.softmax(-1)
+        return scores.masked_fill(~mask[:1], -1e9).softmax(-1)
+
+
+class OverTheQueries(Heads):
+    """Its softmax has the mask, and runs over another axis."""
+
+    def weigh(self, scores, mask):
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        return scores.softmax(2)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (FirstOfTheMasks, "Every sentence gets the mask of the first."),
+        (OverTheQueries, "The softmax runs over the queries"),
+    ],
+)
+def test_a_leak_of_heads_is_told_by_what_their_softmax_hears(make, words):
+    report = check("multihead", built(make))
+    assert words in report.faults[0].message, str(report)

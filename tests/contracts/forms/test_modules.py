@@ -144,7 +144,7 @@ def test_what_holds_in_spite_of_a_mistake_is_not_said_to_fail(
             built(MultipliedAfterwards),
             "multiplies the weights after the softmax",
         ),
-        (built(SoftmaxOverTheQueries), "before the softmax over the keys"),
+        (built(SoftmaxOverTheQueries), "The softmax runs over the queries"),
         (transposed_mask, "The mask is transposed"),
     ],
 )
