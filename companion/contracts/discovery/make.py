@@ -225,13 +225,13 @@ def make(
 @contextlib.contextmanager
 def empty_is_nan() -> Iterator[None]:
     """Have ``torch.empty`` hold NaN, and not whatever stands in memory."""
-    usual = torch.are_deterministic_algorithms_enabled()
-    mild = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    usual = torch.get_deterministic_debug_mode()
+    # `use_deterministic_algorithms` takes seconds to import a compiler.
+    torch.set_deterministic_debug_mode("warn")
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(usual, warn_only=mild)
+        torch.set_deterministic_debug_mode(usual)
 
 
 DRAWN = ", with weights that `reset_parameters()` drew"
