@@ -35,7 +35,7 @@ from companion.contracts.engine.influence import (
     require_moved,
     require_silent,
 )
-from companion.contracts.engine.levels import risk
+from companion.contracts.engine.levels import RISK, risk
 from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
@@ -48,6 +48,7 @@ from companion.contracts.engine.masking import (
     sends_masks,
     unless_any_is_causal,
 )
+from companion.contracts.engine.relative import orders_inside
 from companion.contracts.engine.scale import (
     A_SCORE,
     UNUSED,
@@ -115,6 +116,14 @@ COUNTED = (
     "Does the mask reach the scores, as -∞, before the softmax over the keys?"
 )
 
+ALONG = (
+    "`{}` has a row for each position: reordering the positions changes their "
+    "rows, and with equal rows in it it does not."
+)
+AS_IN_LINFORMER = (
+    "It is right if keys and values are mixed along the positions, as in "
+    "Linformer, or if positions are to be known inside."
+)
 
 MISTAKEN = {
     "The mask is upside down: True means may attend.": lambda may: ~may,
@@ -220,7 +229,27 @@ def order(fn: Guarded) -> None:
             "No row sees what comes after it, although there is no mask. If "
             'it is built in, try `check("causal_attention", …)`.'
         )
-    require_no_order(fn, x, why)
+    try:
+        require_no_order(fn, x, why)
+    except Broken as broken:
+        raise along_the_positions(fn, x, broken) or broken from None
+
+
+def along_the_positions(
+    fn: Guarded, x: Tensor, broken: Broken
+) -> Broken | None:
+    """Make a risk of what a learned row for each position explains.
+
+    With a mask there would be more to ask than that.
+    """
+    if broken.level or not fn.takes_no_mask:
+        return None
+    table, *_ = orders_inside(fn, x)
+    if not table:
+        return None
+    got = broken.got, broken.expected
+    says = ALONG.format(table)
+    return Broken(says, *got, cause=says, level=RISK, why=AS_IN_LINFORMER)
 
 
 @MULTIHEAD.before_reference
@@ -292,6 +321,8 @@ def twice(fn: Guarded) -> None:
             raise told from None
         if softmax_unused(fn, (x,)):
             raise Broken(UNUSED) from None
+        if along := along_the_positions(fn, x, broken):
+            raise along from None
         milder = known_inside(fn, x, broken)
         if milder is None:
             raise

@@ -155,6 +155,30 @@ def test_positions_in_the_weights_are_a_risk_without_a_mask():
     assert check("multihead", built(TurningJoinedByView)).faults
 
 
+class AlongThePositions(Seeing):
+    """Few keys and values, each a learned sum of those of all positions."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.shorter = nn.Parameter(torch.randn(37, 7) / 7)
+
+    def attend(self, q, k, v):
+        few = self.shorter[: k.shape[-2]].mT
+        return super().attend(q, few @ k, few @ v)
+
+
+class AlongJoinedByView(AlongThePositions):
+    forward = JoinedByView.forward
+
+
+def test_keys_that_are_mixed_along_the_positions_are_a_risk_that_says_so():
+    report = check("multihead", built(AlongThePositions).eval())
+    assert report.passed, str(report)
+    assert ORDER in [f.contract for f in report.risks]
+    assert "`shorter` has a row for each position" in report.risks[0].message
+    assert check("multihead", built(AlongJoinedByView)).faults
+
+
 class NotItself(Seeing):
     def attend(self, q, k, v):
         scores = q @ k.mT / self.wide**0.5
