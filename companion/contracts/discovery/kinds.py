@@ -452,9 +452,19 @@ def on_ids(
         other = check(component, topped, brief=True)
         if was_called(other):
             whole, words = in_either_reading(component, topped, check, other)
+            whole = with_own_names(whole)
             said = f"`{name}` stands on top, which its `forward` leaves out"
             return whole, "; ".join(filter(None, (said, words)))
     return in_either_reading(component, module, check, report)
+
+
+def with_own_names(report: Report) -> Report:
+    """Name the parts of a model as it does, and not as `Topped` does."""
+    failures = [
+        replace(one, message=one.message.replace("`module.", "`"))
+        for one in report.failures
+    ]
+    return replace(report, failures=failures)
 
 
 def in_either_reading(

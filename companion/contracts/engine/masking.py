@@ -14,7 +14,7 @@ from companion.contracts.engine.compare import (
     gradients,
     same,
 )
-from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.guard import Guarded, lengths_beside
 from companion.contracts.engine.influence import reach
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.universal import recognised_mistake
@@ -122,7 +122,13 @@ def unless_any_is_causal(contract: Callable) -> Callable:
 
 
 def any_is_causal(fn: Guarded) -> bool:
-    """Tell whether rows see their past under any mask, and all without one."""
+    """Tell whether rows see their past under any mask, and all without one.
+
+    Where lengths stand beside it, these are to hide the padding.
+    """
+    wants = getattr(fn.form, "wants", None)
+    if wants is not None and lengths_beside(wants.names):
+        return False
     x = fn.component.example[0]
     past = causal(x.shape[1])
     try:

@@ -376,6 +376,7 @@ class Deep(Translator):
                 nn.init.normal_(weight, std=0.02)
 
 
+@pytest.mark.once
 def test_rounding_is_no_influence_of_the_source_and_a_small_one_is():
     report = check("translation_model", built(OneOfTheTarget))
     (fault,) = [f for f in report.faults if "Every source" in f.contract]
