@@ -239,6 +239,20 @@ def test_norms_may_stand_wherever_each_sum_has_its_own(layer):
     assert SUMS in report.held
 
 
+class OfShortVectors(Layer):
+    """Refuses what no embedding would give it."""
+
+    def forward(self, x):
+        assert x.abs().max() < 100
+        return super().forward(x)
+
+
+def test_a_layer_that_refuses_long_vectors_is_right():
+    make = partial(Decoder, OfShortVectors)
+    report = check("language_model", built(make).eval())
+    assert report.passed, str(report)
+
+
 def test_one_layer_that_is_listed_again_is_a_risk():
     model = built(Decoder).eval()
     model.layers = nn.ModuleList([model.layers[0]] * 3)
