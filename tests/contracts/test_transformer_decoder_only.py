@@ -133,9 +133,9 @@ ITS_OWN = "Each layer has weights of its own"
 def test_a_lost_residual_is_named_with_its_sub_layer(layer, lost, num_layers):
     make = partial(Decoder, layer, num_layers)
     report = check("language_model", built(make).eval())
-    assert failed(report) == {PATH}
-    assert f"weights of `layers.0.{lost}` at 0" in report.failures[0].message
-    assert report.failures[0].level == "fault"
+    ((failure, *_),) = report.grouped()
+    assert (failure.contract, failure.level) == (PATH, "fault")
+    assert f"weights of `layers.0.{lost}` at 0" in failure.message
 
 
 @pytest.mark.parametrize(

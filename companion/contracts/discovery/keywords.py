@@ -7,9 +7,7 @@ from typing import Any
 
 from torch import nn
 
-__all__ = ["BY_NAMES", "called_by_position"]
-
-BY_NAMES = "its arguments were given by their names"
+__all__ = ["called_by_position"]
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.adapters import without_residual
-from companion.contracts.discovery.keywords import BY_NAMES, called_by_position
+from companion.contracts.discovery.keywords import called_by_position
 from companion.contracts.discovery.limits import (
     limit,
     of_one_length,
@@ -25,13 +25,14 @@ from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.families import is_linear_once_normed
-from companion.contracts.engine.forms import NO_MASK, NONE
+from companion.contracts.engine.forms import BY_NAMES, NO_MASK, NONE
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import (
     gains_moved,
     is_lazy,
     module_kept,
+    watched,
 )
 from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.runner import (
@@ -492,27 +493,20 @@ def never_called(module: nn.Module) -> Iterator[list[str]]:
         Those with a linear map, and none of the lists.
     """
     lists = nn.ModuleList | nn.ModuleDict
-    left = {
-        name: part
+    parts = {
+        part: name
         for name, part in module.named_children()
         if not isinstance(part, lists)
         and any(isinstance(x, nn.Linear) for x in part.modules())
     }
-    names = [*left]
+    left = [*parts.values()]
 
-    def seen(name: str) -> Callable:
-        def hook(*_: object) -> None:
-            if name in names:
-                names.remove(name)
+    def called(part: nn.Module, args: tuple, words: dict) -> None:
+        if parts[part] in left:
+            left.remove(parts[part])
 
-        return hook
-
-    hooks = [x.register_forward_pre_hook(seen(n)) for n, x in left.items()]
-    try:
-        yield names
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with watched(parts, called):
+        yield left
 
 
 class Topped(nn.Module):

@@ -53,6 +53,7 @@ from companion.contracts.engine.norms import norm_form
 
 __all__ = [
     "ASK_FIRST",
+    "BY_NAMES",
     "MASKS",
     "NONE",
     "NORMALISED",

@@ -28,12 +28,12 @@ __all__ = [
     "NAN_IN_ROW",
     "PATCHY",
     "THE_FIRSTS",
+    "attended",
     "causal",
     "fully_masked",
     "hide",
     "hides_padding",
     "hides_rows",
-    "read",
     "require_attended",
     "require_finite_gradients",
     "require_finite_row",
@@ -167,7 +167,7 @@ def rows_changed(fn: Guarded, x: Tensor, mask: Tensor) -> Tensor:
     return gap.detach().nan_to_num(1).abs().amax(-1) > 1e-5
 
 
-def read(may: Tensor) -> Tensor:
+def attended(may: Tensor) -> Tensor:
     """Map which rows somebody may see: (batch, row, 1).
 
     Padding is no such row. What it gets is nobody's business: zeros, its

@@ -10,8 +10,9 @@ import itertools
 import re
 import sys
 import threading
-from collections.abc import Callable, Container, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Any, NamedTuple
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +52,7 @@ __all__ = [
     "moved",
     "no_way_past",
     "require_grad_mode",
+    "watched",
     "works_at_home",
     "zeros_moved",
 ]
@@ -152,6 +154,42 @@ def module_kept(module: nn.Module | None) -> Iterator[None]:
         for x, before in tensors:
             # By way of `data`, so that no graph that hangs on it complains.
             x.data.copy_(before)
+
+
+@contextlib.contextmanager
+def watched(
+    parts: Iterable[nn.Module],
+    before: Callable[[nn.Module, tuple, dict], object],
+    after: Callable[[nn.Module, object], object] = lambda part, got: None,
+) -> Iterator[None]:
+    """Have each call of some modules told, also one of `forward` itself.
+
+    Args:
+        parts: The modules.
+        before: Gets one, and with what it is called.
+        after: Gets one, and what it returned, None if it raised.
+    """
+
+    def told(part: nn.Module) -> Callable:
+        plain = part.forward
+
+        @functools.wraps(plain)
+        def forward(*args: Any, **words: Any) -> Any:
+            before(part, args, words)
+            got = None
+            try:
+                got = plain(*args, **words)
+            finally:
+                after(part, got)
+            return got
+
+        return forward
+
+    with contextlib.ExitStack() as stack:
+        for part in dict.fromkeys(parts):
+            own = {"forward": told(part)}
+            stack.enter_context(mock.patch.dict(part.__dict__, own))
+        yield
 
 
 def modules_behind(fn: object, depth: int = 3) -> list[nn.Module]:

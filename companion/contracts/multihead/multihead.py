@@ -41,9 +41,9 @@ from companion.contracts.engine.masking import (
     EMPTY,
     HIDES_ROWS,
     THE_FIRSTS,
+    attended,
     causal,
     hides_rows,
-    read,
     require_finite_row,
     sends_masks,
     unless_any_is_causal,
@@ -209,7 +209,7 @@ def counts_afterwards(fn: Guarded, x: Tensor) -> bool:
 def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
     """Raise Broken unless rows move with what ``mask`` lets them see."""
     seen, may = reach(fn, x, mask), allowed(mask)
-    silent, heard = may | EYE | ~read(may), may & read(may)
+    silent, heard = may | EYE | ~attended(may), may & attended(may)
     if (seen & ~silent).any() or (heard & ~seen).any():
         why = why_leaked(fn, x, seen, mask)
         require_silent(seen, silent, how, why)

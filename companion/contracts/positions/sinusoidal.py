@@ -95,7 +95,7 @@ def first_row(fn: Guarded) -> None:
 @SINUSOIDAL.contract
 def circle(fn: Guarded) -> None:
     """Every pair of dimensions lies on a circle of radius 1."""
-    if is_normalised(fn):
+    if taken_as_normalised(fn):
         raise Broken(AS_A_WHOLE, level=NOTE, why=ORDER)
     got = fn(11, 8)
     radius = got.unflatten(-1, (-1, 2)).square().sum(-1)
@@ -115,7 +115,7 @@ def rotation(fn: Guarded) -> None:
         require_pairs(turn, turn[:1].expand_as(turn), why)
 
 
-def is_normalised(fn: Guarded) -> bool:
+def taken_as_normalised(fn: Guarded) -> bool:
     """Tell whether its table is read without what normalises it as a whole."""
     return bool(fn.form and NORMALISED in fn.form.said)
 
@@ -164,7 +164,7 @@ def speeds(fn: Guarded) -> None:
 @SINUSOIDAL.contract
 def whatever_the_length(fn: Guarded) -> None:
     """A row does not depend on how many there are."""
-    if is_normalised(fn):
+    if taken_as_normalised(fn):
         raise Broken(BY_THE_LENGTH, level=RISK, why=ONE_LENGTH)
     whole = fn(97, 10)
     for length in (1, 2, 11):

@@ -41,9 +41,9 @@ from companion.contracts.engine.masking import (
     EMPTY,
     HIDES_ROWS,
     THE_FIRSTS,
+    attended,
     causal,
     hides_rows,
-    read,
     require_finite_row,
     sends_masks,
     unless_any_is_causal,
@@ -193,7 +193,7 @@ def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
     Who may see somebody may see whom he sees, so layers add nobody.
     """
     seen, may = reach(fn, x, mask), with_itself(mask)
-    rows = read(mask.expand(BATCH, 1, SEQ, SEQ)[:, 0])
+    rows = attended(mask.expand(BATCH, 1, SEQ, SEQ)[:, 0])
     silent, heard = may | ~rows, may & rows
     if (seen & ~silent).any() or (heard & ~seen).any():
         why = why_leaked(fn, x, seen, mask) if fn.asks_why else ""

@@ -1,15 +1,15 @@
-"""Residuals of the layers of a model: what leads past them.
+"""Residuals of the layers of a model: what leads past them, and from where.
 
 Where all matrices of its layers are 0, they say nothing. What is left is the
 token itself, if a path leads past each sub-layer, wherever it is written: in
-the layer, in a class of its own or in the model; before a norm or after.
+the layer, in a class of its own or in the model; before a norm or after. Each
+sum is to start from what the one before it left, and each layer to have
+matrices of its own.
 """
 
 import contextlib
-import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules import (
     is_lazy,
     modules_behind,
+    watched,
 )
 from companion.contracts.engine.scale import FUSED, SOFTMAX, WHOLE
 
@@ -55,42 +56,6 @@ ONE_LAYER = (
     "range(n))`."
 )
 SHARED = "It is right if layers are to share their weights, as in ALBERT."
-
-
-@contextlib.contextmanager
-def watched(
-    parts: Iterable[nn.Module],
-    before: Callable[[nn.Module, tuple, dict], object],
-    after: Callable[[nn.Module, object], object] = lambda part, got: None,
-) -> Iterator[None]:
-    """Have each call of some modules told, also one of `forward` itself.
-
-    Args:
-        parts: The modules.
-        before: Gets one, and with what it is called.
-        after: Gets one, and what it returned, None if it raised.
-    """
-
-    def told(part: nn.Module) -> Callable:
-        plain = part.forward
-
-        @functools.wraps(plain)
-        def forward(*args: Any, **words: Any) -> Any:
-            before(part, args, words)
-            got = None
-            try:
-                got = plain(*args, **words)
-            finally:
-                after(part, got)
-            return got
-
-        return forward
-
-    with contextlib.ExitStack() as stack:
-        for part in dict.fromkeys(parts):
-            own = {"forward": told(part)}
-            stack.enter_context(mock.patch.dict(part.__dict__, own))
-        yield
 
 
 class Attending(TorchFunctionMode):
