@@ -37,6 +37,16 @@ def _seed():
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def _time_for_shapes(request, monkeypatch):
+    """A check may take longer where every shape and type is looked at.
+
+    It is several times as slow so; the limit's own tests run without.
+    """
+    if request.config.getoption("jaxtyping_packages", None):
+        monkeypatch.setattr("companion.contracts.engine.runner.SECONDS", 60.0)
+
+
 @pytest.fixture(scope="session")
 def chromium():
     """A headless Chromium; .ci/run sets REQUIRE_CHROMIUM, others may skip."""

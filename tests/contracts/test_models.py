@@ -45,8 +45,6 @@ def holds(component, fn):
     assert report.passed, str(report)
 
 
-# With every shape checked a translator needs more than a check's 5 seconds.
-@pytest.mark.once
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_the_package_keeps_the_contracts_of_models(norm_first):
     encoder = built(lambda: Encoder(config(norm_first)))

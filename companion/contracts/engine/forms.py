@@ -1490,7 +1490,7 @@ NO_MASKS = {
 ONLY_SO = "the sequence comes first in it, for its shapes fit only so"
 
 
-def right_so(fn: Guarded, form: Form, right: Right | None) -> bool:
+def right_so(fn: Guarded, form: Form | None, right: Right | None) -> bool:
     """Tell whether nothing is wrong with ``fn``, if it is called so."""
     fn.form = form
     return right is not None and right(fn)
@@ -2286,20 +2286,22 @@ def with_its_masks(
     cases = list(fn.component.cases().values())
     given = None
     if optional_masks(form.wants):
+        fitting = all(fits(fn, args) for args in cases)
         plain = called_bare(fn, form, cases)
-        if plain and (mask or not right_without(fn, plain, right)):
+        bare = usual if fitting else plain
+        if plain and (mask or not right_without(fn, bare, right)):
             given = masks_given(fn, plain, mask, right, cases)
     fn.form = usual
     torch.set_rng_state(drawn)
     return given
 
 
-def right_without(fn: Guarded, plain: Form, right: Right) -> bool:
+def right_without(fn: Guarded, bare: Form | None, right: Right) -> bool:
     """Tell whether no contract finds a fault if no mask is given.
 
     Those about padding are asked first: where they find one, it is enough.
     """
-    return keeps_padding_out(fn, plain) and right_so(fn, plain, right)
+    return keeps_padding_out(fn, bare) and right_so(fn, bare, right)
 
 
 def called_bare(fn: Guarded, form: Form, cases: list[tuple]) -> Form | None:
@@ -2388,7 +2390,7 @@ def with_target(fn: Guarded, given: Given, cases: list[tuple]) -> Form:
     return min(offered.values(), key=lambda one: one[0])[1]
 
 
-def keeps_padding_out(fn: Guarded, form: Form) -> bool:
+def keeps_padding_out(fn: Guarded, form: Form | None) -> bool:
     """Tell whether padding of the source counts nowhere if it is called so."""
     fn.form = form
     return all(holds(contract, fn) for contract in about("source", fn))

@@ -134,6 +134,8 @@ class Guarded:
         gains: What is told of gains that were moved meanwhile, if any were.
         not_tried: Contracts that it gives no chance to be tried -> why.
         broke: The contract that found a fault the last time, in another call.
+        kept: How it was called when no fault was found, and the contracts that
+            held then: they need not be tried again.
         furthest: What was raised in the call that got furthest, and how it was
             called, of all that were tried.
         longest: How many seconds the longest call took that came back.
@@ -152,6 +154,7 @@ class Guarded:
         self.gains = ""
         self.not_tried: dict[str, str] = {}
         self.broke: Callable | None = None
+        self.kept: tuple[Callable | None, tuple[Callable, ...]] = (None, ())
         self.furthest: tuple[Raised, str] | None = None
         self.longest, self.since = 0.0, None
 

@@ -338,12 +338,16 @@ def no_fault(fn: Guarded) -> bool:
     contracts = [*contracts_for(fn).values()]
     # A fault that is no matter of how it is called breaks the same one again.
     contracts.sort(key=lambda contract: contract is not fn.broke)
+    kept = []
     with fn.without_causes():
         for contract in contracts:
             broken = outcome(contract, fn)
             if broken and (broken.level or level_of(contract)[0]) == FAULT:
                 fn.broke = contract
                 return False
+            if not broken and title(contract) not in fn.not_tried:
+                kept.append(contract)
+    fn.kept = fn.form, (*kept,)
     return True
 
 
@@ -352,8 +356,10 @@ def try_all(
 ) -> None:
     """Append to ``tried`` at each step, so that what was found remains."""
     left = [*contracts_for(fn).items()][len(tried) :]
+    form, kept = fn.kept
+    known = kept if form == fn.form else ()
     for name, contract in left:
-        broken = outcome(contract, fn)
+        broken = None if contract in known else outcome(contract, fn)
         if name in fn.not_tried:
             continue
         if broken:
