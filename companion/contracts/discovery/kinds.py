@@ -254,6 +254,11 @@ def takes_ids(module: nn.Module) -> bool:
         return True
     if any(map(NAMES_OF_IDS.fullmatch, wanted(module)[:1])):
         return True
+    return answers_ids(module)
+
+
+def answers_ids(module: nn.Module) -> bool:
+    """Tell whether it answers one of the usual calls with ids."""
     ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
     calls = [(ids,), (ids, None), (ids, ids), (ids, ids[:, 1:])]
     calls += [(ids, ids, None, None), (ids, None, None)]
@@ -311,23 +316,38 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     if both or not was_called(report):
         raise not_called(module, vectors, translates, report)
     require_no_limit(module, report)
+    if refused := why_unjudged(module, report, vectors):
+        raise refused
+    said = IDS_TO_LOGITS
+    if in_time(lambda: returns_vectors(module)):
+        said = STATES
+    return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+def why_unjudged(
+    module: nn.Module, report: Report, vectors: Unjudged
+) -> Unjudged | None:
+    """Say why what is no language model, or may be none, is not judged.
+
+    Args:
+        module: It was called as a language model.
+        report: What was found then.
+        vectors: Why it cannot be called with vectors.
+    """
     messages = " ".join(f.message for f in report.failures)
     if "its own token only" in messages and only_looks_up(module):
         if not [*module.parameters()]:
-            raise vectors  # There is no table in it.
-        raise Unjudged("it looks ids up, and no place sees another")
+            return vectors  # There is no table in it.
+        return Unjudged("it looks ids up, and no place sees another")
     if "sees all tokens" in messages and not has_triangle(module):
-        raise Unjudged(
+        return Unjudged(
             f"ids go in, a row of numbers for each comes out, and {SEES_ALL}. "
             "If it predicts the next token, this is a fault: the causal mask "
             "is missing. If it fills gaps, or is an encoder, it is right. "
             'Only you know: `check("language_model", …)` judges it as the '
             "former"
         )
-    said = IDS_TO_LOGITS
-    if in_time(lambda: returns_vectors(module)):
-        said = STATES
-    return Judged("language_model", report, tuple(filter(None, (said, words))))
+    return None
 
 
 IDS_TO_LOGITS = "a row of ids goes in, and logits for each of them come out"
@@ -445,18 +465,40 @@ def on_ids(
     component: str, module: nn.Module, check: Check
 ) -> tuple[Report, str]:
     """Check a model, in either reading of the masks that it may be given."""
-    with never_called(module) as left:
+    # What its `forward` leaves out would be told as weights without a part.
+    with never_called(module) as tops:
+        answered = in_time(lambda: answers_ids(module))
+    tried = tops if answered else []
+    if found := with_top(component, module, check, tried):
+        return found
+    with never_called(module) as tops:
         report = check(component, module, brief=True)
-    tops = left if report.faults else []
+    left = [name for name in tops if name not in tried and report.faults]
+    return with_top(component, module, check, left) or in_either_reading(
+        component, module, check, report
+    )
+
+
+def with_top(
+    component: str, module: nn.Module, check: Check, tops: list[str]
+) -> tuple[Report, str] | None:
+    """Check a model with one of its parts on top, the first that fits.
+
+    Args:
+        component: What it is.
+        module: The model.
+        check: ``companion.contracts.check``.
+        tops: The names of the parts.
+    """
     for name in tops:
         topped = Topped(module, name)
-        other = check(component, topped, brief=True)
-        if was_called(other):
-            whole, words = in_either_reading(component, topped, check, other)
+        report = check(component, topped, brief=True)
+        if was_called(report):
+            whole, words = in_either_reading(component, topped, check, report)
             whole = with_own_names(whole)
             said = f"`{name}` stands on top, which its `forward` leaves out"
             return whole, "; ".join(filter(None, (said, words)))
-    return in_either_reading(component, module, check, report)
+    return None
 
 
 def with_own_names(report: Report) -> Report:
@@ -474,6 +516,9 @@ def in_either_reading(
     """Settle what True means in the masks of a model, and how it is then."""
     given = any(re.search("masks? too", said) for said in report.assumed)
     if not given or masks_are_told(check):
+        models = component == "language_model"
+        if models and why_unjudged(module, report, Unjudged(NOTHING)):
+            return report, ""  # Nobody asks for the rest.
         return report.whole(), ""
     return settled(
         report,

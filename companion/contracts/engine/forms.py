@@ -2528,7 +2528,10 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
 def with_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:
     """List the way to call what adds its mask to the scores."""
     inner = Guarded(fn.component, mask_added(fn.fn))
-    adopt(inner)
+    if all(fits(fn, args) for args in fn.component.cases().values()):
+        inner.form = fn.form  # The same call, with numbers for a mask.
+    else:
+        adopt(inner)
     yield (
         "If your masks are added to the scores, 0 where a row may attend and "
         f"−∞ where not, {NONE} `adapters.mask_added(…)`.",

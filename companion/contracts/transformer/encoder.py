@@ -211,8 +211,11 @@ def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
     if furthest(fn.raw(x, torch.ones_like(mask)), fn.raw(x, mask)) is None:
         return IGNORED
     # One mask alone may have two explanations.
+    both = [
+        (m, reach(fn, arguments(5), m)) for m in (padding(3, 4), backwards())
+    ]
     for hint, mistake in MISTAKEN.items():
-        if all(explains(fn, mistake, m) for m in (padding(3, 4), backwards())):
+        if all(explains(mistake, *found) for found in both):
             return hint
     if fits_turned_round(fn):
         return UPSIDE_DOWN
@@ -280,12 +283,11 @@ def fits_turned_round(fn: Guarded) -> bool:
     )
 
 
-def explains(fn: Guarded, mistake: Callable, mask: Tensor) -> bool:
-    """Whether rows move as if ``mistake`` had been made with the mask."""
+def explains(mistake: Callable, mask: Tensor, seen: Tensor) -> bool:
+    """Whether rows moved as if ``mistake`` had been made with the mask."""
     other = mistake(mask.expand(BATCH, 1, SEQ, SEQ))
     # What a row with nobody to see does differs from softmax to softmax.
     some = other.any(-1)[:, 0]
-    seen = reach(fn, arguments(5), mask)
     return torch.equal(seen[some], with_itself(other)[some])
 
 
