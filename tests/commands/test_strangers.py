@@ -13,6 +13,7 @@ from companion.commands import main
 from companion.commands.check import worst
 from companion.commands.check.process import Asked, judged
 from companion.commands.check.target import Target
+from companion.contracts.discovery.heads import BEHIND
 
 pytestmark = pytest.mark.once
 
@@ -404,6 +405,29 @@ def test_a_multiple_for_padding_is_no_id(told):
     assert not faults(parts["MultiHeadAttention"])
 
 
+HEADS_BEHIND = """
+import torch
+
+
+def dot_product_attention(query, key, value, mask=None):
+    batch, seq, heads, width = query.shape
+    scores = torch.einsum("bqhd,bkhd->bhqk", query, key) / width**0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, torch.finfo(scores.dtype).min)
+    return torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), value)
+"""
+
+
+def test_a_function_with_its_heads_behind_the_positions_is_judged(told):
+    parts, left = told(HEADS_BEHIND)
+    assert left == {}
+    assert not faults(parts["dot_product_attention"])
+    assert BEHIND in said(parts["dot_product_attention"])
+    wrong = HEADS_BEHIND.replace("softmax(-1)", "softmax(-2)")
+    parts, _ = told(wrong)
+    assert faults(parts["dot_product_attention"])
+
+
 def test_an_output_layer_that_is_called_for_nothing_stays_a_fault(told):
     lost = BUILT.replace("d_model, tgt_vocab)", "7, tgt_vocab)")
     parts, _ = told(lost)
@@ -785,6 +809,7 @@ began = time.process_time()
 from pathlib import Path
 from companion.commands.check import process
 from companion.commands.check.target import Target
+from companion.contracts.discovery.heads import BEHIND
 
 said = []
 process._judge(said.append, Target(Path("mine.py")), process.Asked(), [], [])

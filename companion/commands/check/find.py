@@ -24,9 +24,11 @@ from companion.commands.check.imports import made, silent
 from companion.contracts import COMPONENTS, check, report_for
 from companion.contracts.adapters import (
     causal_from_added,
+    heads_after_positions,
     mask_added,
     smoothed_by,
 )
+from companion.contracts.discovery.heads import BEHIND
 from companion.contracts.discovery.kinds import (
     ADDED_ALONG_THE_FIRST,
     NO_CALL,
@@ -569,6 +571,10 @@ class Finder:
         if self.components and component not in self.components:
             return {}
         judged = self.as_component(component, fn)
+        if component == "attention" and judged.report.untried:
+            turned = self.as_component(component, heads_after_positions(fn))
+            if not turned.report.untried:
+                judged = replace(turned, assumed=(BEHIND, *turned.assumed))
         if judged.report.untried:
             raise Unjudged(
                 f"its name is that of {component}, and it could not be called "

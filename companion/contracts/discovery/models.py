@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.adapters import sequence_first
+from companion.contracts.discovery.heads import judged_on_heads
 from companion.contracts.discovery.kinds import (
     ADDED_ALONG_THE_FIRST,
     LOOKS,
@@ -259,9 +260,10 @@ def judge_alone(
     except Unjudged as reason:
         if str(reason) == NOTHING and any(True for _ in module.parameters()):
             raise Unjudged(GIVES_BACK) from None
-        if str(reason).startswith(NO_CALL) and in_time(
-            lambda: looks_over_one_sentence(module, hints)
-        ):
+        uncalled = str(reason).startswith(NO_CALL)
+        if uncalled and (judged := judged_on_heads(module, check)):
+            return judged
+        if uncalled and in_time(lambda: looks_over_one_sentence(module, hints)):
             raise Unjudged(f"{reason} {ONE_SENTENCE}") from None
         judged = never_trained(module, check, hints, str(reason))
         if judged is None:

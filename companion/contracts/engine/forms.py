@@ -625,6 +625,15 @@ def four_axes(style: Style) -> Style:
     return with_heads
 
 
+def without_mask(style: Style) -> Style:
+    """Give None for the mask, where that has no default."""
+
+    def without(wants: Wanted, named: dict) -> Call | None:
+        return style(wants, {**named, "mask": None})
+
+    return without
+
+
 def one_head(x: Tensor, lead: torch.Size) -> Tensor:
     """Give vectors, or a mask, an axis for one head."""
     if x.dtype == torch.bool:
@@ -868,6 +877,7 @@ def with_shape(wants: Wanted, named: dict) -> Call | None:
 
 
 BY_NAMES = "its arguments were given by their names"
+NONE_GIVEN = "its mask was None"
 ONE_HEAD = "it was called as (x, x, x), with an axis for one head"
 PLAIN_ATTENTION = [
     ("", by_place("q", "k", "v", "mask")),
@@ -904,6 +914,15 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         ("it was called as (x, x, x)", by_place("x", "x", "x")),
         ("it was called as (x, x)", by_place("x", "x")),
         (ONE_HEAD, four_axes(by_place("x", "x", "x"))),
+        (NONE_GIVEN, without_mask(by_place("x", "mask"))),
+        (
+            f"it was called as (x, x, x, mask); {NONE_GIVEN}",
+            without_mask(by_place("x", "x", "x", "mask")),
+        ),
+        (
+            f"{ONE_HEAD}; {NONE_GIVEN}",
+            four_axes(without_mask(by_place("x", "x", "x", "mask"))),
+        ),
     ],
     "language_model": [
         ("", by_place("tokens")),
@@ -2541,7 +2560,8 @@ def with_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:
 
 def with_heads_behind(fn: Guarded, form: Form) -> Iterator[tuple[str, Form]]:
     """List the way to call what has its heads behind the positions."""
-    if fn.component.name != "causal_attention" or ONE_HEAD not in form.said:
+    one_head = any(said.startswith(ONE_HEAD) for said in form.said)
+    if fn.component.name != "causal_attention" or not one_head:
         return
     inner = Guarded(fn.component, heads_after_positions(fn.fn))
     adopt(inner)
