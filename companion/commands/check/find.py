@@ -571,7 +571,8 @@ class Finder:
         if self.components and component not in self.components:
             return {}
         judged = self.as_component(component, fn)
-        if component == "attention" and judged.report.untried:
+        uncalled = judged.report.untried and callable(fn)
+        if component == "attention" and uncalled:
             turned = self.as_component(component, heads_after_positions(fn))
             if not turned.report.untried:
                 judged = replace(turned, assumed=(BEHIND, *turned.assumed))
