@@ -387,6 +387,44 @@ def test_a_part_whose_eval_raises_is_not_judged(told):
     )
 
 
+ENDS = """
+import os
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(12, 24), nn.Linear(24, 12)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+
+
+class Ends(nn.Module):
+    def forward(self, x):
+        os._exit(3)
+
+
+class Whole(nn.Module):
+    def __init__(self, unknown):
+        super().__init__()
+        self.network, self.ends = Network(), Ends()
+
+    def forward(self, x):
+        return self.network(x)
+"""
+
+
+def test_what_was_judged_of_a_model_is_told_though_its_process_ends(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(BEGIN + ENDS, encoding="utf-8")
+    parts = judged(Target(path, name="Whole(0)"), Asked()).parts
+    components = [p["component"] for p in parts]
+    assert components == ["feed_forward", "feed_forward", ""]
+    assert not any(map(faults, parts[:2]))
+    assert "Its process ended" in str(parts[2]["found"]["failed"])
+
+
 def test_an_operator_that_is_handed_over_is_no_configuration(told):
     wants = WORDS_ONLY.replace(
         "heads, d_model", "heads, d_model, opt: nn.Module"

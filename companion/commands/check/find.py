@@ -330,16 +330,17 @@ class Finder:
             and takes_something(self.space.get(name))
         ]
 
-    def judged(self, one: Candidate) -> dict:
-        """Judge a candidate, and tell what was found as JSON.
+    def judged(self, one: Candidate) -> Iterator[dict]:
+        """Judge a candidate, and tell what was found as JSON, bit by bit.
 
         Raises:
             ValueError: What is named or marked cannot be built.
         """
         if one.component and one.part:
-            return self.judged_as_said(one, one.part)
+            yield self.judged_as_said(one, one.part)
+            return
         try:
-            return self.judged_by_what_it_does(one)
+            yield from self.judged_by_what_it_does(one)
         except (Unjudged, NotBuilt) as reason:
             kind = self.space.get(one.name)
             if str(reason) == NOTHING and not one.asked:
@@ -348,7 +349,7 @@ class Finder:
                     why = f"built without any of `*{names}`, it does nothing"
                     self.built = [b for b in self.built if b[0] != one.name]
                     self.left[kind] = one, Unjudged(why)
-                return {}
+                return
             first = SEQUENCE_FIRST, ADDED_ALONG_THE_FIRST
             known = NO_CALL, *first, SEES_ALL, WHOLE
             later = isinstance(reason, NotBuilt) or any(
@@ -357,8 +358,8 @@ class Finder:
             if later and isinstance(kind, type):
                 self.built = [b for b in self.built if b[0] != one.name]
                 self.left[kind] = one, reason
-                return {}
-            return {"unjudged": [self.unjudged(one, reason)]}
+                return
+            yield {"unjudged": [self.unjudged(one, reason)]}
 
     def judged_as_said(self, one: Candidate, part: Part) -> dict:
         """Judge it as its name, its mark or the user says.
@@ -397,7 +398,7 @@ class Finder:
             )
         return ""
 
-    def judged_by_what_it_does(self, one: Candidate) -> dict:
+    def judged_by_what_it_does(self, one: Candidate) -> Iterator[dict]:
         """Build it if it is a class, and find out what it is."""
         value = (
             made(self.file, one.part, self.module)
@@ -405,7 +406,8 @@ class Finder:
             else self.space[one.name]
         )
         if isinstance(value, type):
-            return self.judged_class(one, value)
+            yield self.judged_class(one, value)
+            return
         said = ""
         maker = None
         if inspect.isfunction(value) and is_factory(value):
@@ -413,8 +415,9 @@ class Finder:
             with silent():
                 value, said = make(value, self.space)
         if isinstance(value, nn.Module):
-            return self.judged_model(one, value, said, maker)
-        return {} if said else self.judged_function(one, value)
+            yield from self.judged_model(one, value, said, maker)
+        elif not said:
+            yield self.judged_function(one, value)
 
     def judged_class(self, one: Candidate, kind: type) -> dict:
         """Build a class, and find out what it is."""
@@ -661,8 +664,8 @@ class Finder:
         model: nn.Module,
         built: str = "",
         maker: Callable | None = None,
-    ) -> dict:
-        """Judge a module that was built, and what it is made of.
+    ) -> Iterator[dict]:
+        """Judge a module that was built, and what it is made of, one by one.
 
         Args:
             one: What it is called, and where.
@@ -671,7 +674,6 @@ class Finder:
             maker: What was called, then.
         """
         self.built.append((one.name, model))
-        parts, unjudged = [], []
         for name, part, _ in different_parts(model):
             kind, title = type(part), f"{one.name}.{name}".rstrip(".")
             if name and self.is_own(kind) and not one.asked:
@@ -683,13 +685,13 @@ class Finder:
                 if maker and part is model:
                     judged = self.again(judged, maker)
                 self.seen.add(kind)
-                if not self.components or judged.component in self.components:
-                    how = "" if name else built
-                    parts.append(self.part(this, judged, "what it does", how))
             except Unjudged as reason:
                 if str(reason) != NOTHING and not self.components:
-                    unjudged.append(self.unjudged(this, reason))
-        return {"parts": parts, "unjudged": unjudged}
+                    yield {"unjudged": [self.unjudged(this, reason)]}
+                continue
+            if not self.components or judged.component in self.components:
+                how = "" if name else built
+                yield {"parts": [self.part(this, judged, "what it does", how)]}
 
     def judged_in(self, part: nn.Module, model: nn.Module) -> Judged:
         """Judge a part of a model, or the model itself.
@@ -709,9 +711,10 @@ class Finder:
         """Tell whether a class stands in this file, and is told there."""
         return kind.__module__ == self.module.__name__
 
-    def rest(self) -> dict:
+    def rest(self) -> Iterator[dict]:
         """Judge, in what was built, the classes that could not be built."""
-        parts, unjudged = [*self.answered()], []
+        for part in self.answered():
+            yield {"parts": [part]}
         for kind, (one, reason) in self.left.items():
             if any(type(model) is kind for _, model in self.built):
                 continue  # It was judged, as a whole model.
@@ -727,12 +730,14 @@ class Finder:
                     continue
                 said = f"as it stands in {name}"
                 if not self.components or judged.component in self.components:
-                    parts.append(self.part(one, judged, "what it does", said))
+                    found = self.part(one, judged, "what it does", said)
+                    yield {"parts": [found]}
                 break
             else:
                 if not self.components and str(reason) != NOTHING:
-                    unjudged.append(self.unjudged(one, reason))
-        return {"parts": [*parts, *self.inside()], "unjudged": unjudged}
+                    yield {"unjudged": [self.unjudged(one, reason)]}
+        for part in self.inside():
+            yield {"parts": [part]}
 
     def answered(self) -> Iterator[dict]:
         """Judge by its model what depends on it: masks, weights as drawn."""
@@ -752,9 +757,8 @@ class Finder:
                     break
             yield part
 
-    def inside(self) -> list[dict]:
+    def inside(self) -> Iterator[dict]:
         """Judge, in models that were built, what other files cannot build."""
-        parts = []
         for title, model in self.built:
             for name, part, _ in different_parts(model):
                 kind = type(part)
@@ -771,8 +775,7 @@ class Finder:
                     continue
                 name = f"{title}.{name} ({kind.__name__})"
                 one = Candidate(name, self.line_of(title) or 1)
-                parts.append(self.part(one, judged, "what it does"))
-        return parts
+                yield self.part(one, judged, "what it does")
 
     def stands_alone(self, kind: type) -> bool:
         """Tell whether a class can be built, called and judged by itself.

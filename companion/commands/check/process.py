@@ -223,6 +223,8 @@ class _Trial:
             self.left_out.append(cell)
             self.section.remarks[cell] = f"Cell {cell} was left out. {reason}"
         elif "rest" in at:
+            left = {"name": REST, "line": 1, "level": "", "reason": str(reason)}
+            self.section.unjudged.append(left)
             self.done = True
         elif isinstance(reason, Late) and "import" in at:
             self.fail(
@@ -243,6 +245,9 @@ class _Trial:
         """Note why nothing more can be judged."""
         self.section.error = reason
         self.done = True
+
+
+REST = "what else stands in its models"
 
 
 def _judge(
@@ -319,6 +324,10 @@ def _send_all(
     for i, one in enumerate(candidates):
         if i not in finished:
             send({"at": {"part": i}})
-            send({**finder.judged(one), "finished": i})
+            for found in finder.judged(one):
+                send(found)
+            send({"finished": i})
     send({"at": {"rest": True}})
-    send({**finder.rest(), "done": True})
+    for found in finder.rest():
+        send(found)
+    send({"done": True})
