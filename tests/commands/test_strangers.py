@@ -425,6 +425,73 @@ def test_what_was_judged_of_a_model_is_told_though_its_process_ends(tmp_path):
     assert "Its process ended" in str(parts[2]["found"]["failed"])
 
 
+RECURRENT = """
+class Encoder(nn.Module):
+    def __init__(self, vocab_size, d_model, two_ways=BOTH):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.cells = nn.GRU(d_model, d_model, bidirectional=two_ways)
+        self.back = nn.Linear(d_model * (1 + two_ways), d_model)
+
+    def forward(self, tokens):
+        return self.back(self.cells(self.words(tokens))[0])
+"""
+
+
+@pytest.mark.parametrize("both", ["True", "False"])
+def test_where_a_recurrent_layer_runs_along_the_first_axis_it_is_a_risk(
+    told, both
+):
+    parts, left = told(RECURRENT.replace("BOTH", both))
+    assert left == {}
+    part = parts["Encoder"]
+    assert not faults(part)
+    assert "wrong if the batch does" in str(part["found"]["failed"])
+    # Whoever puts the batch first says so, and is taken at the word.
+    first = RECURRENT.replace("BOTH", "False").replace(
+        "bidirectional", "batch_first=True, bidirectional"
+    )
+    parts, _ = told(first)
+    assert parts["Encoder"]["found"]["failed"] == []
+
+
+STACK = """
+import copy
+
+
+class TransformerEncoderLayer(nn.Module):
+    def __init__(self, d_model, nhead):
+        super().__init__()
+        self.looks = nn.MultiheadAttention(d_model, nhead, batch_first=True)
+        self.up, self.down = nn.Linear(d_model, 24), nn.Linear(24, d_model)
+        self.one, self.two = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        x = self.one(x + self.looks(x, x, x)[0])
+        return self.two(x + self.down(self.up(x).relu()))
+
+
+class TransformerEncoder(nn.Module):
+    def __init__(self, encoder_layer, num_layers):
+        super().__init__()
+        each = (copy.deepcopy(encoder_layer) for _ in range(num_layers))
+        self.layers = nn.ModuleList(each)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+"""
+
+
+def test_a_stack_that_is_handed_a_layer_gets_that_of_its_file(told):
+    parts, left = told(STACK)
+    assert left == {}
+    assert "encoder_layer=TransformerEncoderLayer(" in said(
+        parts["TransformerEncoder"]
+    )
+
+
 def test_an_operator_that_is_handed_over_is_no_configuration(told):
     wants = WORDS_ONLY.replace(
         "heads, d_model", "heads, d_model, opt: nn.Module"

@@ -156,12 +156,6 @@ def test_what_raises_under_any_usual_name_is_a_risk(found):
 
 
 OTHERWISE = """
-class ScaledDotProductAttention(nn.Module):  # With four axes.
-    def forward(self, q, k, v, mask=None):
-        scores = q @ k.transpose(2, 3)
-        return scores.softmax(-1) @ v
-
-
 class Attention(nn.Module):  # One query, many values.
     def __init__(self, d_model):
         super().__init__()
@@ -227,11 +221,6 @@ class LanguageModel(nn.Module):  # Of one length, of which there is a note.
 
     def forward(self, inputs):
         return self.words(inputs).view(2, self.block_size, -1)
-
-
-class MultiHeadAttention(nn.Module):  # Its mask has numbers.
-    def forward(self, q, k, v, mask):
-        return (q @ k.mT + (1 - mask) * -1e9).softmax(-1) @ v
 
 
 class TransformerBlock(nn.Module):  # Two kinds of vectors.

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from companion.contracts.adapters import without_residual
+from companion.contracts.adapters import sequence_first, without_residual
 from companion.contracts.discovery.keywords import called_by_position
 from companion.contracts.discovery.limits import (
     limit,
@@ -36,6 +36,8 @@ from companion.contracts.engine.modules import (
 )
 from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.runner import (
+    EITHER_FIRST,
+    WHICH_FIRST,
     finishes,
     stop,
     thread_for,
@@ -316,12 +318,43 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     if both or not was_called(report):
         raise not_called(module, vectors, translates, report)
     require_no_limit(module, report)
-    if refused := why_unjudged(module, report, vectors):
+    if runs_along_the_first(module, check, report):
+        report = either_first(report)
+    elif refused := why_unjudged(module, report, vectors):
         raise refused
     said = IDS_TO_LOGITS
     if in_time(lambda: returns_vectors(module)):
         said = STATES
     return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+def runs_along_the_first(
+    module: nn.Module, check: Check, report: Report
+) -> bool:
+    """Tell whether a recurrent layer of it may well run along the first axis.
+
+    One without ``batch_first`` does. Then nothing is wrong with the sequence
+    first, or only that all tokens are seen, as in an encoder.
+    """
+    recurrent = [x for x in module.modules() if isinstance(x, nn.RNNBase)]
+    if not report.faults or not any(not x.batch_first for x in recurrent):
+        return False
+    turned = check("language_model", sequence_first(module), brief=True)
+    if not was_called(turned):
+        return False
+    sees_all = "sees all tokens" in " ".join(f.message for f in turned.faults)
+    return sees_all or not turned.faults
+
+
+def either_first(report: Report) -> Report:
+    """Make risks of faults that are none where the sequence comes first."""
+    kept = [
+        replace(f, level=RISK, why=EITHER_FIRST, cause=WHICH_FIRST)
+        if f.level == FAULT
+        else f
+        for f in report.failures
+    ]
+    return replace(report, failures=kept)
 
 
 def why_unjudged(
@@ -589,7 +622,8 @@ def ids_only_by_their_place(module: nn.Module) -> bool:
 def only_looks_up(module: nn.Module) -> bool:
     """Tell whether a module is an embedding, and no model."""
     matrices = [p for p in module.parameters() if p.ndim > 1]
-    return len(matrices) <= 3
+    recurrent = any(isinstance(x, nn.RNNBase) for x in module.modules())
+    return len(matrices) <= 3 and not recurrent
 
 
 NO_FORWARD = (

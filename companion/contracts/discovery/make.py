@@ -552,11 +552,15 @@ def layers_for(kind: Callable, near: dict, rate: float) -> nn.ModuleList | None:
 def module_for(one: inspect.Parameter, near: dict) -> type | None:
     """Return the class of a module that an argument asks for, if one does.
 
-    By its annotation, or because it is called as a class of the file is.
+    By its annotation, or because it is called as a class of the file is; of a
+    layer, as PyTorch's stacks take one, it may be the end of that name.
     """
     plain = one.name.replace("_", "").lower()
     kinds = [one.annotation]
     kinds += [kind for name, kind in near.items() if name.lower() == plain]
+    if plain in ("encoderlayer", "decoderlayer"):
+        ends = [x for name, x in near.items() if name.lower().endswith(plain)]
+        kinds += ends if len(ends) == 1 else []
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, nn.Module):
             return None if kind is nn.Module else kind

@@ -42,8 +42,10 @@ from companion.contracts.engine.universal import (
 )
 
 __all__ = [
+    "EITHER_FIRST",
     "NOT_TRIED",
     "SECONDS",
+    "WHICH_FIRST",
     "WORKER",
     "again",
     "as_asked",
