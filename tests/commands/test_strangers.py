@@ -11,7 +11,7 @@ import pytest
 
 from companion.commands import main
 from companion.commands.check import worst
-from companion.commands.check.process import Asked, judged
+from companion.commands.check.process import REST, Asked, judged
 from companion.commands.check.target import Target
 from companion.contracts.discovery.heads import BEHIND
 
@@ -401,24 +401,33 @@ class Network(nn.Module):
 
 
 class Ends(nn.Module):
+    def __init__(self, unknown):
+        super().__init__()
+
     def forward(self, x):
         os._exit(3)
 
 
 class Whole(nn.Module):
-    def __init__(self, unknown):
+    def __init__(self):
         super().__init__()
-        self.network, self.ends = Network(), Ends()
+        self.network, self.ends = Network(), Ends(0)
 
     def forward(self, x):
         return self.network(x)
 """
 
 
+def test_where_the_rest_ends_the_process_it_is_told_as_not_judged(told):
+    parts, left = told(ENDS)
+    assert not faults(parts["Whole"])
+    assert "Its process ended" in left[REST]
+
+
 def test_what_was_judged_of_a_model_is_told_though_its_process_ends(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(BEGIN + ENDS, encoding="utf-8")
-    parts = judged(Target(path, name="Whole(0)"), Asked()).parts
+    parts = judged(Target(path, name="Whole()"), Asked()).parts
     components = [p["component"] for p in parts]
     assert components == ["feed_forward", "feed_forward", ""]
     assert not any(map(faults, parts[:2]))
@@ -447,6 +456,11 @@ def test_where_a_recurrent_layer_runs_along_the_first_axis_it_is_a_risk(
     part = parts["Encoder"]
     assert not faults(part)
     assert "wrong if the batch does" in str(part["found"]["failed"])
+    # What has nothing to do with the axes stays a fault.
+    unused = "self.spare = nn.Linear(3, 5)\n        self.words ="
+    text = RECURRENT.replace("BOTH", both).replace("self.words =", unused)
+    parts, _ = told(text)
+    assert any("takes no part" in m for m in faults(parts["Encoder"]))
     # Whoever puts the batch first says so, and is taken at the word.
     first = RECURRENT.replace("BOTH", "False").replace(
         "bidirectional", "batch_first=True, bidirectional"

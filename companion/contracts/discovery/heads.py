@@ -44,27 +44,20 @@ def judged_on_heads(module: nn.Module, check: Check) -> Judged | None:
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
         module.eval()
         for component in ("attention", "causal_attention"):
-            tried = [
-                (check(component, fn, brief=True), fn, said)
-                for fn, said in ways
-            ]
-            # As many positions as heads may fit either way.
-            for report, fn, said in sorted(
-                tried, key=lambda one: faulty(one[0])
+            reports = [check(component, fn, brief=True) for fn, _ in ways]
+            tried = zip(reports, ways, strict=True)
+            # Of one head both may fit by their shapes, and one attends.
+            for report, (fn, said) in sorted(
+                tried, key=lambda one: len(one[0].faults)
             ):
                 if was_called(report):
-                    whole, words = read(component, fn, report, check)
-                    told = (said, words) if words else (said,)
-                    return Judged(component, whole, told)
+                    whole, words = settled_masks(component, fn, report, check)
+                    told = filter(None, (said, words))
+                    return Judged(component, whole, tuple(told))
     return None
 
 
-def faulty(report: Report) -> bool:
-    """Tell whether a fault was found."""
-    return bool(report.faults)
-
-
-def read(
+def settled_masks(
     component: str, fn: Callable, report: Report, check: Check
 ) -> tuple[Report, str]:
     """Settle what True means in its masks, if it gets any."""

@@ -318,8 +318,8 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     if both or not was_called(report):
         raise not_called(module, vectors, translates, report)
     require_no_limit(module, report)
-    if runs_along_the_first(module, check, report):
-        report = either_first(report)
+    if turned := along_the_first(module, check, report):
+        report = either_first(report, turned)
     elif refused := why_unjudged(module, report, vectors):
         raise refused
     said = IDS_TO_LOGITS
@@ -328,29 +328,38 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     return Judged("language_model", report, tuple(filter(None, (said, words))))
 
 
-def runs_along_the_first(
+def along_the_first(
     module: nn.Module, check: Check, report: Report
-) -> bool:
-    """Tell whether a recurrent layer of it may well run along the first axis.
+) -> Report | None:
+    """Check a model with the sequence first, if a recurrent layer is so.
 
-    One without ``batch_first`` does. Then nothing is wrong with the sequence
-    first, or only that all tokens are seen, as in an encoder.
+    One without ``batch_first`` is. Nothing, where that mends nothing.
+
+    Args:
+        module: It was called with the batch first.
+        check: ``companion.contracts.check``.
+        report: What was found then.
     """
     recurrent = [x for x in module.modules() if isinstance(x, nn.RNNBase)]
-    if not report.faults or not any(not x.batch_first for x in recurrent):
-        return False
-    turned = check("language_model", sequence_first(module), brief=True)
-    if not was_called(turned):
-        return False
-    sees_all = "sees all tokens" in " ".join(f.message for f in turned.faults)
-    return sees_all or not turned.faults
+    if not report.faults or all(x.batch_first for x in recurrent):
+        return None
+    turned = check("language_model", sequence_first(module))
+    left = {f.contract for f in turned.faults}
+    mends = any(f.contract not in left for f in report.faults)
+    return turned if was_called(turned) and mends else None
 
 
-def either_first(report: Report) -> Report:
-    """Make risks of faults that are none where the sequence comes first."""
+def either_first(report: Report, turned: Report) -> Report:
+    """Make risks of faults that are none where the sequence comes first.
+
+    Args:
+        report: With the batch first.
+        turned: With the sequence first.
+    """
+    left = {f.contract for f in turned.faults}
     kept = [
         replace(f, level=RISK, why=EITHER_FIRST, cause=WHICH_FIRST)
-        if f.level == FAULT
+        if f.level == FAULT and f.contract not in left
         else f
         for f in report.failures
     ]
