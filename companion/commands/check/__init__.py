@@ -278,7 +278,8 @@ def closing(sections: list[Section], lang: str = ENGLISH) -> list[str]:
         lines += [say("Not judged:", lang)]
     for section, one in unjudged:
         reason = say(one["reason"], lang)
-        where = f"{section.at(one['line'])} {one['name']}: {reason}"
+        name = say(one["name"], lang)  # It may be what is left of a file.
+        where = f"{section.at(one['line'])} {name}: {reason}"
         sign = SHOWN[one["level"] or "note"][0]
         lines += fold(f"{sign} {where}", width, "", 2)
     if names := untried(sections):

@@ -184,7 +184,7 @@ def _section(section: Section, headed: bool, lang: str) -> list[str]:
         heading = say(f"{number} not judged", lang)
         lines.append(f"<{level}>{heading}</{level}>\n<ul>")
         lines += [
-            f"<li><strong>{_text(one['name'])}</strong>, "
+            f"<li><strong>{_text(say(one['name'], lang))}</strong>, "
             f"{_text(section.at(one['line']))}: "
             f"{_text(say(one['reason'], lang))}</li>"
             for one in section.unjudged

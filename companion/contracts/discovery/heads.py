@@ -24,7 +24,10 @@ from companion.contracts.engine.report import Report
 __all__ = ["BEHIND", "judged_on_heads"]
 
 BESIDE = "queries, keys and values go in, with an axis for their heads"
-BEHIND = f"{BESIDE} behind that of the positions"
+BEHIND = (
+    "queries, keys and values go in, with an axis for their heads behind that "
+    "of the positions"
+)
 
 
 def judged_on_heads(module: nn.Module, check: Check) -> Judged | None:
