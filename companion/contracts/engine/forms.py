@@ -2547,7 +2547,10 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
 def with_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:
     """List the way to call what adds its mask to the scores."""
     inner = Guarded(fn.component, mask_added(fn.fn))
-    if all(fits(fn, args) for args in fn.component.cases().values()):
+    # Its own time is over: what is called here is the same, and not it.
+    same = Guarded(fn.component, fn.given)
+    same.form = fn.form
+    if all(fits(same, args) for args in fn.component.cases().values()):
         inner.form = fn.form  # The same call, with numbers for a mask.
     else:
         adopt(inner)
