@@ -696,6 +696,7 @@ class Resized(nn.Module):
     ):
         super().__init__()
         self.module, self.width, self.mask = module, width, mask
+        self.narrows = width > WIDTH
         if width != WIDTH:
             wide = draw(max(width, WIDTH), min(width, WIDTH), seed=5)
             ways = torch.linalg.qr(wide).Q

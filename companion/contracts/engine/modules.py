@@ -663,9 +663,16 @@ class Uses(TorchFunctionMode):
 
 
 def matrices_in_use(fn: Guarded, x: Tensor) -> dict[str, Tensor]:
-    """Return name -> matrix of a module, in the order of their first use."""
+    """Return name -> matrix of a module, in the order of their first use.
+
+    The kernel of a convolution that sees one place is one, too.
+    """
     named = dict(module_of(fn).named_parameters())
-    matrices = {n: p for n, p in named.items() if p.ndim == 2}
+    matrices = {
+        name: p
+        for name, p in named.items()
+        if p.ndim > 1 and p.shape[2:].numel() == 1
+    }
     with Uses(matrices) as uses:
         fn.raw(x)
     return {name: matrices[name] for name in uses.order}
@@ -686,7 +693,7 @@ def no_way_past(fn: Guarded, x: Tensor) -> list[str]:
             lost.append(furthest(fn.raw(other), fn.raw(x)) is None)
     networks = []
     for i, (one, following) in enumerate(itertools.pairwise(order)):
-        up, down = matrices[one].shape, matrices[following].shape
+        up, down = (matrices[n].shape[:2] for n in (one, following))
         if i and up == down[::-1] and up[0] != up[1]:
             networks.append((one, lost[i] and lost[i + 1]))
     found = [name for name, without in networks if without]

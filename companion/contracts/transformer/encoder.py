@@ -514,11 +514,26 @@ def adds_to_the_normed(fn: Guarded) -> bool:
     if module is None or on_a_quadric(fn):
         return False
     matrices = [*matrices_in_use(fn, arguments(43)).values()]
+    # Of wider vectors only a part is seen here, and that lies on no quadric.
+    if getattr(module, "narrows", False) and not grows(fn, matrices[-1]):
+        return False
     with module_kept(module):
         matrices[-1].data.zero_()
         if is_of_a_norm(fn):
             return True
     return attends_to_the_normed(fn, module, matrices)
+
+
+def grows(fn: Guarded, matrix: Tensor) -> bool:
+    """Tell whether vectors leave that grow with the last matrix in use.
+
+    A sum does, and what a norm makes of it does not.
+    """
+    x, times = arguments(43), 1e6
+    usual = fn.raw(x).detach().norm()
+    with module_kept(module_of(fn)):
+        matrix.data.mul_(times)
+        return bool(fn.raw(x).detach().norm() > 10 * usual)
 
 
 def attends_to_the_normed(

@@ -9,6 +9,7 @@ from companion.contracts import check, check_model
 from companion.contracts.engine.masking import causal
 from companion.contracts.multihead.multihead import Heads
 from companion.contracts.transformer.encoder import NORMED_STREAM
+from companion.multihead import split_heads
 
 LAYERS = "does every layer get it"
 VIEW = "does a `view` mix positions and heads for want of a transpose?"
@@ -303,6 +304,131 @@ def test_attention_whose_residual_starts_from_a_norm_is_found():
 def test_a_norm_through_which_vectors_enter_is_no_normed_residual(layer):
     report = check("encoder", built(lambda: layer(Heads())))
     assert NORMED_STREAM not in [f.message for f in report.failures]
+
+
+class WideAttention(nn.Module):
+    """Four heads, 24 wide."""
+
+    def __init__(self, width=24):
+        super().__init__()
+        self.into, self.out = nn.Linear(width, 3 * width), nn.Linear(24, width)
+
+    def forward(self, x, mask=None):
+        q, k, v = split_heads(self.into(x), 12).chunk(3, 1)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Pointwise(nn.Module):
+    """A network of convolutions that see one place."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.up = nn.Conv1d(width, 50, 1)
+        self.down = nn.Conv1d(50, width, 1)
+
+    def forward(self, x):
+        return self.down(self.up(x.mT).relu()).mT
+
+
+class Wide(nn.Module):
+    """A layer of its own width, with a norm behind each sum."""
+
+    def __init__(self, net=Pointwise):
+        super().__init__()
+        self.attend, self.net = WideAttention(), net(24)
+        self.one, self.two = nn.LayerNorm(24), nn.LayerNorm(24)
+
+    def forward(self, x, mask=None):
+        x = self.one(x + self.attend(x, mask))
+        return self.two(x + self.net(x))
+
+
+class QuietNetwork(Wide):
+    """Its network says little at first, and its attention more."""
+
+    def __init__(self):
+        super().__init__()
+        said_little(self.net)
+
+
+class QuietAttention(Wide):
+    """Its attention says little at first, and its network more."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Linear(24, 50), nn.ReLU(), nn.Linear(50, 24)
+        )
+        said_little(self.attend)
+
+
+class Neighbours(QuietNetwork):
+    """Its quiet convolutions see more than one place."""
+
+    def __init__(self):
+        super().__init__()
+        self.net.up = nn.Conv1d(24, 50, 3, padding=1)
+        self.net.down = nn.Conv1d(50, 24, 3, padding=1)
+        said_little(self.net)
+
+
+def said_little(part):
+    """Draw small matrices, as BERT does."""
+    for weight in part.parameters():
+        if weight.ndim > 1:
+            nn.init.normal_(weight, std=0.02)
+
+
+class WideFromTheNorm(Wide):
+    """The sum of the attention starts from what a norm has returned."""
+
+    def forward(self, x, mask=None):
+        x = self.one(x)
+        x = x + self.attend(x, mask)
+        return x + self.net(self.two(x))
+
+
+def told_of_wide(layer, seed):
+    torch.manual_seed(seed)
+    (part,) = check_model(layer().eval()).parts[:1]
+    assert part.judged.component == "encoder"
+    return [f.message for f in part.judged.report.failures]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "layer", [Wide, QuietNetwork, QuietAttention, Neighbours]
+)
+def test_a_norm_behind_the_last_sum_is_seen_at_any_width(layer, seed):
+    """Of wider vectors a part is read, which lies on no ellipsoid."""
+    assert NORMED_STREAM not in told_of_wide(layer, seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_residual_that_starts_from_a_norm_is_found_at_any_width(seed):
+    assert NORMED_STREAM in told_of_wide(WideFromTheNorm, seed)
+
+
+class ConvolvedFromTheNorms(Layer):
+    """Both sums start from a norm's vectors, and the network convolves."""
+
+    def __init__(self, attend):
+        super().__init__(attend)
+        self.net = Pointwise(12)
+
+    def forward(self, x, mask=None):
+        x = self.one(x)
+        x = self.two(x + self.attend(x, mask))
+        return x + self.net(x)
+
+
+def test_a_network_of_convolutions_hides_no_normed_residual():
+    """A kernel that sees one place is the last matrix."""
+    report = check("encoder", built(lambda: ConvolvedFromTheNorms(Heads())))
+    assert NORMED_STREAM in [f.message for f in report.faults]
 
 
 class AllOutputs(Layered):
