@@ -430,6 +430,29 @@ def test_a_causal_mask_excuses_nothing_that_it_does_not_mend(make):
     assert ORDER in [f.contract for f in report.faults]
 
 
+ABSENT = "Hidden positions might as well not be there"
+
+
+def test_a_layer_made_for_a_causal_mask_is_the_same_question():
+    report = check("encoder", built(lambda: Layer(Skewed)))
+    assert report.passed, str(report)
+    assert [f.contract for f in report.risks][:2] == [ORDER, ABSENT]
+    assert len(report.grouped()) == 1, str(report)
+
+
+class CountsTheLength(Heads):
+    """Scores grow with the number of positions, hidden ones too."""
+
+    def scores(self, q, k):
+        return super().scores(q, k) * q.shape[-2]
+
+
+@pytest.mark.parametrize("make", [SkewedTheOtherWay, CountsTheLength])
+def test_a_layer_that_no_causal_mask_mends_counts_what_is_hidden(make):
+    report = check("encoder", built(lambda: Layer(make)))
+    assert ABSENT in [f.contract for f in report.faults], str(report)
+
+
 # A window: nothing is seen that is further back
 
 
