@@ -884,6 +884,37 @@ def test_a_marked_part_s_argument_may_say_what_true_means(told):
     assert faults(parts["sees"])
 
 
+PYTORCH_INSIDE = """
+from companion.contracts import adapters
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(12, 3)
+        self.up, self.down = nn.Linear(12, 24), nn.Linear(24, 12)
+        self.one, self.two = nn.LayerNorm(12), nn.LayerNorm(12)
+
+    def forward(self, src, src_mask=None):
+        seen, _ = self.attend(src, src, src, attn_mask=src_mask)
+        src = self.one(src + seen)
+        return self.two(src + self.down(self.up(src).relu()))
+
+
+# checks: encoder
+layer = adapters.sequence_first(Layer())
+"""
+
+
+def test_so_may_a_layer_of_pytorch_s_in_a_marked_part(told):
+    parts, _ = told(PYTORCH_INSIDE)
+    assert not faults(parts["layer"])
+    assert "`MultiheadAttention` inside" in said(parts["layer"])
+    lost = PYTORCH_INSIDE.replace("attn_mask=src_mask", "attn_mask=None")
+    parts, _ = told(lost)
+    assert faults(parts["layer"])
+
+
 ROTARIES = """
 class Angles(nn.Module):
     def __init__(self, head_dim, max_seq_len=2048, base=10000.0):
@@ -1022,12 +1053,35 @@ class NoamScheduler(NoamOpt):
 class NoamNetwork:
     def __init__(self, d_model, warmup):
         self.sizes = d_model, warmup
+
+
+class WarmupOptimizer(NoamOpt):
+    def __init__(self, base_optimizer, d_model, scale_factor, warmup_steps):
+        super().__init__(d_model, scale_factor, warmup_steps, base_optimizer)
+
+
+class ScheduledOptim:
+    def __init__(self, optimizer, d_model, n_warmup_steps):
+        self._optimizer, self.sizes = optimizer, (d_model, n_warmup_steps)
+        self.n_current_steps = 0
+
+    def step_and_update_lr(self):
+        self.n_current_steps += 1
+        for group in self._optimizer.param_groups:
+            group["lr"] = warm(self.n_current_steps, *self.sizes)
+        self._optimizer.step()
+
+
+class WarmupScheduler:
+    def __init__(self, optimizer, warmup_steps, total_steps):
+        self.sizes = warmup_steps, total_steps
 """
 
 
 def test_learning_rates_that_warm_up_by_their_name_are_judged(told, written):
     parts, left = told(WARM)
-    assert {*parts} == {"NoamLR", "NoamOpt"}
+    right = {"NoamLR", "NoamOpt", "WarmupOptimizer", "ScheduledOptim"}
+    assert {*parts} == right
     assert not any(map(faults, parts.values()))
     assert {p["component"] for p in parts.values()} == {"schedule"}
     assert {*left} == {"NoamScheduler"}

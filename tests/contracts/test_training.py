@@ -17,6 +17,8 @@ from companion.contracts.training.label_smoothing import (
 )
 from companion.contracts.training.schedule import noam
 
+WITHOUT = "Without smoothing it is the cross-entropy"
+
 
 def holds(component, fn):
     report = check(component, fn)
@@ -50,6 +52,45 @@ def test_the_other_forms_on_paper():
         assert math.isclose(plain, math.log(4), rel_tol=1e-6)
         assert math.isclose(divergence, math.log(4) - entropy, rel_tol=1e-6)
     assert not others
+
+
+def refusing(error, loss=by_cross_entropy):
+    """Refuse a smoothing of 0, on purpose."""
+
+    def call(logits, target, smoothing, pad):
+        if error is AssertionError:
+            assert smoothing > 0
+        if error is ValueError and not smoothing > 0:
+            raise ValueError("smoothing must be positive")
+        return loss(logits, target, smoothing, pad)
+
+    return call
+
+
+@pytest.mark.parametrize("error", [AssertionError, ValueError])
+def test_a_loss_may_refuse_a_smoothing_of_zero(error):
+    report = check("label_smoothing", refusing(error))
+    assert report.passed, str(report)
+    assert "It refuses smoothing 0; with smoothing 1e-06" in report.assumed[0]
+    assert WITHOUT not in report.held
+
+
+def test_a_loss_that_refuses_zero_is_judged_at_almost_zero():
+    def doubled(*args):
+        return 2 * by_cross_entropy(*args)
+
+    report = check("label_smoothing", refusing(AssertionError, doubled))
+    [found] = [f for f in report.faults if f.contract == WITHOUT]
+    assert "With smoothing 1e-06 it is" in found.message
+
+
+def test_a_loss_that_breaks_at_zero_by_mistake_is_told_so():
+    def logs(logits, target, smoothing, pad):
+        loss = by_cross_entropy(logits, target, smoothing, pad)
+        return loss + 0 * math.log(smoothing)
+
+    report = check("label_smoothing", logs)
+    assert WITHOUT in [f.contract for f in report.faults]
 
 
 def test_the_right_forms_are_apart_in_one_of_the_cases():

@@ -329,6 +329,32 @@ def test_a_wrong_number_under_the_root_is_named(factor, words, place):
     assert words in found.message
 
 
+class OneProjectionForAllHeads(nn.Module):
+    """Each head is projected by the same matrix, of a head's width."""
+
+    def __init__(self, divisor, heads=3, head=4):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(head, head) for _ in "qkv")
+        self.out = nn.Linear(heads * head, heads * head)
+        self.heads, self.divisor = heads, divisor
+
+    def forward(self, x, mask=None):
+        four = x.unflatten(-1, (self.heads, -1))
+        q, k, v = (part(four) for part in (self.q, self.k, self.v))
+        scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / self.divisor
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        seen = torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v)
+        return self.out(seen.flatten(2))
+
+
+def test_the_root_of_d_model_is_named_where_all_heads_share_a_projection():
+    found = rooted(built(lambda: OneProjectionForAllHeads(12**0.5)))
+    assert found.level == "fault"
+    assert "divided by √12, the root of d_model" in found.message
+    assert rooted(built(lambda: OneProjectionForAllHeads(2))) is None
+
+
 def test_one_head_is_as_wide_as_the_model():
     assert rooted(built(lambda: Scaled(1, scores=12**-0.5))) is None
 

@@ -53,7 +53,6 @@ from companion.contracts.discovery.models import (
 from companion.contracts.discovery.readings import (
     ASK,
     HIDES,
-    NAMES,
     better,
     is_open,
     said_by,
@@ -67,7 +66,7 @@ from companion.contracts.discovery.rebuild import (
     with_own_defaults,
 )
 from companion.contracts.discovery.rotary import ROTARY, SCALED, as_rope
-from companion.contracts.discovery.warmup import NOAM, as_schedule
+from companion.contracts.discovery.warmup import as_schedule, warms_up
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.forms import MASKS, takes_mask
 from companion.contracts.engine.levels import RISK
@@ -308,7 +307,7 @@ class Finder:
                 ):
                     late.append(one)
                 elif isinstance(value, type) and (
-                    issubclass(value, nn.Module) or NOAM.fullmatch(name)
+                    issubclass(value, nn.Module) or warms_up(value)
                 ):
                     taken.add(name)
                     yield one
@@ -456,7 +455,7 @@ class Finder:
             Unjudged: It is something else, or cannot be asked.
         """
         fn = None
-        if NOAM.fullmatch(kind.__name__):
+        if warms_up(kind):
             with silent():
                 fn = in_time(lambda: as_schedule(kind))
         if fn is None:
@@ -813,9 +812,9 @@ class Finder:
         if self.options or not (report.faults and masks):
             return Judged(component, report.whole())
         if marked:
-            # As `check` does, unless an argument's name says what True means.
+            # As `check` does, unless the code says what True means.
             said = said_by(fn)
-            if NAMES.search(said):
+            if said:
                 turned = self.check(component, fn, mask="hidden", brief=True)
                 if turned.passed:
                     turned = without_the_word(turned.whole())

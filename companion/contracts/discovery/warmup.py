@@ -14,21 +14,46 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
-__all__ = ["NOAM", "as_schedule"]
+__all__ = ["as_schedule", "warms_up"]
 
 NOAM = re.compile(
     r"(?i)noam_?(lr|rate|opt(im(i[sz]er)?)?|_|schedule[rd]?|wrapper|decay)*"
 )
 """What is called so warms up as in the paper, which is Noam Shazeer's."""
 
+SCHEDULED = re.compile(
+    r"(?i)(lr_?)?(warm_?up|schedul(ed?|er|ing))_?"
+    r"(lr|rate|opt(im(i[sz]er)?)?|_|schedule[rd]?|wrapper|decay)*"
+)
+"""What is called so does too, if it wants to know a model's width."""
+
 ARGUMENTS = {
     "optimizer": r"(?i)opt|optim|(base_?)?optimi[sz]er",
     "d_model": r"(?i)d_?model|model_?(size|dim)|dim|size"
     r"|(embed(ding)?|hidden)_?(dim|size)",
     "warmup": r"(?i)(n_|num_)?warm_?up(_?steps?)?",
-    "factor": r"(?i)factor|(lr_?)?scale|lr_?(mul|factor)|k",
+    "factor": r"(?i)factor|(lr_?)?scale(_?factor)?|lr_?(mul|factor)|k",
 }
 """What it may take, by its name."""
+
+STEPS = "step", "step_and_update_lr"
+"""What it does for a step is called so."""
+
+
+def warms_up(kind: type) -> bool:
+    """Tell whether a class warms up as in the paper, by its names."""
+    if NOAM.fullmatch(kind.__name__):
+        return True
+    if not SCHEDULED.fullmatch(kind.__name__):
+        return False
+    try:
+        names = [*inspect.signature(kind).parameters]
+    except (TypeError, ValueError):
+        return False
+    return all(
+        any(re.fullmatch(ARGUMENTS[wanted], name) for name in names)
+        for wanted in ("optimizer", "d_model", "warmup")
+    )
 
 
 def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
@@ -86,7 +111,7 @@ def counter(made: Any, given: dict[str, Any]) -> str:
     seen = []
     for _ in range(3):
         seen.append(dict(vars(made)))
-        made.step()
+        take_a_step(made)
     return next(
         (
             name
@@ -98,11 +123,16 @@ def counter(made: Any, given: dict[str, Any]) -> str:
     )
 
 
+def take_a_step(made: Any) -> None:
+    """Let it do what it does for a step."""
+    next(getattr(made, name) for name in STEPS if hasattr(made, name))()
+
+
 def rate(made: Any, given: dict[str, Any], count: str, step: int) -> float:
     """Return the rate of a step, which is counted as ``count`` says."""
     if isinstance(made, LRScheduler):
         made.last_epoch = step
         return float(made.get_lr()[0])
     setattr(made, count, step - 1)
-    made.step()
+    take_a_step(made)
     return float(given["optimizer"].param_groups[0]["lr"])

@@ -93,10 +93,12 @@ SAME = {
              "self_mask", "enc_mask", "encoder_mask", "input_mask"),
     "tokens": ("tokens", "idx", "input_ids", "ids", "x", "input", "inputs"),
     "src": ("src", "source", "src_tokens", "src_ids", "input_ids", "enc_inputs",
-            "encoder_input", "encoder_inputs", "enc_input", "inp", "src_seq"),
+            "encoder_input", "encoder_inputs", "enc_input", "inp", "src_seq",
+            "src_sequence", "source_sequence"),
     "tgt": ("tgt", "target", "trg", "tgt_tokens", "tgt_ids", "dec_inputs",
             "decoder_input", "decoder_inputs", "dec_input", "trg_seq", "tar",
-            "prev_output_tokens", "decoder_input_ids"),
+            "prev_output_tokens", "decoder_input_ids", "tgt_sequence",
+            "target_sequence"),
     "length": ("length", "max_len", "seq_len", "max_length", "n_positions",
                "num_positions", "position", "positions", "maxlen", "n"),
     "d_model": ("d_model", "dim", "d", "emb_dim", "embed_dim", "hidden_size",
@@ -694,28 +696,38 @@ def with_masks(axes: int) -> Style:
         seq = tgt.shape[1]
         past = torch.ones(seq, seq, dtype=torch.bool).tril()
         of_tgt = (tgt != 0)[(slice(None), *heads, None)] & past
-        given: dict[str, Tensor] = {}
-        for name in wants.names:
-            if name in SAME["src"]:
-                given[name] = src
-            elif name in SAME["tgt"]:
-                given[name] = tgt
-            elif "mask" in name:
-                cross = any(w in name for w in ("cross", "memory", "src", "enc",
-                                                "source", "e_"))  # fmt: skip
-                given[name] = of_src if cross else of_tgt
-        if not any("mask" in name for name in given):
-            return None
-        known = {"src": src, "tgt": tgt}
-        if len(given) < 4 and wants.required - set(given):
-            return None
-        if not {id(x) for x in known.values()} <= {
-            id(x) for x in given.values()
-        }:
-            return None
-        return filled(wants, ((), given), named)
+        return with_both_masks(wants, named, of_src, of_tgt)
 
     return style
+
+
+def with_masks_of_padding(wants: Wanted, named: dict) -> Call | None:
+    """Give a translator masks of padding alone, (batch, key)."""
+    return with_both_masks(wants, named, named["src"] != 0, named["tgt"] != 0)
+
+
+def with_both_masks(
+    wants: Wanted, named: dict, of_src: Tensor, of_tgt: Tensor
+) -> Call | None:
+    """Give a translator masks by their names."""
+    src, tgt = named["src"], named["tgt"]
+    given: dict[str, Tensor] = {}
+    for name in wants.names:
+        if name in SAME["src"]:
+            given[name] = src
+        elif name in SAME["tgt"]:
+            given[name] = tgt
+        elif "mask" in name:
+            cross = any(w in name for w in ("cross", "memory", "src", "enc",
+                                            "source", "e_"))  # fmt: skip
+            given[name] = of_src if cross else of_tgt
+    if not any("mask" in name for name in given):
+        return None
+    if len(given) < 4 and wants.required - set(given):
+        return None
+    if not {id(src), id(tgt)} <= {id(x) for x in given.values()}:
+        return None
+    return filled(wants, ((), given), named)
 
 
 def with_masks_apart(wants: Wanted, named: dict) -> Call | None:
@@ -745,13 +757,26 @@ def with_masks_apart(wants: Wanted, named: dict) -> Call | None:
 
 def with_lengths(wants: Wanted, named: dict) -> Call | None:
     """Give a translator how many tokens each source has."""
-    lengths = next((n for n in wants.names if "len" in n), None)
+    lengths = [n for n in wants.names if "len" in n]
+    return with_counts(wants, named, dict.fromkeys(lengths[:1], "src"))
+
+
+def with_both_lengths(wants: Wanted, named: dict) -> Call | None:
+    """Give a translator how many tokens each source has, and each target."""
+    lengths = [n for n in wants.names if "len" in n and n in wants.required]
+    of = {n: "tgt" if OF_TARGET.search(n) else "src" for n in lengths}
+    both = sorted(of.values()) == ["src", "tgt"]
+    return with_counts(wants, named, of) if both else None
+
+
+def with_counts(wants: Wanted, named: dict, of: dict[str, str]) -> Call | None:
+    """Give a translator the lengths of sources or targets, by their names."""
     words = wants.named("src"), wants.named("tgt")
-    if lengths is None or None in words:
+    if not of or None in words:
         return None
-    src, tgt = named["src"], named["tgt"]
-    given = {words[0]: src, words[1]: tgt, lengths: (src != 0).sum(1)}
-    return filled(wants, ((), given), named)
+    given = dict(zip(words, (named["src"], named["tgt"]), strict=True))
+    counts = {n: (named[which] != 0).sum(1) for n, which in of.items()}
+    return filled(wants, ((), {**given, **counts}), named)
 
 
 def headed(offered: list[tuple[str, Style]]) -> list[tuple[str, Style]]:
@@ -778,11 +803,15 @@ def queries_and_keys(wants: Wanted, named: dict) -> Call | None:
     return filled(wants, call, named)
 
 
+def with_heads(x: Tensor) -> Tensor:
+    """Give vectors the axes (batch, head, seq, head_dim)."""
+    four = x.reshape(-1, *x.shape[-3:]) if x.ndim > 3 else x
+    return four[(None,) * (4 - four.ndim)]
+
+
 def behind(wants: Wanted, named: dict) -> Call | None:
     """Give vectors with their heads behind the positions."""
-    x = named["x"]
-    four = x.reshape(-1, *x.shape[-3:]) if x.ndim > 3 else x
-    four = four[(None,) * (4 - four.ndim)].transpose(1, 2)
+    four = with_heads(named["x"]).transpose(1, 2)
     return filled(wants, ((four, named["positions"]), {}), named)
 
 
@@ -804,16 +833,28 @@ def vectors_before_a_table(wants: Wanted) -> int:
 
 
 def with_complex_table(wants: Wanted, named: dict) -> Call | None:
-    """Give what turns complex numbers a table of them, (seq, head_dim / 2)."""
+    """Give what turns complex numbers a table of them, (seq, head_dim / 2).
+
+    Its vectors have their heads behind the positions.
+    """
+    return turned_by_table(wants, named, with_heads(named["x"]).transpose(1, 2))
+
+
+def table_and_heads_first(wants: Wanted, named: dict) -> Call | None:
+    """Give the same, and vectors with their heads before the positions."""
+    return turned_by_table(wants, named, with_heads(named["x"]))
+
+
+def turned_by_table(wants: Wanted, named: dict, vectors: Tensor) -> Call | None:
+    """Give vectors and a table of complex numbers, of base 10000."""
     count = vectors_before_a_table(wants)
     if not count:
         return None
-    x, positions = named["x"], named["positions"]
-    even = torch.arange(0, x.shape[-1], 2) / x.shape[-1]
+    positions, width = named["positions"], vectors.shape[-1]
+    even = torch.arange(0, width, 2) / width
     angles = torch.outer(positions.float(), 10000.0**-even)
     table = torch.polar(torch.ones_like(angles), angles)
-    (four, _), _ = behind(Wanted(), named)
-    return filled(wants, ((*(four,) * count, table), {}), named)
+    return filled(wants, ((*(vectors,) * count, table), {}), named)
 
 
 WIDTHS = {"head_dim", "d_head", "dim_head", "rotary_dim", *SAME["d_model"]}
@@ -939,6 +980,10 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         ("", by_place("src", "tgt")),
         (BY_NAMES, by_names("src", "tgt")),
         ("it got the lengths of the sources too", with_lengths),
+        (
+            "it got the lengths of the sources and of the targets too",
+            with_both_lengths,
+        ),
         ("it got the masks too, (batch, 1, …, key)", with_masks(4)),
         ("it got the masks too, (batch, …, key)", with_masks(3)),
         (
@@ -946,12 +991,21 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
             "for padding",
             with_masks_apart,
         ),
+        (
+            "it got masks of padding too, (batch, key)",
+            with_masks_of_padding,
+        ),
     ],
     "rope": [
         (
             "it got a table of complex numbers, of base 10000, and vectors "
             "(batch, seq, head, head_dim)",
             with_complex_table,
+        ),
+        (
+            "it got a table of complex numbers, of base 10000, and vectors "
+            "(batch, head, seq, head_dim)",
+            table_and_heads_first,
         ),
         ("", by_place("x", "positions")),
         (BY_NAMES, by_names("x", "positions")),
@@ -1004,6 +1058,8 @@ def readings(
     if style is of_queries_and_keys:
         rows = "its masks have no axis for the heads, (batch, seq, seq)"
         return [("", None), (rows, first_row)]
+    if style is table_and_heads_first:
+        return [("", as_given), (FIRST_TAKEN, first_as_given)]
     if name not in SHAPED:
         return [("", None)]
     found = [
@@ -1117,6 +1173,19 @@ def heads_back(result: Any, args: tuple) -> Any:
     return result.transpose(1, 2).reshape(args[0].shape)
 
 
+def as_given(result: Any, args: tuple) -> Any:
+    """Put the axes in front as they were given."""
+    if not isinstance(result, Tensor) or result.ndim != 4:
+        return result
+    like = with_heads(args[0]).shape
+    return result.reshape(args[0].shape) if result.shape == like else result
+
+
+def first_as_given(result: Any, args: tuple) -> Any:
+    """Take the first of several, with its axes as they were given."""
+    return as_given(entry(0)(result, args), args)
+
+
 def first_heads_back(result: Any, args: tuple) -> Any:
     """Take the first of several, with its heads before the positions."""
     return heads_back(entry(0)(result, args), args)
@@ -1214,9 +1283,9 @@ def adopt(
     fitting = not other and all(fits(fn, args) for args in cases)
     found: list[Form] = []
     if not fitting and not fn.unwritten:
-        found = [
-            *itertools.islice(candidates(fn, with_wants, offered, cases), 1)
-        ] or [*without_masks(fn, with_wants, cases)]
+        found = usual(fn, with_wants, offered, cases, right) or [
+            *without_masks(fn, with_wants, cases)
+        ]
         found = found or less_usual(fn, with_wants, offered, cases, right)
         plain = found[0] if found else plain
     fn.form = plain
@@ -1287,8 +1356,8 @@ def form_by_name(
 ) -> Form | None:
     """Return the form that names or the numbers of a mask tell, or None."""
     name = fn.component.name
-    if name in MASKS and makes_ones(fn, form):
-        return replace(form, reading=truth, said=(*form.said, ONES))
+    if name in MASKS and (made := making_masks(fn, form)):
+        return made
     if name in ("layer_norm", "rms_norm") and (found := norm_form(fn.fn, name)):
         whole, said = found
         return replace(form, whole=whole, said=(said,))
@@ -1300,6 +1369,28 @@ def form_by_name(
     if right is None or name != "translation_model":
         return None
     return with_labels(fn, mask, right) or with_its_masks(fn, form, mask, right)
+
+
+A_PAD = re.compile("(?i)pad|id|tok|ignore|val|fill|zero|null|blank|symbol")
+"""What the number may be called that stands for padding."""
+NO_PAD = "nothing was given for `{}`, which is called no padding"
+
+
+def making_masks(fn: Guarded, form: Form) -> Form | None:
+    """Return the form of what makes masks of 0 and 1, or of tokens alone.
+
+    Of tokens alone, where the second argument has a default, and the name of
+    something else than padding.
+    """
+    wants, found = wanted(fn.fn), form
+    second = wants.names[1:2] if fn.component.name == "padding_mask" else ()
+    if second and not ({*second} & wants.required or A_PAD.search(second[0])):
+        said = (*form.said, NO_PAD.format(second[0]))
+        style = by_place("tokens")
+        found = replace(form, style=style, wants=wants, said=said)
+    if makes_ones(fn, found):
+        return replace(found, reading=truth, said=(*found.said, ONES))
+    return None if found is form else found
 
 
 NORMALISED = (
@@ -1366,6 +1457,25 @@ def with_labels(fn: Guarded, mask: str | None, right: Right) -> Form | None:
 
 
 LABELS = "its `labels` are whole targets, which it shifts itself"
+
+
+def usual(
+    fn: Guarded,
+    form: Form,
+    offered: Iterable,
+    cases: list[tuple],
+    right: Right | None,
+) -> list[Form]:
+    """List the first form that fits, if one does.
+
+    A table of complex numbers fits heads before the positions and behind: there
+    it is the first that is right, if one is.
+    """
+    by_table = fn.component.name == "rope" and takes_table(form.wants)
+    most = 2 if by_table else 1
+    fitting = [*itertools.islice(candidates(fn, form, offered, cases), most)]
+    good = [f for f in fitting if by_table and right_so(fn, f, right)]
+    return good or fitting
 
 
 def less_usual(

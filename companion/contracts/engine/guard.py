@@ -6,6 +6,7 @@ import inspect
 import re
 import threading
 import time
+import typing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -541,15 +542,27 @@ LENGTHS = re.compile(r"(?i)(?!max)(\w*_)?len(s|gths?)?(_\w+)?")
 def is_flag(parameter: inspect.Parameter) -> bool:
     """Tell whether its default or its name says that an argument is no mask.
 
-    It is True or False; or a number or a word, under a name without a mask; or
+    It is True or False, or a word; or a number, under a name without a mask; or
     it is called as what keeps keys and values.
     """
     default, name = parameter.default, parameter.name.lower()
     return (
-        isinstance(default, bool)
-        or (isinstance(default, int | float | str) and "mask" not in name)
+        isinstance(default, bool | str)
+        or is_word(parameter.annotation)
+        or (isinstance(default, int | float) and "mask" not in name)
         or CACHE.fullmatch(name) is not None
     )
+
+
+def is_word(annotation: object) -> bool:
+    """Tell whether a type is that of words, ``str``, and perhaps None."""
+    if isinstance(annotation, str):
+        told = {*re.findall(r"\w+", annotation)}
+        return told - {"Optional", "Union", "None", "typing"} == {"str"}
+    if typing.get_origin(annotation) is typing.Literal:
+        return all(isinstance(x, str) for x in typing.get_args(annotation))
+    kinds = {*typing.get_args(annotation)} - {type(None)}
+    return annotation is str or (bool(kinds) and all(map(is_word, kinds)))
 
 
 CACHE = re.compile(

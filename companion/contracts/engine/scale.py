@@ -325,11 +325,18 @@ class Heard(TorchFunctionMode):
             (one, whence, large), (other, other_whence, size) = queries, keys
             found.factor = product.factor * one * other
             found.width = whence.width
+            if whence.width == product.width:
+                # One projection may serve all heads.
+                found.width = max(whence.width, self.joined(product, seq))
             found.small = large < size * product.width**-0.25
             found.drawn = as_drawn(whence.weight) and as_drawn(
                 other_whence.weight
             )
         self.found.append(found)
+
+    def joined(self, product: Product, seq: int) -> int:
+        """Return how wide the keys of all heads are together."""
+        return product.keys.numel() // (self.batch * seq)
 
     def origin(self, x: Tensor) -> tuple[float, Projected, float] | None:
         """Return the multiple, the projection and the spread of ``x``.
@@ -810,13 +817,13 @@ def mistaken(one: Attention) -> dict[str, float]:
     """Return hint -> by what the mistake multiplies."""
     head, width = one.head, one.width
     heads = max(width // head, 1)
-    roots = f"its scores are divided by √{head}"
+    roots = f"divide its scores by √{head}"
     return {
         f"The scores of each head are divided by √{width}, the root of "
-        f"d_model: a head compares vectors of {head} numbers, so that {roots}. "
+        f"d_model: a head compares vectors of {head} numbers, so {roots}. "
         "With many heads attention stays too even.": width**-0.5,
         f"The scores are not divided by anything: a head compares vectors of "
-        f"{head} numbers, so that {roots}, or the softmax saturates.": 1.0,
+        f"{head} numbers, so {roots}, or the softmax saturates.": 1.0,
         f"The scores of a head are divided by {head}, its width, and not by "
         "the root of that. Is the root forgotten, or is it divided twice? "
         "`scaled_dot_product_attention` divides already.": 1 / head,

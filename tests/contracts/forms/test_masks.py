@@ -264,3 +264,26 @@ def test_masks_of_0_and_1_are_read_as_what_they_say(make, passed):
         "causal_mask", lambda length: 1 - make(length), mask="hidden"
     )
     assert turned.passed == passed
+
+
+# A padding mask that is asked for with something else
+
+
+def of_so_many_axes(tokens, axes=4):
+    hidden = (tokens == 0).float()
+    return hidden[(slice(None), *[None] * (axes - 2))]
+
+
+def test_what_is_no_padding_is_left_at_its_default():
+    report = check("padding_mask", of_so_many_axes, mask="hidden")
+    assert report.passed, str(report)
+    assert "nothing was given for `axes`" in report.assumed[0]
+
+
+def of_so_many_axes_as_rows(tokens, axes=4):
+    return of_so_many_axes(tokens, axes).mT
+
+
+def test_and_a_mask_of_rows_is_wrong_all_the_same():
+    report = check("padding_mask", of_so_many_axes_as_rows, mask="hidden")
+    assert not report.passed

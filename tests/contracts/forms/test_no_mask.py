@@ -1,5 +1,7 @@
 """Attention and encoders that take no mask are judged without one."""
 
+from typing import Literal
+
 import pytest
 import torch
 from contracts.known import gate_message
@@ -444,6 +446,34 @@ class FlaggedByName(Seeing):
         return super().forward(x)
 
 
+class FlaggedByType(Seeing):
+    """A word says which mask it makes."""
+
+    def forward(self, x, mask: str | None = None):
+        return super().forward(x)
+
+
+class FlaggedByItsText(Seeing):
+    """The type is a text, as behind `from __future__ import annotations`."""
+
+    def forward(self, x, mask: "Optional[str]" = None):  # noqa: F821
+        return super().forward(x)
+
+
+class FlaggedByWords(Seeing):
+    """One of several words says which mask it makes."""
+
+    def forward(self, x, mask: Literal["past", "all"] | None = None):
+        return super().forward(x)
+
+
+class FlaggedByAWord(Seeing):
+    """A word is its default."""
+
+    def forward(self, x, mask="none"):
+        return super().forward(x)
+
+
 class FlaggedBlock(Block):
     def forward(self, x, force_dropout=False):
         return super().forward(x)
@@ -469,6 +499,10 @@ SEEING = built(Seeing).eval()
     [
         ("multihead", built(Flagged)),
         ("multihead", built(FlaggedByName)),
+        ("multihead", built(FlaggedByType)),
+        ("multihead", built(FlaggedByItsText)),
+        ("multihead", built(FlaggedByWords)),
+        ("multihead", built(FlaggedByAWord)),
         ("multihead", built(Keeping)),
         ("multihead", flagged),
         ("encoder", built(FlaggedBlock)),

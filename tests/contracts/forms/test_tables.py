@@ -43,6 +43,38 @@ def for_long_texts(dim, end):
     return complex_numbers(dim, end, 500000.0)
 
 
+def turned_heads_first(x, freqs_cis):
+    """Turn (batch, head, seq, head_dim) by as many rows as there are."""
+    turned = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+    turned = turned * freqs_cis[: x.shape[2]]
+    return torch.view_as_real(turned).flatten(3)
+
+
+def turned_heads_behind(x, freqs_cis):
+    """Turn (batch, seq, head, head_dim)."""
+    return turned_heads_first(x.transpose(1, 2), freqs_cis).transpose(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("turn", "axes"),
+    [
+        (turned_heads_first, "(batch, head, seq, head_dim)"),
+        (turned_heads_behind, "(batch, seq, head, head_dim)"),
+    ],
+)
+def test_heads_stand_where_a_rotation_by_a_table_wants_them(turn, axes):
+    report = check("rope", turn)
+    assert report.passed, str(report)
+    assert axes in report.assumed[0]
+
+
+def test_a_rotation_by_a_table_that_is_wrong_for_both_is_a_fault():
+    def first_alone(x, freqs_cis):
+        return turned_heads_first(x, freqs_cis[:1].expand_as(freqs_cis))
+
+    assert not check("rope", first_alone).passed
+
+
 RIGHT = [complex_numbers, each_once, in_halves, in_pairs, stacked]
 
 

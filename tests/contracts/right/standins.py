@@ -896,6 +896,24 @@ class LengthsAreGiven(Translator):
         return self.run(src_tokens, prev_output_tokens, pads, past), {}
 
 
+@standin("translation_model", said="of the sources and of the targets too")
+class BothLengthsAreGiven(Translator):
+    def forward(self, src, src_len, tgt, tgt_len):
+        _most = int(tgt_len.max())
+        pads = torch.arange(src.shape[1]) >= src_len[:, None]
+        return self.run(src, tgt, pads, self.past(tgt))
+
+
+@standin("translation_model", said="masks of padding too, (batch, key)")
+class PaddingIsGiven(Translator):
+    """Its causal mask is built in."""
+
+    def forward(self, src_sequence, tgt_sequence, src_mask, tgt_mask):
+        _sentences, _tokens = tgt_mask.shape
+        past = self.past(tgt_sequence)
+        return self.run(src_sequence, tgt_sequence, ~src_mask, past)
+
+
 @standin("translation_model", said="one row a token, got their axes back")
 class FlatTranslations(Translator):
     def forward(self, src_seq, trg_seq):
