@@ -73,11 +73,16 @@ SPECULATIVE_STEP = Component(
 
 @lru_cache(maxsize=2)
 def drawn(fn: Guarded, p: Tensor, q: Tensor, seed: int) -> Tensor:
-    """Count how often each token comes out, once for all who ask."""
-    draft = torch.multinomial(q, TIMES, True, generator=seeded(seed)).tolist()
-    dice = seeded(seed + 1)
-    out = [fn(p, q, guess, dice) for guess in draft]
-    return torch.bincount(torch.tensor(out), minlength=len(p))
+    """Count how often each guess becomes each token, once for all who ask.
+
+    Returns:
+        Counts, (guess, token).
+    """
+    guesses = torch.multinomial(q, TIMES, True, generator=seeded(seed))
+    dice, vocab = seeded(seed + 1), len(p)
+    out = [fn(p, q, guess, dice) for guess in guesses.tolist()]
+    pairs = guesses * vocab + torch.tensor(out)
+    return torch.bincount(pairs, minlength=vocab**2).view(vocab, vocab)
 
 
 def in_words(counts: Tensor) -> str:
@@ -113,7 +118,7 @@ def surely_kept(fn: Guarded) -> None:
 @SPECULATIVE_STEP.contract
 def never(fn: Guarded) -> None:
     """What the target never says never comes out."""
-    counts = drawn(fn, NEVER, OFTEN, 13)
+    counts = drawn(fn, NEVER, OFTEN, 13).sum(0)
     if counts[2]:
         raise Broken(
             f"Token 2 has p = 0, and came {int(counts[2])} times of {TIMES}: "
@@ -125,15 +130,16 @@ def never(fn: Guarded) -> None:
 @SPECULATIVE_STEP.contract
 def kept_as_often(fn: Guarded) -> None:
     """A guess is kept with probability p/q, and not drawn again."""
-    dice, expected = seeded(17), (P[0] / Q[0]).item()
-    kept = sum(fn(P, Q, 0, dice) == 0 for _ in range(TIMES)) / TIMES
-    error = (expected * (1 - expected) / TIMES) ** 0.5
+    became, expected = drawn(fn, P, Q, 19)[0], (P[0] / Q[0]).item()
+    times = int(became.sum())
+    kept = int(became[0]) / times
+    error = (expected * (1 - expected) / times) ** 0.5
     if abs(kept - expected) > ERRORS * error:
         likely = "Is `p` drawn from after a refusal, so that it comes again?"
         if kept < expected:
             likely = "Is the guess thrown away where it could be kept?"
         raise Broken(
-            f"Token 0 was guessed {TIMES} times with p = 0.30, q = 0.55, and "
+            f"Token 0 was guessed {times} times with p = 0.30, q = 0.55, and "
             f"came out in {kept:.2f} of them: expected {expected:.2f}. {likely}"
         )
 
@@ -146,7 +152,7 @@ def of_the_target(fn: Guarded) -> None:
     once in a million for each of the two distributions.
     """
     for p, q, seed in ((P, Q, 19), (NEVER, OFTEN, 13)):
-        counts = drawn(fn, p, q, seed)
+        counts = drawn(fn, p, q, seed).sum(0)
         expected = TIMES * p
         seen = p > 0
         chi = (counts - expected)[seen].square() / expected[seen]
