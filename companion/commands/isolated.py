@@ -45,8 +45,8 @@ STARTING = 120.0
 MEMORY = 4.0
 """How many GiB the code may take by default."""
 
-PRINTED = 10_000
-"""How many characters of what is printed are passed on."""
+LINES, WIDE = 20, 2000
+"""So many lines and characters of what somebody's code prints are shown."""
 
 LONGEST = 2**26
 """How many bytes a message may have."""
@@ -273,16 +273,22 @@ class _Printed(io.TextIOBase):
 
     def __init__(self, send: Send):
         super().__init__()
-        self.send, self.left = send, PRINTED
+        self.send, self.left, self.lines = send, WIDE, LINES
+        self.last, self.full = "\n", False
 
     def write(self, text: str) -> int:
-        shown = text[: max(self.left, 0)]
+        if self.full or not text:
+            return len(text)
+        lines = text.splitlines(keepends=True)[: self.lines]
+        shown = "".join(lines)[: self.left]
         self.left -= len(shown)
-        if shown:
-            self.send({"printed": shown})
-        if len(shown) < len(text) and self.left == 0:
-            self.left = -1
-            self.send({"printed": "\n… what else it prints is left out\n"})
+        self.lines -= shown.count("\n")
+        self.last = (self.last + shown)[-1]
+        if len(shown) < len(text):
+            self.full = True
+            end = "" if self.last == "\n" else "\n"
+            shown += f"{end}… what else it prints is left out\n"
+        self.send({"printed": shown})
         return len(text)
 
 
