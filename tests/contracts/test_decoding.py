@@ -26,6 +26,8 @@ from companion.decoding import (
     bleu,
 )
 
+pytestmark = pytest.mark.once
+
 
 def holds(component, fn):
     report = check(component, fn)

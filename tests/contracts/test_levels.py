@@ -34,6 +34,8 @@ from companion.contracts.transformer.language_model import Language
 from companion.contracts.transformer.translation_model import Translator
 from companion.multihead import MultiHeadAttention
 
+pytestmark = pytest.mark.once
+
 
 def firsts(failures):
     """Of each cause the first contract that names it."""

@@ -25,7 +25,9 @@ from torch import nn
 from companion.contracts import check
 from companion.contracts.transformer.translation_model import Translator
 from companion.masks import combine_masks
-from companion.transformer import Encoder, Transformer, TransformerConfig
+from companion.transformer import Transformer, TransformerConfig
+
+pytestmark = pytest.mark.once
 
 SIZES = {"d_model": 12, "num_heads": 3, "d_ff": 17, "num_layers": 2}
 
@@ -43,20 +45,6 @@ def config(norm_first):
 def holds(component, fn):
     report = check(component, fn)
     assert report.passed, str(report)
-
-
-@pytest.mark.parametrize("norm_first", [False, True])
-def test_the_package_keeps_the_contracts_of_models(norm_first):
-    encoder = built(lambda: Encoder(config(norm_first)))
-    holds("encoder", encoder)
-    holds("attention_maps", encoder.maps)
-    model = built(lambda: Transformer(config(norm_first)))
-    holds("translation_model", model)
-    source = torch.tensor([[3, 5, 2]])
-    holds(
-        "language_model",
-        lambda tokens: model(source.expand(len(tokens), -1), tokens),
-    )
 
 
 def test_a_model_in_training_mode_is_told_of_its_dropout():

@@ -12,6 +12,8 @@ from torch import nn
 from companion.contracts import check, check_model
 from companion.contracts.positions import turned as says
 
+pytestmark = pytest.mark.once
+
 ORDER = "The order of the past counts"
 
 

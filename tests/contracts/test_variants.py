@@ -37,6 +37,8 @@ from companion.contracts.variants.mask_tokens import (
 )
 from companion.contracts.variants.span_corrupt import Case, corrupt, some
 
+pytestmark = pytest.mark.once
+
 FIVE = (
     "mask_tokens",
     "span_corrupt",

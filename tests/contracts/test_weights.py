@@ -21,6 +21,8 @@ from companion.contracts.transformer.language_model import Language
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
 
+pytestmark = pytest.mark.once
+
 PART = "Every weight of a module takes part"
 APART = "In training mode too no sentence sees another"
 

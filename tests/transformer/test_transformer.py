@@ -7,9 +7,11 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
+from contracts.right import built
 from torch import nn
 
 from companion.blocks import FeedForward, Parts
+from companion.contracts import check
 from companion.masks import Masks, combine_masks, to_torch_transformer
 from companion.multihead import MultiHeadAttention
 from companion.transformer import (
@@ -54,6 +56,27 @@ def shaken(module):
 
 def model(**changes):
     return shaken(Transformer(config(**changes)).double())
+
+
+@ORDERS
+def test_the_models_keep_their_contracts(norm_first):
+    sizes = {"d_model": 12, "num_heads": 3, "d_ff": 17, "tgt_vocab_size": 11}
+    small = config(**sizes, norm_first=norm_first)
+    encoder = built(lambda: Encoder(small))
+    whole = built(lambda: Transformer(small))
+    source = torch.tensor([[3, 5, 2]])
+
+    def going_on(tokens):
+        return whole(source.expand(len(tokens), -1), tokens)
+
+    for component, mine in (
+        ("encoder", encoder),
+        ("attention_maps", encoder.maps),
+        ("translation_model", whole),
+        ("language_model", going_on),
+    ):
+        report = check(component, mine)
+        assert report.passed, str(report)
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from contracts.right import RIGHT
 from companion.contracts import COMPONENTS, adapters, check
 from companion.words import say
 
+pytestmark = pytest.mark.once
+
 PAGE = "check.md#adapters"
 
 

@@ -8,6 +8,8 @@ from torch import nn
 
 from companion.contracts import adapters, check
 
+pytestmark = pytest.mark.once
+
 LOWEST = torch.finfo(torch.float32).min
 
 

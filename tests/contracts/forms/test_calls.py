@@ -37,6 +37,8 @@ from companion.contracts.engine.compare import draw
 from companion.contracts.engine.runner import NOT_TRIED
 from companion.words import say, understood
 
+pytestmark = pytest.mark.once
+
 PAGE = Path(__file__).parents[3] / "book" / "check.md"
 
 

@@ -14,6 +14,8 @@ from companion.positions import sinusoidal
 from companion.transformer.layers import DecoderLayer
 from companion.words import say, understood
 
+pytestmark = pytest.mark.once
+
 
 class NearlyZero(nn.Module):
     """A layer whose mask hides with 1e-9 where -1e9 was meant."""

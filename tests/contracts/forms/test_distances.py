@@ -13,6 +13,8 @@ from companion.contracts.transformer.language_model import Language
 from companion.multihead import merge_heads, split_heads
 from companion.positions import rotate
 
+pytestmark = pytest.mark.once
+
 ORDER = "Reordering the positions reorders the rows"
 TWICE = "Saying everything twice changes no row"
 FUTURE = "With a causal mask no row sees its future"

@@ -8,6 +8,8 @@ from torch.nn import functional as F
 
 from companion.contracts import adapters, check, check_model
 
+pytestmark = pytest.mark.once
+
 QUESTION = "If the sequence comes first in yours, no contract finds a fault. "
 
 

@@ -15,6 +15,8 @@ from companion.contracts.multihead.multihead import Heads
 from companion.contracts.pytest_tests import judge
 from companion.positions import rotate
 
+pytestmark = pytest.mark.once
+
 ROOT = "The scores of a head are divided by the root of its width"
 
 

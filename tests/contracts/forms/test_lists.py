@@ -10,6 +10,8 @@ from companion.contracts import check, check_model
 from companion.contracts.multihead.causal_attention import Causal
 from companion.contracts.multihead.multihead import Heads
 
+pytestmark = pytest.mark.once
+
 PART = "Every weight of a module takes part"
 
 

@@ -9,6 +9,8 @@ from torch import nn
 
 from companion.contracts import adapters, check
 
+pytestmark = pytest.mark.once
+
 
 def heads(mask):
     return None if mask is None else mask.unsqueeze(1)

@@ -30,6 +30,8 @@ from companion.contracts.multihead.split_heads import viewed_straight
 from companion.contracts.positions.add_positions import indexed_by_the_batch
 from companion.contracts.positions.rope import turned_by_place
 
+pytestmark = pytest.mark.once
+
 
 def test_heads_of_any_width_keep_the_contracts():
     """The usual ones of the package are tried with what check_test compares."""

@@ -16,6 +16,8 @@ from companion.contracts.pytest_tests import judge
 from companion.positions import rotate
 from companion.words import say
 
+pytestmark = pytest.mark.once
+
 SAID = f"Called as yours: {NO_MASK}."
 ORDER = "Reordering the positions reorders the rows"
 

@@ -6,6 +6,8 @@ from torch import nn
 
 from companion.contracts import check, check_model
 
+pytestmark = pytest.mark.once
+
 LEADING = "It takes any number of axes before the features"
 
 

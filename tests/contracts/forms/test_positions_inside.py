@@ -10,6 +10,8 @@ from torch import nn
 from companion.contracts import check, check_model
 from companion.positions import sinusoidal
 
+pytestmark = pytest.mark.once
+
 ORDER = "Reordering the positions reorders the rows"
 TRAINING = "In training mode too no sentence sees another"
 

@@ -10,6 +10,8 @@ from torch import nn
 from companion.contracts import adapters, check, check_model
 from companion.transformer import Transformer, TransformerConfig, shift_right
 
+pytestmark = pytest.mark.once
+
 BOS = 1
 
 

@@ -11,6 +11,8 @@ from companion.contracts.multihead.multihead import Heads
 from companion.contracts.transformer.encoder import NORMED_STREAM
 from companion.multihead import split_heads
 
+pytestmark = pytest.mark.once
+
 LAYERS = "does every layer get it"
 VIEW = "does a `view` mix positions and heads for want of a transpose?"
 

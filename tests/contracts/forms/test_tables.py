@@ -7,6 +7,8 @@ from torch import nn
 
 from companion.contracts import adapters, check
 
+pytestmark = pytest.mark.once
+
 
 def angles(dim, end, base=10000.0, factor=2, start=0):
     i = torch.arange(dim // 2)
