@@ -289,6 +289,46 @@ def test_a_mistake_in_it_is_found_in_the_part_and_in_the_whole(told):
     assert any("split or joined" in m for m in faults(parts["Heads"]))
 
 
+OF_A_MEMORY = """
+class Cross(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(width, width) for _ in range(3))
+        self.scale = width**-0.5
+
+    def forward(self, src, tgt, mask):
+        scores = self.scale * self.q(tgt) @ self.k(src).mT
+        scores = scores.masked_fill(mask[:, None], -1e9)
+        return scores.softmax(-1) @ self.v(src)
+
+
+class Saying(nn.Module):
+    def __init__(self, vocab=11, width=12):
+        super().__init__()
+        self.words = nn.Embedding(vocab, width)
+        self.places = nn.Embedding(32, width)
+        self.own = nn.MultiheadAttention(width, 3, batch_first=True)
+        self.cross, self.out = Cross(width), nn.Linear(width, vocab)
+        self.one, self.two = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def placed(self, ids):
+        return self.words(ids) + self.places.weight[: ids.shape[1]]
+
+    def forward(self, src, tgt):
+        y, seq = self.placed(tgt), tgt.shape[1]
+        later = torch.ones(seq, seq).triu(1).bool()
+        y = self.one(y + self.own(y, y, y, attn_mask=later)[0])
+        return self.out(self.two(y + self.cross(self.placed(src), y, src == 0)))
+"""
+
+
+def test_what_gets_two_vectors_from_its_model_is_no_attention_to_itself(told):
+    parts, left = told(OF_A_MEMORY)
+    assert not faults(parts["Saying"])
+    assert {*parts} == {"Saying"}
+    assert {*left} == {"Cross"}
+
+
 def test_where_the_sequence_comes_first_the_whole_shows_it_for_its_parts(told):
     parts, left = told(FIRST)
     whole = parts["Both"]

@@ -295,6 +295,32 @@ def test_distances_and_turns_in_the_scores_alone_are_positions(encoder):
     assert not report.risks, str(report)
 
 
+class TwoTables(nn.Module):
+    """Looks positions up by the ids of the tokens."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.words, self.places = nn.Embedding(11, 12), nn.Embedding(rows, 12)
+
+    def forward(self, ids):
+        return self.words(ids) + self.places(ids)
+
+
+def placed_by_ids(rows):
+    model = Layers(Ours(2), positions=False)
+    model.embed = TwoTables(rows)
+    return model
+
+
+def test_positions_that_are_looked_up_by_ids_are_a_fault():
+    report = check("language_model", built(lambda: placed_by_ids(32)))
+    [found] = report.faults
+    assert "look up several tables (rows: 11, 32)" in found.message
+    # As many rows as there are words may be a second table of words.
+    report = check("language_model", built(lambda: placed_by_ids(11)))
+    assert ONLY_MASKED in report.risks[0].message
+
+
 class NoPlacesInTheTarget(Translator):
     def target(self, tgt):
         return self.tgt(tgt)

@@ -33,7 +33,7 @@ from companion.contracts.discovery.kinds import (
     widths,
 )
 from companion.contracts.discovery.make import WIDTH
-from companion.contracts.engine.compare import draw
+from companion.contracts.engine.compare import draw, is_float
 from companion.contracts.engine.forms import ASK_FIRST
 from companion.contracts.engine.modules import (
     held_apart,
@@ -560,6 +560,9 @@ class InPlace(nn.Module):
         fits = isinstance(x, Tensor) and x.shape[:-1] == (batch, seq)
         if not fits or not x.is_floating_point():
             raise Unjudged("its model gives it no vectors first")
+        others = (y for y in (*args, *named.values()) if y is not x)
+        if any(is_float(y) and y.shape == x.shape for y in others):
+            raise Unjudged("its model gives it others, as of a memory")
         return (
             tuple(IT if y is x else y for y in args),
             {name: IT if y is x else y for name, y in named.items()},

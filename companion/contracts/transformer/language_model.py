@@ -7,11 +7,13 @@ attention may look at a single token.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from companion.blocks import PARTS, EncoderLayer
 from companion.contracts.engine.compare import (
@@ -311,7 +313,43 @@ def require_places(fn: Guarded, args: tuple, which: int) -> None:
     if moved > 1e-3 * got.abs().max() or not alike_in_rows(heard, seq):
         return
     if moved <= SHARE * whole_gap(fn, args, which):
+        if sizes := tables_by_ids(fn, args, which):
+            raise Broken(PLACES_BY_IDS.format(", ".join(map(str, sizes))))
         raise Broken(ONLY_MASKED, level=RISK, why=WITHOUT)
+
+
+PLACES_BY_IDS = (
+    "The ids of the tokens look up several tables (rows: {}). Is one of them "
+    "for positions? These are looked up by places, `torch.arange(seq)`."
+)
+
+
+class LookedUp(TorchFunctionMode):
+    """Notes how many rows each table has that certain ids look up.
+
+    Args:
+        ids: They.
+    """
+
+    def __init__(self, ids: Tensor):
+        super().__init__()
+        self.ids, self.sizes = ids, set[int]()
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if getattr(func, "__name__", "") == "embedding" and len(args) > 1:
+            ids, table = args[:2]
+            if torch.equal(ids.reshape(-1), self.ids.reshape(-1)):
+                self.sizes.add(len(table))
+        return func(*args, **(kwargs or {}))
+
+
+def tables_by_ids(fn: Guarded, args: tuple, which: int) -> list[int]:
+    """Return the sizes of the tables that ids look up, if they differ."""
+    with LookedUp(args[which]) as looked_up:
+        fn.raw(*args)
+    return sorted(looked_up.sizes) if len(looked_up.sizes) > 1 else []
 
 
 @LANGUAGE_MODEL.before_reference
