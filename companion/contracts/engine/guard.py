@@ -561,7 +561,8 @@ def is_word(annotation: object) -> bool:
         return told - {"Optional", "Union", "None", "typing"} == {"str"}
     if typing.get_origin(annotation) is typing.Literal:
         return all(isinstance(x, str) for x in typing.get_args(annotation))
-    kinds = {*typing.get_args(annotation)} - {type(None)}
+    inner = typing.get_args(annotation)  # Some may be lists.
+    kinds = [kind for kind in inner if kind is not type(None)]
     return annotation is str or (bool(kinds) and all(map(is_word, kinds)))
 
 

@@ -1,6 +1,6 @@
 """Attention and encoders that take no mask are judged without one."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 import torch
@@ -469,6 +469,13 @@ class FlaggedByWords(Seeing):
         return super().forward(x)
 
 
+class FlaggedWithARange(Seeing):
+    """Its type holds a list."""
+
+    def forward(self, x, scale: Annotated[float, [0, 1]] = 1.0):
+        return super().forward(x)
+
+
 class FlaggedByAWord(Seeing):
     """A word is its default."""
 
@@ -505,6 +512,7 @@ SEEING = built(Seeing).eval()
         ("multihead", built(FlaggedByItsText)),
         ("multihead", built(FlaggedByWords)),
         ("multihead", built(FlaggedByAWord)),
+        ("multihead", built(FlaggedWithARange)),
         ("multihead", built(Keeping)),
         ("multihead", flagged),
         ("encoder", built(FlaggedBlock)),
