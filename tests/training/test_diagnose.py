@@ -26,6 +26,9 @@ from companion.transformer import (
     TransformerConfig,
 )
 
+# Whole trainings: other tests see each signature under the hook.
+pytestmark = pytest.mark.once
+
 STEPS = 150
 TRAIN, TEST = phrasebook.split()
 ZH = Vocabulary.from_sentences(pair.zh for pair in TRAIN)
