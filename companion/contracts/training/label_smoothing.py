@@ -299,10 +299,9 @@ def refuses_none(fn: Guarded) -> bool:
     """Tell whether it refuses a smoothing of 0, on purpose."""
     try:
         fn.raw(*sentences(13), 0.0, 0)
-    except Raised as raised:
-        return REFUSALS.match(raised.cause) is not None
-    except Broken:
-        return False  # The contract says what is wrong with it.
+    except Broken as broken:  # What else is wrong the contract says.
+        cause = broken.cause if isinstance(broken, Raised) else ""
+        return REFUSALS.match(cause) is not None
     return False
 
 
