@@ -21,7 +21,8 @@ SWITCH = ".btn-language"
 
 def language(html):
     """The languages a page names, and where it says that they are."""
-    links = BeautifulSoup(html, "html.parser").select("link[hreflang]")
+    head, _, _ = html.partition("</head>")
+    links = BeautifulSoup(head, "html.parser").select("link[hreflang]")
     return {link["hreflang"]: link["href"] for link in links}
 
 

@@ -16,6 +16,8 @@ BOOK = {
     )
     for number, word in enumerate(CHAPTERS, 1)
 }
+FEW = {word: WHOLE[word] for word in ("rnn", "attention")}
+"""A bank that is laid out in a tenth of the time, where that is as good."""
 FOCUSED = "it => it === document.activeElement"
 
 
@@ -32,12 +34,13 @@ def write_site(folder):
         bodies[word] = (
             f"<section id='there'>{taught}</section>{interview.show(word).html}"
         )
-    bodies["bank"] = (
-        "<main class='bd-article'><section><h1>Interview</h1>"
-        f"<p>Before</p>{overview.mock_place()}"
-        f"{overview.overview(WHOLE, BOOK)}{overview.answered_table()}"
-        "</section></main>"
-    )
+    answered = overview.answered_table()
+    for name, asked, below in (("bank", WHOLE, answered), ("few", FEW, "")):
+        bodies[name] = (
+            "<main class='bd-article'><section><h1>Interview</h1>"
+            f"<p>Before</p>{overview.mock_place()}"
+            f"{overview.overview(asked, BOOK)}{below}</section></main>"
+        )
     for name, body in bodies.items():
         (folder / f"{name}.html").write_text(
             '<!doctype html><html lang="en" data-theme="light">'

@@ -3,15 +3,14 @@
 import json
 
 import pytest
-from interview.browser import FOCUSED, answer, begin, contrast, of
+from interview.browser import FEW, FOCUSED, answer, begin, contrast, of
 from playwright.sync_api import Error
 
-from companion.interview.model import bank
 from companion.interview.model.mock import pick
 
 pytestmark = pytest.mark.browser
 
-EVERY = bank.course()
+EVERY = [question for asked in FEW.values() for question in asked]
 KEPT = "companion-mock"
 MINUTE = 60_000
 FULL = """Storage.prototype.setItem = () => {
@@ -32,7 +31,7 @@ def talk(visit):
     """Begins an interview whose first question is of a kind."""
 
     def started(kind="open", **settings):
-        page = visit(**settings)
+        page = visit("few", **settings)
         page.dialogs = []
 
         def leave(dialog):
@@ -187,7 +186,7 @@ def test_a_closed_browser_goes_on_in_a_new_window(talk, visit):
     # Killed: the page is not told that it ends.
     with page.expect_event("crash"), pytest.raises(Error):
         page.goto("chrome://crash")
-    page = visit(context=page.context)
+    page = visit("few", context=page.context)
     page.get_by_role("button", name="Go on").click()
     assert current(page).locator(".seal").inner_text()
 
@@ -239,13 +238,13 @@ def test_one_may_begin_anew_and_the_old_one_waits_until_then(talk):
 
 def test_of_two_windows_the_one_that_began_last_is_kept(talk, visit):
     first = talk()
-    second = visit(context=first.context)
+    second = visit("few", context=first.context)
     second.get_by_role("button", name="Begin anew").click()
     begin(second, seed=3, minutes=20)
     first.clock.run_for(5_000)
     first.locator(".session .buttons button").click()
     first.clock.run_for(5_000)
-    third = visit(context=first.context)
+    third = visit("few", context=first.context)
     assert "question 1 of" in third.locator(".offer").inner_text()
     assert "/ 20:00" in third.locator(".offer").inner_text()
 
@@ -332,7 +331,7 @@ def from_disk(chromium, folder):
     page = context.new_page()
     page.on("dialog", lambda dialog: dialog.accept())
     page.add_init_script("localStorage.clear()")
-    page.goto(f"{(folder / 'bank').as_uri()}.html")
+    page.goto(f"{(folder / 'few').as_uri()}.html")
     page.get_by_role("checkbox", name="01").check()
     begin(page, minutes=240, seed=first_of("open"))
     yield page

@@ -497,7 +497,7 @@ class CausalUnused(Tiles):
 class TriangleInEveryTile(Tiles):
     """`tril` of each tile, wherever it stands."""
 
-    block = 2
+    block = 4
 
     def seen(self, rows, keys, query, key):
         """Forget where the tile is."""
@@ -513,7 +513,7 @@ class TriangleInEveryTile(Tiles):
 class WholeTilesOnly(Tiles):
     """Tiles above the diagonal are skipped, and those on it seen whole."""
 
-    block = 2
+    block = 4
 
     def seen(self, rows, keys, query, key):
         """Ask of the tile and not of its positions."""
