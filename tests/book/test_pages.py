@@ -75,7 +75,9 @@ def test_the_root_names_its_icon(built_book):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_page_fits_the_screen_in_both_themes(read, document, size, theme):
-    page = read(document, size=size, theme=theme).page
+    # On a phone the page from disk, which other tests load too.
+    where = "disk" if size == PHONE else "server"
+    page = read(document, where=where, size=size, theme=theme).page
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= size["width"]
     # A picture of a long page takes seconds: one of each theme and each width.
@@ -142,7 +144,7 @@ def test_without_scripts_every_figure_is_a_picture(read, document):
 
 @every_chapter
 def test_the_figure_of_a_chapter_is_driven_by_keyboard(read, document):
-    page = read(document, alone=True).page
+    page = read(document, changed=True).page
     kinds = ", ".join(f"figure.companion-{kind}" for kind in KEYS)
     figure = page.locator(kinds).first
     if "/labs/" in document and not figure.count():
@@ -165,7 +167,7 @@ def test_the_figure_of_a_chapter_is_driven_by_keyboard(read, document):
 @every_chapter
 def test_a_quiz_answers_back(read, document):
     word = Path(document).name.split("_", 1)[1]
-    page = read(document, alone=True).page
+    page = read(document, changed=True).page
     choices = ", ".join(f"#{q.id}" for q in load(word) if q.kind == "choice")
     question = page.locator(choices).first
     question.locator("summary").first.press("Enter")

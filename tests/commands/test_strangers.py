@@ -962,8 +962,10 @@ import time
 began = time.process_time()
 from companion.commands.check import add_options, run  # noqa: F401
 own = time.process_time() - began
+began = time.process_time()
 import torch
 import torch.nn.functional
+theirs = time.process_time() - began
 began = time.process_time()
 from pathlib import Path
 from companion.commands.check import process
@@ -973,15 +975,13 @@ from companion.contracts.discovery.heads import BEHIND
 said = []
 process._judge(said.append, Target(Path("mine.py")), process.Asked(), [], [])
 assert any("parts" in message for message in said), said
-print(own + time.process_time() - began)
+print((own + time.process_time() - began) / theirs)
 """
 
 
-def test_the_command_costs_less_than_a_second_beside_the_import_of_torch(
-    tmp_path,
-):
+def test_the_command_costs_less_than_half_the_import_of_torch(tmp_path):
     (tmp_path / "mine.py").write_text(BEGIN + TABLES.replace("DIAGONAL", "1"))
-    costs = []
+    shares = []
     for _ in range(2):  # What is not compiled yet is so afterwards.
         said = subprocess.run(
             [sys.executable, "-c", COSTS],
@@ -990,8 +990,9 @@ def test_the_command_costs_less_than_a_second_beside_the_import_of_torch(
             text=True,
             check=True,
         )
-        costs.append(float(said.stdout.split()[-1]))
-    assert min(costs) < 1
+        shares.append(float(said.stdout.split()[-1]))
+    # A second, where that import takes 2.2 of them.
+    assert min(shares) < 0.45
 
 
 HIDING = """

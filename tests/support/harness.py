@@ -115,14 +115,18 @@ class Pages:
         size=DESKTOP,
         theme="light",
         motion="no-preference",
+        changed=False,
         **settings,
     ):
         """Load ``source``, or take the page that is loaded already.
 
+        ``changed`` takes one that tests click and type in, each in a part of
+        its own.
+
         ``theme`` and ``motion`` are told to the loaded page, as a system does
         that turns dark in the evening. The page is at its top, without focus.
         """
-        key = (source, *size.values(), *sorted(settings.items()))
+        key = (source, changed, *size.values(), *sorted(settings.items()))
         if key not in self.visits:
             self.visits[key] = self.open(source, size=size, **settings)
         self.visits.move_to_end(key)

@@ -154,8 +154,11 @@ class Wanted:
         """Tell whether a mask may be meant by this name, by place.
 
         One of keys is not, where another is there that has rows too; nor is
-        what is called otherwise, where another is called a mask.
+        what is called otherwise, where another is called a mask. Queries, keys
+        and values are none.
         """
+        if any(name in SAME[vectors] for vectors in "qkv"):
+            return False
         called = "mask" in name or name in SAME["mask"]
         if not called and self.named("mask") not in (None, name):
             return False

@@ -106,9 +106,18 @@ class Raised(Broken):
 
     Attributes:
         lines: Those that were run last, if it was raised inside its code.
+        what: What was raised, and where, without the rest of the message.
     """
 
     lines: tuple[int, ...] = ()
+    what: str = ""
+
+
+def told(error: BaseException) -> str:
+    """Tell what was raised, and where."""
+    said = text_of(error)
+    raised = f"It raised {type(error).__name__} {raised_at(error)}".rstrip()
+    return f"{raised}: {said}" if said else f"{raised}."
 
 
 class OtherNumbers(Broken):
@@ -225,7 +234,7 @@ class Guarded:
         except BaseException as error:
             message = self.explain(error, args)
             cause = f"{type(error).__name__} {raised_at(error)}".rstrip()
-            lines = lines_of(error)
+            lines, what = lines_of(error), told(error)
         finally:
             self.calls += 1
             torch.set_grad_enabled(True)
@@ -236,7 +245,7 @@ class Guarded:
                 # It swallowed the Stop, and whatever came of it is no result.
                 raise Stop
         raised = Raised(message, cause=cause)
-        raised.lines = lines
+        raised.lines, raised.what = lines, what
         raise raised
 
     def note(self, raised: Raised, said: str) -> None:
@@ -263,10 +272,9 @@ class Guarded:
                 f"Nothing is written here yet. Write `def {self.signature}`, "
                 f"which returns {self.component.returns}."
             )
-        raised = f"It raised {name} {raised_at(error)}".rstrip()
         likely = hint(error)
         parts = (
-            f"{raised}: {said}" if said else f"{raised}.",
+            told(error),
             likely,
             f"The arguments were {self.describe(args)}.",
             self.lengths_instead(),

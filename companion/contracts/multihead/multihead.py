@@ -6,6 +6,8 @@ listener hears where it can. Sizes are 2 sentences of 5 positions, and width 12,
 which 2, 3, 4 and 6 heads divide.
 """
 
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,8 +23,11 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
+    INSIDE,
+    PLACES,
     adds_by_distance,
     fully_masked_row_has_finite_gradients,
+    keeps_order,
     known_inside,
     mask_broadcasts,
     require_mean,
@@ -35,7 +40,7 @@ from companion.contracts.engine.influence import (
     require_moved,
     require_silent,
 )
-from companion.contracts.engine.levels import RISK, risk
+from companion.contracts.engine.levels import NOTE, RISK, risk
 from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
@@ -58,6 +63,11 @@ from companion.contracts.engine.scale import (
     over_another_axis,
     softmax_unused,
     the_firsts_mask,
+)
+from companion.contracts.positions.turned import (
+    ANGLES,
+    hear_turning,
+    turned_by_distance,
 )
 from companion.multihead import merge_heads, split_heads
 
@@ -232,7 +242,32 @@ def order(fn: Guarded) -> None:
     try:
         require_no_order(fn, x, why)
     except Broken as broken:
-        raise along_the_positions(fn, x, broken) or broken from None
+        along = along_the_positions(fn, x, broken)
+        raise along or by_their_distances(fn, broken) from None
+
+
+BY_DISTANCE = (
+    "It knows how far apart positions are: reordering them changes their rows, "
+    "and of two equal vectors only the distance decides the score."
+)
+
+
+def by_their_distances(fn: Guarded, broken: Broken) -> Broken:
+    """Make a note of a risk where positions are turned, or a fault.
+
+    No `view` that mixes them up leaves such scores. By two angles, as in a
+    picture, more than the distance may count.
+    """
+    if broken.cause != PLACES:
+        return broken
+    x = arguments(67, 7)[:, :1].expand(-1, 7, -1).contiguous()
+    told = hear_turning(lambda: fn.raw(x), 7)
+    if told not in ("", ANGLES):
+        return Broken(told, cause=told)
+    if not turned_by_distance(lambda: fn.raw(x), 7):
+        return broken
+    got = broken.got, broken.expected
+    return Broken(BY_DISTANCE, *got, cause=BY_DISTANCE, level=NOTE, why=INSIDE)
 
 
 def along_the_positions(
@@ -328,7 +363,7 @@ def twice(fn: Guarded) -> None:
             raise
         if not adds_by_distance(fn, x):
             require_mean(fn, x, why)
-        raise milder from None
+        raise by_their_distances(fn, milder) from None
 
 
 def told_of_the_softmax(fn: Guarded, broken: Broken) -> Broken:
@@ -361,6 +396,7 @@ def content(fn: Guarded) -> None:
         "constant: do queries and keys meet, in a softmax?"
     )
     require_not_linear(fn, arguments(29), arguments(31), why)
+    require_arguments_heard(fn)
 
 
 MULTIHEAD.contract(
@@ -377,7 +413,7 @@ MULTIHEAD.contract(
 
 
 @MULTIHEAD.contract
-@after(everybody)
+@after(everybody, content)
 def any_size(fn: Guarded) -> None:
     """It takes sentences of any length, one at a time too."""
     for seq in (1, 3, 11):
@@ -388,6 +424,94 @@ def any_size(fn: Guarded) -> None:
             same(fn, fn(x), alone, why)
         except Broken as broken:
             raise told_of_the_softmax(fn, broken) from None
+    require_any_memory(fn)
+
+
+ITS_OWN = (
+    "It is right if what asks and what is asked are always one sequence; a "
+    "translator's decoder asks the source."
+)
+
+
+def require_arguments_heard(fn: Guarded) -> None:
+    """Raise Broken if it is called as (x, x, x) and does not hear each."""
+    x, other = arguments(59), arguments(61)
+    if not takes_keys(fn, x):
+        return
+    usual = fn.raw(x)
+    for keys, values, says in ((other, x, NO_KEYS), (x, other, NO_VALUES)):
+        if furthest(gathered(fn, x, keys, values), usual) is None:
+            raise Broken(says, cause=says, level=RISK, why=ITS_OWN)
+
+
+NO_KEYS = (
+    "Its second argument changes nothing: called as (x, x, x), it gives the "
+    "same rows with other vectors there. Are keys made of the queries?"
+)
+NO_VALUES = (
+    "Its third argument changes nothing: called as (x, x, x), it gives the "
+    "same rows with other vectors there. Are values made of the queries or of "
+    "the keys?"
+)
+
+
+def require_any_memory(fn: Guarded) -> None:
+    """Raise Broken unless keys may be more than queries, if it takes some.
+
+    Of a memory in which everything stands twice, rows gather what they gather
+    of it once.
+    """
+    x, other = arguments(59), arguments(61)
+    if not takes_keys(fn, x):
+        return
+    twice = torch.cat([other, other], 1)
+    try:
+        got = gathered(fn, x, twice, twice)
+    except Broken as broken:
+        said = getattr(broken, "what", "") or broken.message
+        says = (
+            f"For {SEQ} queries and {2 * SEQ} keys: {said} Are keys and values "
+            "split into heads by the length of the queries?"
+        )
+        raise Broken(says, level=RISK, why=ITS_OWN) from None
+    says = (
+        f"For {SEQ} queries it was given {2 * SEQ} keys and values, each "
+        "twice, and its rows are not those that it gives once."
+    )
+    if not keeps_order(fn, x):
+        return  # What stands there twice may count by where it stands.
+    try:
+        same(fn, got, gathered(fn, x, other, other), says)
+    except Broken as broken:
+        broken.level, broken.why = RISK, ITS_OWN
+        raise
+
+
+def takes_keys(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether it is called as (x, x, x)."""
+    form = fn.form
+    if form is None or form.style is None or form.whole:
+        return False
+    if form.absent == "full":  # Its masks are made for keys as for queries.
+        return False
+    named = {"x": x} if form.absent == "omitted" else {"x": x, "mask": None}
+    given, _ = form.style(form.wants, named) or ((), {})
+    return len(given) > 2 and all(one is x for one in given[:3])
+
+
+def gathered(fn: Guarded, x: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Return what ``x`` gathers from keys and values of their own."""
+    usual = fn.form
+
+    def style(wants: object, named: dict) -> tuple:
+        (asks, _, _, *rest), words = usual.style(wants, named)
+        return (asks, keys, values, *rest), words
+
+    fn.form = replace(usual, style=style)
+    try:
+        return fn.raw(x)
+    finally:
+        fn.form = usual
 
 
 @MULTIHEAD.contract

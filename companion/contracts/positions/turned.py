@@ -23,7 +23,7 @@ from companion.contracts.engine.scale import (
     SOFTMAX,
 )
 
-__all__ = ["hear_turning"]
+__all__ = ["ANGLES", "hear_turning", "turned_by_distance"]
 
 QUERIES_ONLY = (
     "Queries are turned by their positions and keys are not, so that the score "
@@ -44,6 +44,11 @@ LENGTHS = (
 ANGLES = (
     "The score of two equal vectors depends on where they stand, and not only "
     "on how far apart: are queries and keys turned by the same angles?"
+)
+SUMS = (
+    "The score of two equal vectors depends on the sum of their positions, "
+    "i + j, and not on how far apart they are: is the table of distances read "
+    "at the right place, or shifted the right way?"
 )
 VALUES = (
     "Values are turned by their positions as queries and keys are: a row "
@@ -71,6 +76,7 @@ class Turning(TorchFunctionMode):
         seq: How many positions there are.
         turns: Whether something was turned.
         found: The attentions.
+        entering: What entered the softmax of each, as far as it was heard.
         same: Whether what is projected first is the same at each position.
     """
 
@@ -78,6 +84,7 @@ class Turning(TorchFunctionMode):
         super().__init__()
         self.seq, self.turns = seq, False
         self.found: list[Scored] = []
+        self.entering: list[Tensor] = []
         self.products: list[tuple[Tensor, Tensor, Tensor]] = []
         self.weights: list[Tensor] = []
         self.same: bool | None = None
@@ -119,6 +126,7 @@ class Turning(TorchFunctionMode):
         last = dim in (-1, scores.ndim - 1)
         square = scores.shape[-2:] == (self.seq, self.seq)
         if scores.ndim > 2 and last and square:
+            self.entering.append(scores.clone())
             fits = (p for p in self.products if p[2].shape == scores.shape)
             one, other, product = [(None, None, None), *fits][-1]
             if product is None:
@@ -187,7 +195,11 @@ def hear_turning(call: Callable[[], object], seq: int) -> str:
     with Turning(seq) as heard:
         call()
     # With positions that are added, no vector is like another.
-    if not heard.turns or heard.same is False:
+    if heard.same is False:
+        return ""
+    if any(by_sum(scores) for scores in heard.entering):
+        return SUMS
+    if not heard.turns:
         return ""
     for one in heard.found:
         if one.values is None:
@@ -225,6 +237,47 @@ def by_distance(scores: Tensor) -> bool:
             if len(here) and float(here.max() - here.min()) > SHARE * most:
                 return False
     return True
+
+
+def by_sum(scores: Tensor) -> bool:
+    """Tell whether the sum of their positions decides scores, and nothing else.
+
+    They are (..., query, key), and so alike along each line that runs from the
+    lower left to the upper right.
+    """
+    rows = scores.double().flatten(0, -3)
+    rows = rows.masked_fill(rows <= HIDDEN, -torch.inf)
+    seen = rows.isfinite()
+    if by_distance(scores) or not seen.any():
+        return False
+    most = rows.amax() - torch.where(seen, rows, torch.inf).amin()
+    for row in rows.flip(-1):
+        for at in range(-row.shape[-1] + 1, row.shape[-1]):
+            here = row.diagonal(at)
+            here = here[here.isfinite()]
+            if len(here) and here.max() - here.min() > 1e-3 * most:
+                return False
+    return True
+
+
+def turned_by_distance(call: Callable[[], object], seq: int) -> bool:
+    """Tell whether vectors are turned, and distances alone decide the scores.
+
+    Args:
+        call: Calls a module in which all positions hold the same vector.
+        seq: How many positions there are: no other axis is as long.
+    """
+    with Turning(seq) as heard:
+        call()
+    return (
+        heard.turns
+        and heard.same is True
+        and bool(heard.found)
+        and all(
+            by_distance(scores) and by_distance(scores.mT)
+            for scores, *_ in heard.found
+        )
+    )
 
 
 def why(one: Scored, seq: int) -> str:

@@ -1,5 +1,7 @@
 """Attention that knows how far apart positions are is right, and noted."""
 
+from functools import partial
+
 import pytest
 import torch
 from contracts.right import built
@@ -188,6 +190,34 @@ def test_a_causal_mask_that_nobody_gave_stays_a_fault_where_vectors_turn():
     (first, *_) = report.faults
     assert first.contract == ORDER
     assert 'check("causal_attention", …)' in first.message
+
+
+class WithATable(Causal):
+    """A vector of a table for each pair is added to the key's."""
+
+    def __init__(self, at):
+        super().__init__()
+        self.table, self.at = nn.Embedding(40, 4), at
+
+    def scores(self, q, k):
+        i = torch.arange(q.shape[-2])
+        rows = self.table(self.at(i[:, None], i))
+        return super().scores(q, k) + (q[..., None, :] * rows).sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        (lambda i, j: i - j + 20, ""),
+        (lambda i, j: i + j, "the sum of their positions"),
+        (lambda i, j: 0 * i + j, ""),
+    ],
+    ids=["distance", "sum", "place"],
+)
+def test_a_table_that_is_read_at_the_sum_of_two_positions_is_a_fault(at, said):
+    report = check("causal_attention", built(partial(WithATable, at)))
+    assert bool(report.faults) == bool(said), str(report)
+    assert said in "".join(f.message for f in report.faults)
 
 
 class UpsideDown(Turned):

@@ -45,8 +45,19 @@ class WithItsWeights(Seeing):
 
 
 class OfThree(Seeing):
-    def forward(self, q, k, v):
-        return super().forward(v)
+    """What asks, what is asked and what is gathered are three arguments."""
+
+    def made(self, x, which):
+        return self.qkv(x).chunk(3, -1)[which]
+
+    def split(self, x, length):
+        wide = x.view(len(x), length, self.heads, self.wide)
+        return wide.transpose(1, 2)
+
+    def forward(self, query, key, value):
+        made = map(self.made, (query, key, value), range(3))
+        q, k, v = (self.split(x, x.shape[1]) for x in made)
+        return self.proj(self.attend(q, k, v).transpose(1, 2).flatten(2))
 
 
 class Block(nn.Module):
@@ -150,13 +161,86 @@ class TurningJoinedByView(Turning):
     forward = JoinedByView.forward
 
 
-def test_positions_in_the_weights_are_a_risk_without_a_mask():
+class InAPicture(Seeing):
+    """One half is turned by the row of a picture, one by the column."""
+
+    def turn(self, x):
+        at = torch.arange(x.shape[-2])
+        one, other = x.chunk(2, -1)
+        return torch.cat([rotate(one, at // 3), rotate(other, at % 3)], -1)
+
+    def attend(self, q, k, v):
+        return super().attend(self.turn(q), self.turn(k), v)
+
+
+class TurningQueries(Seeing):
+    def attend(self, q, k, v):
+        return super().attend(rotate(q, torch.arange(q.shape[-2])), k, v)
+
+
+def test_what_is_turned_by_its_positions_is_a_note_without_a_mask():
     report = check("multihead", built(Turning))
-    assert report.passed, str(report)
-    assert ORDER in [f.contract for f in report.risks]
+    assert not report.faults + report.risks, str(report)
+    assert ORDER in [f.contract for f in report.notes]
     (group,) = report.grouped()
     assert "RoPE" in group[0].why
     assert check("multihead", built(TurningJoinedByView)).faults
+
+
+def test_positions_of_two_numbers_are_a_risk_without_a_mask():
+    report = check("multihead", built(InAPicture))
+    assert report.passed, str(report)
+    (group,) = report.grouped()
+    assert group[0].contract == ORDER
+    assert group[0].level == "risk"
+
+
+def test_queries_that_are_turned_alone_are_a_fault_without_a_mask():
+    [fault, *_] = check("multihead", built(TurningQueries)).faults
+    assert fault.contract == ORDER
+    assert "keys are not" in fault.message
+
+
+class KeysOfTheQueries(OfThree):
+    def forward(self, query, key, value):
+        return super().forward(query, query, value)
+
+
+class ValuesOfTheKeys(OfThree):
+    def forward(self, query, key, value):
+        return super().forward(query, key, key)
+
+
+class AsLongAsTheQueries(OfThree):
+    def forward(self, query, key, value):
+        made = map(self.made, (query, key, value), range(3))
+        q, k, v = (self.split(x, query.shape[1]) for x in made)
+        return self.proj(self.attend(q, k, v).transpose(1, 2).flatten(2))
+
+
+class CutAndMoved(OfThree):
+    """Of more keys than queries it takes the first but one."""
+
+    def forward(self, query, key, value):
+        first = int(key.shape[1] > query.shape[1])
+        return super().forward(query, key[:, first:], value[:, first:])
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (KeysOfTheQueries, "Its second argument changes nothing"),
+        (ValuesOfTheKeys, "Its third argument changes nothing"),
+        (AsLongAsTheQueries, "split into heads by the length of the queries"),
+        (CutAndMoved, "5 queries it was given 10 keys and values, each twice"),
+    ],
+)
+def test_a_memory_of_its_own_is_asked_of_who_takes_three(make, said):
+    report = check("multihead", built(make))
+    assert report.passed, str(report)
+    [[risk, *_]] = report.grouped()
+    assert said in risk.message
+    assert "translator" in risk.why
 
 
 class AlongThePositions(Seeing):
