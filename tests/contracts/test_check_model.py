@@ -1,5 +1,6 @@
 """A whole model: what it is, which of its parts are judged, and why not."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -107,6 +108,29 @@ def test_a_language_model_is_told_from_one_whose_purpose_does_not_show():
     [whole] = [one for one in report.unjudged if not one.name]
     assert "every row sees all tokens" in whole.reason
     assert "Only you know" in whole.reason
+
+
+class Gaps(Causal):
+    """Fills gaps; what is padding, it is told."""
+
+    def __init__(self, *, forgets):
+        super().__init__(CONFIG, causal=False)
+        self.forgets = forgets
+
+    def forward(self, input_ids, attention_mask=None):
+        x = self.wte(input_ids) + self.wpe.weight[: input_ids.shape[1]]
+        mask = attention_mask
+        if mask is not None:
+            mask = None if self.forgets else mask[:, None, None] > 0
+        return self.head(x + self.attn(self.norm(x), mask))
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+def test_a_mask_that_an_encoder_of_ids_forgets_is_told(forgets):
+    [whole] = check_model(Gaps(forgets=forgets)).unjudged
+    said = "Whatever `attention_mask` hides, no number changes"
+    assert (said in whole.reason) == forgets
+    assert re.search("[Ii]ds go in, a row of numbers for each", whole.reason)
 
 
 def test_a_mistake_in_a_part_of_another_width_is_named():

@@ -382,14 +382,51 @@ def why_unjudged(
             return vectors  # There is no table in it.
         return Unjudged("it looks ids up, and no place sees another")
     if "sees all tokens" in messages and not has_triangle(module):
-        return Unjudged(
-            f"ids go in, a row of numbers for each comes out, and {SEES_ALL}. "
+        says = [
+            f"ids go in, a row of numbers for each comes out, and {SEES_ALL}.",
             "If it predicts the next token, this is a fault: the causal mask "
-            "is missing. If it fills gaps, or is an encoder, it is right. "
+            "is missing.",
+            "If it fills gaps, or is an encoder, it is right.",
             'Only you know: `check("language_model", …)` judges it as the '
-            "former"
-        )
+            "former",
+        ]
+        if name := in_time(lambda: unheard_mask(module)):
+            says[0] = f"{UNHEARD.format(name)} I{says[0][1:]}"
+        return Unjudged(" ".join(says))
     return None
+
+
+UNHEARD = (
+    "Whatever `{}` hides, no number changes: is it handed on to the attention?"
+)
+
+
+def unheard_mask(module: nn.Module) -> str:
+    """Return the name of a mask of padding that hides nothing, or nothing.
+
+    It is the second argument, and all shapes that it takes are tried.
+    """
+    names = [*inspect.signature(module.forward).parameters]
+    if len(names) < 2 or "mask" not in names[1]:
+        return ""
+    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    shown = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+    rest = [None] * (least_arguments(module) - 2)
+    taken = False
+    with module_kept(module), torch.no_grad():
+        module.eval()
+        for axes in range(3):
+            for kind in (torch.bool, torch.long, torch.float):
+                its = shown.unflatten(0, (-1, *[1] * axes))
+                masks = (its, 1 - its, torch.ones_like(its))
+                calls = [(ids, mask.to(kind), *rest) for mask in masks]
+                got = [answer(module, args) for args in calls]
+                if any(x is None for x in got):
+                    continue
+                if not all(torch.equal(x, got[0]) for x in got):
+                    return ""
+                taken = True
+    return names[1] if taken else ""
 
 
 IDS_TO_LOGITS = "a row of ids goes in, and logits for each of them come out"
