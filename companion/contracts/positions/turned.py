@@ -197,10 +197,8 @@ def hear_turning(call: Callable[[], object], seq: int) -> str:
     # With positions that are added, no vector is like another.
     if heard.same is False:
         return ""
-    if any(by_sum(scores) for scores in heard.entering):
-        return SUMS
     if not heard.turns:
-        return ""
+        return SUMS if any(map(by_sum, heard.entering)) else ""
     for one in heard.found:
         if one.values is None:
             continue
