@@ -75,9 +75,7 @@ def test_the_root_names_its_icon(built_book):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_page_fits_the_screen_in_both_themes(read, document, size, theme):
-    # On a phone the page from disk, which other tests load too.
-    where = "disk" if size == PHONE else "server"
-    page = read(document, where=where, size=size, theme=theme).page
+    page = read(document, size=size, theme=theme).page
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= size["width"]
     # A picture of a long page takes seconds: one of each theme and each width.

@@ -130,6 +130,8 @@ def test_a_mistake_is_caught_and_named_as_recorded(key):
     text = " ".join(str(report).split())
     for failures in report.grouped():
         assert text.count(" ".join(failures[0].message.split())) == 1
+    known = {*contracts_of(COMPONENTS[key.partition("/")[0]])}
+    assert {failure.contract for failure in report.failures} <= known
     # These words are for tensors that cannot be looked at, not for our bugs.
     assert "cannot be used" not in text
     if hint := key in SHIPPED and SHIPPED[key].hint:

@@ -391,7 +391,7 @@ def why_unjudged(
             "former",
         ]
         if name := in_time(lambda: unheard_mask(module)):
-            says[0] = f"{UNHEARD.format(name)} I{says[0][1:]}"
+            says.insert(-1, UNHEARD.format(name))
         return Unjudged(" ".join(says))
     return None
 
@@ -404,7 +404,7 @@ UNHEARD = (
 def unheard_mask(module: nn.Module) -> str:
     """Return the name of a mask of padding that hides nothing, or nothing.
 
-    It is the second argument, and all shapes that it takes are tried.
+    It is the second argument; the usual shapes and types are tried.
     """
     names = [*inspect.signature(module.forward).parameters]
     if len(names) < 2 or "mask" not in names[1]:

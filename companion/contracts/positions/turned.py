@@ -1,4 +1,4 @@
-"""Rotations inside causal attention, heard while a module runs.
+"""Rotations and tables of distances inside attention, heard while it runs.
 
 Where all positions hold the same vector, a query and a key that are turned
 rightly leave a score that only their distance decides. So it is with scores
