@@ -333,12 +333,69 @@ each = adapters.one_sentence(Alone(12, 3))
         "encoder_attention_heads",
         "num_encoder_heads",
         "n_decoder_heads",
+        "enc_heads",
     ],
 )
 def test_a_number_of_heads_goes_by_many_names(told, name):
     style = PLAIN.replace("DROPPED", "weights").replace("num_heads", name)
     parts, _ = told(style)
     assert f"{name}=3" in said(parts["Looks"])
+
+
+ASKS_ANOTHER = """
+class Asks(nn.Module):
+    def __init__(self, n_channels):
+        super().__init__()
+        self.q, self.kv = nn.Linear(n_channels, 12), nn.Linear(n_channels, 24)
+        self.o = nn.Linear(12, n_channels)
+
+    def forward(self, NAMES, mask=None):
+        k, v = self.kv(KEYS).chunk(2, -1)
+        scores = self.q(QUERIES) @ k.mT / 12**0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        return self.o(scores.softmax(AXIS) @ v)
+
+
+class Layer(nn.Module):
+    def __init__(self, n_hidden):
+        super().__init__()
+        self.one, self.two = Asks(n_hidden), Asks(n_hidden)
+        self.norm, self.wide = nn.LayerNorm(n_hidden), nn.Linear(n_hidden, 24)
+        self.narrow = nn.Linear(24, n_hidden)
+
+    def forward(self, NAMES, mask=None):
+        QUERIES = self.norm(QUERIES + self.one(QUERIES, QUERIES))
+        both = QUERIES + self.two(NAMES, mask)
+        return self.norm(both + self.narrow(self.wide(both).relu()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "names"),
+    [
+        ("x", "y", "x, y"),
+        ("x", "memory", "x, memory"),
+        ("tgt", "src", "src, tgt"),
+        ("target", "source", "target, source"),
+    ],
+)
+def test_attention_to_another_sequence_is_judged_and_a_decoder_is_none(
+    told, queries, keys, names
+):
+    style = ASKS_ANOTHER.replace("QUERIES", queries).replace("KEYS", keys)
+    style = style.replace("NAMES", names)
+    parts, left = told(style.replace("AXIS", "-1"))
+    assert parts["Asks"]["component"] == "multihead"
+    assert not messages(parts["Asks"])
+    assert "it was called as (x, x, mask)" in said(parts["Asks"])
+    assert "a decoder" in left["Layer"]
+
+
+def test_a_softmax_over_the_queries_of_another_sequence_is_a_fault(told):
+    style = ASKS_ANOTHER.replace("QUERIES", "x").replace("KEYS", "y")
+    parts, _ = told(style.replace("NAMES", "x, y").replace("AXIS", "1"))
+    assert "softmax" in messages(parts["Asks"])[0]
 
 
 BUILT_WRONGLY = """

@@ -804,7 +804,9 @@ MEMORY = (
 """What decoders call what the encoder has made."""
 KEYS = "context|ctx|kv"
 """What attention to something else calls that, which no decoder does alone."""
-SECOND = rf"{MEMORY}|context|xa"
+PAIRED = rf"{MEMORY}|y|z|x_?(2|b)|(src|tgt|trg|source|target|other)(_.*)?"
+"""What attention to another sequence calls that where it has to be given."""
+SECOND = rf"{PAIRED}|context|xa"
 """What they call it where it stands second."""
 
 
@@ -830,18 +832,39 @@ def is_decoder(module: nn.Module, width: int) -> bool:
     names = names or [*inspect.signature(module.forward).parameters][1:2]
     if not any(re.fullmatch(SECOND, name) for name in names):
         return False
+    return any(
+        looks_at_itself_too(module, width, first_of_two)
+        for first_of_two in (True, False)
+    )
+
+
+def looks_at_itself_too(
+    module: nn.Module, width: int, first_of_two: bool
+) -> bool:
+    """Tell whether one of two sequences looks at both, and is added.
+
+    Args:
+        module: What takes two.
+        width: How wide their vectors are.
+        first_of_two: Whether it is the first that looks.
+    """
     more = [None] * (least_arguments(module) - 2)
+
+    def call(own: Tensor, memory: Tensor) -> Any:
+        two = (own, memory) if first_of_two else (memory, own)
+        return first(module(*two, *more))
+
     x, memory, other = (draw(BATCH, SEQ, width, seed=s) for s in (7, 8, 9))
     try:
-        got, moved = (first(module(x, y, *more)) for y in (memory, other))
+        got, moved = (call(x, y) for y in (memory, other))
         if got.shape != x.shape or torch.equal(got, moved):
             return False
-        rows = movement(lambda v: first(module(v, memory, *more)), x)
+        rows = movement(lambda v: call(v, memory), x)
         with module_kept(module):
             for weight in module.parameters():
                 if weight.ndim > 1:
                     weight.data.zero_()
-            left, after = (first(module(v, memory, *more)) for v in (x, other))
+            left, after = (call(v, memory) for v in (x, other))
     except Exception:
         return False
     apart = rows & ~torch.eye(SEQ, dtype=torch.bool)
@@ -1447,8 +1470,23 @@ def calls(
     ):
         if least <= len(args) <= most:
             yield args
-    if re.fullmatch(KEYS, "".join(wanted(module)[1:2])):
-        yield from ((x, x), (x, x, None))[: most - 1]
+    if asks_another(module, x.shape[-1]):
+        for args in ((x, x), (x, x, None), (x, x, own[0]), (x, x, other[0])):
+            if least <= len(args) <= most:
+                yield args
+
+
+def asks_another(module: nn.Module, width: int) -> bool:
+    """Tell whether two sequences go in, of which one asks the other.
+
+    A decoder does that too, and looks at itself besides.
+    """
+    (second,) = wanted(module)[1:2] or ("",)
+    if re.fullmatch(KEYS, second):
+        return True
+    required = least_arguments(module) > 1 and "mask" not in second
+    known = required and re.fullmatch(PAIRED, second)
+    return bool(known) and not is_decoder(module, width)
 
 
 def most_arguments(module: nn.Module) -> int:

@@ -943,6 +943,7 @@ OF_X = [
 UNMASKED = [
     ("", by_place("x")),
     ("it was called as (x, x, x)", by_place("x", "x", "x")),
+    ("it was called as (x, x)", by_place("x", "x")),
 ]
 STYLES: dict[str, list[tuple[str, Style]]] = {
     "causal_mask": [

@@ -21,8 +21,8 @@ from companion.contracts.engine.families import (
     UNDER_A_MASK,
     keeps_order,
 )
-from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.levels import FAULT
+from companion.contracts.engine.guard import Guarded, Raised
+from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import (
     last_part,
     module_kept,
@@ -30,7 +30,7 @@ from companion.contracts.engine.modules import (
 )
 from companion.contracts.engine.report import Report
 
-__all__ = ["orders_inside", "with_equal_distances"]
+__all__ = ["orders_inside", "require_far_distances", "with_equal_distances"]
 
 NAMES = re.compile(
     r"(?i)(.*\.)?(?P<own>([^.]*_)?(rel|relative|rpe|distance)\w*(\.weight)?)"
@@ -100,6 +100,50 @@ def numbers_for_distances(modules: list[nn.Module]) -> list[tuple[str, Tensor]]:
         for name, x in module.named_parameters()
         if (match := NAMES.fullmatch(name)) and not is_lazy(x)
     ]
+
+
+FAR, MOST_BUCKETS = 512, 64
+
+NO_ROW = (
+    "Of {} positions it raises IndexError, and of {} it does not: a distance "
+    "asks `{}` for a row that it does not have. Are far distances kept within "
+    "the rows of their own direction?"
+)
+SO_LONG = "It comes where a sentence is that long, and not before."
+
+
+def require_far_distances(fn: Guarded, width: int) -> None:
+    """Raise Broken if a table of buckets lacks a row for far distances.
+
+    What takes more than twice as many positions as its table has rows puts
+    distances into buckets, as a T5 does, and takes any number of positions.
+
+    Args:
+        fn: Attention that is called without a mask.
+        width: How wide its vectors are.
+    """
+    for name, rows in buckets_of(fn):
+        few = 2 * rows + 3
+        try:
+            fn.raw(draw(1, few, width, seed=229))
+        except Broken:
+            continue
+        try:
+            fn.raw(draw(1, FAR, width, seed=233))
+        except Raised as raised:
+            if raised.cause.startswith("IndexError"):
+                says = NO_ROW.format(FAR, few, name)
+                raise Broken(says, level=RISK, why=SO_LONG) from None
+
+
+def buckets_of(fn: Guarded) -> list[tuple[str, int]]:
+    """List tables of few rows for distances: their names, how many rows."""
+    # What is given may be anything, and break whoever looks into it.
+    with contextlib.suppress(Exception):
+        found = numbers_for_distances(modules_behind(fn.given))
+        rows = [(n.removesuffix(".weight"), max(x.shape)) for n, x in found]
+        return [(name, n) for name, n in rows if n <= MOST_BUCKETS]
+    return []
 
 
 def orders_inside(fn: Guarded, x: Tensor) -> tuple[str, str, str]:

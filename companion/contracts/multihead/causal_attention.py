@@ -28,6 +28,7 @@ from companion.contracts.engine.influence import (
 )
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.modules import module_kept, module_of
+from companion.contracts.engine.relative import require_far_distances
 from companion.contracts.engine.scale import (
     divided_by_the_root_of_a_head,
     over_another_axis,
@@ -201,6 +202,7 @@ def prefix(fn: Guarded) -> None:
             "does the length, or the end, count?"
         )
         same(fn, fn(x[:, :seq]), whole[:, :seq], says)
+    require_far_distances(fn, WIDTH)
 
 
 def wrongly_turned(fn: Guarded) -> str:

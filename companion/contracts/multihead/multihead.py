@@ -53,7 +53,10 @@ from companion.contracts.engine.masking import (
     sends_masks,
     unless_any_is_causal,
 )
-from companion.contracts.engine.relative import orders_inside
+from companion.contracts.engine.relative import (
+    orders_inside,
+    require_far_distances,
+)
 from companion.contracts.engine.scale import (
     A_SCORE,
     UNUSED,
@@ -424,6 +427,7 @@ def any_size(fn: Guarded) -> None:
             same(fn, fn(x), alone, why)
         except Broken as broken:
             raise told_of_the_softmax(fn, broken) from None
+    require_far_distances(fn, WIDTH)
     require_any_memory(fn)
 
 

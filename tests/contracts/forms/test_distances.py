@@ -384,6 +384,63 @@ def test_to_the_letter_numbers_for_distances_stay_as_they_are():
     assert ORDER in [f.contract for f in report.faults]
 
 
+class ByBuckets(Heads):
+    """T5: from half of its rows on, distances share rows up to the 128th."""
+
+    def __init__(self, last=15, most=4096):
+        super().__init__()
+        self.relative_bias = nn.Embedding(32, 3)
+        self.last, self.most = last, most
+
+    def scores(self, q, k):
+        i = torch.arange(len(q[0, 0]))
+        if len(i) > self.most:
+            raise IndexError(f"at most {self.most} positions")
+        far = i - i[:, None]
+        shared = 8 + 8 * (far.abs().clamp(min=8) / 8).log2() / 4
+        row = torch.where(far.abs() < 8, far.abs(), shared.long())
+        row = row.clamp(max=self.last) + 16 * (far > 0)
+        return super().scores(q, k) + self.relative_bias(row).permute(2, 0, 1)
+
+
+LENGTH = "It takes sentences of any length, one at a time too"
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (ByBuckets, []),
+        (partial(ByBuckets, last=31), [LENGTH]),
+        (partial(ByBuckets, most=60), []),
+        (Relative, []),
+    ],
+    ids=["kept within", "beyond", "as many as it says", "all far ones alike"],
+)
+def test_a_distance_that_has_no_row_in_its_table_is_a_risk(make, said):
+    report = check("multihead", built(make))
+    assert [f.contract for f in report.risks] == said, str(report)
+    for risk in report.risks:
+        assert "Of 512 positions it raises IndexError" in risk.message
+        assert "`relative_bias`" in risk.message
+
+
+class PastByBuckets(Causal):
+    def __init__(self, last):
+        super().__init__()
+        self.relative_bias, self.last = nn.Embedding(16, 3), last
+
+    def scores(self, q, k):
+        i = torch.arange(q.shape[-2])
+        row = ((i[:, None] - i) // 12).clamp(0, self.last)
+        return super().scores(q, k) + self.relative_bias(row).permute(2, 0, 1)
+
+
+@pytest.mark.parametrize(("last", "risks"), [(15, 0), (63, 1)])
+def test_so_it_is_where_the_causal_mask_is_built_in(last, risks):
+    report = check("causal_attention", built(partial(PastByBuckets, last)))
+    assert len(report.risks) == risks, str(report)
+
+
 # Numbers for each distance that are right under a causal mask alone
 
 
