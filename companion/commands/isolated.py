@@ -25,6 +25,7 @@ from typing import Any
 from companion.sanitize import sanitize
 
 __all__ = [
+    "LEFT_OUT",
     "MEMORY",
     "Ended",
     "IsolatedProcess",
@@ -47,6 +48,9 @@ MEMORY = 4.0
 
 LINES, WIDE = 20, 2000
 """So many lines and characters of what somebody's code prints are shown."""
+
+LEFT_OUT = "… what else it prints is left out"
+"""What then stands below them."""
 
 LONGEST = 2**26
 """How many bytes a message may have."""
@@ -287,7 +291,7 @@ class _Printed(io.TextIOBase):
         if len(shown) < len(text):
             self.full = True
             end = "" if self.last == "\n" else "\n"
-            shown += f"{end}… what else it prints is left out\n"
+            shown += f"{end}{LEFT_OUT}\n"
         self.send({"printed": shown})
         return len(text)
 

@@ -23,6 +23,7 @@ from companion.commands.check.process import Asked, Section, judged
 from companion.commands.check.target import Target
 from companion.commands.isolated import explained
 from companion.contracts import COMPONENTS, checks
+from companion.words import understood
 
 pytestmark = pytest.mark.once
 
@@ -317,6 +318,23 @@ def test_of_what_is_printed_no_more_is_shown_than_fits_a_screen(written, capfd):
     assert shown[:20] == [*map(str, range(20))]
     assert shown[20] == "… what else it prints is left out"
     assert shown[21].startswith(f"{file.path}:")
+
+
+def test_what_a_process_prints_and_how_it_ends_is_told_in_chinese_too(
+    written, capfd
+):
+    file = written("""
+    import os
+
+    def causal_mask(length):
+        print(*range(30), sep="\\n")
+        os._exit(3)
+    """)
+    assert main(["check", str(file.path), "--lang", "zh"]) == 1
+    told = capfd.readouterr().out.partition(f"{file.path}:")
+    assert told[0].endswith("\n19\n……其余打印内容已略去\n")
+    assert understood(told[2])
+    assert "它的进程就结束了" in told[2]
 
 
 def test_a_risk_is_told_and_is_no_reason_to_fail(written, capfd):

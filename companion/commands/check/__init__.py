@@ -21,7 +21,11 @@ from pathlib import Path
 
 from companion.commands.check.process import Asked, Section, judged
 from companion.commands.check.target import Target, targets
-from companion.commands.isolated import add_memory, note_if_unlimited
+from companion.commands.isolated import (
+    LEFT_OUT,
+    add_memory,
+    note_if_unlimited,
+)
 from companion.extras import extra
 from companion.sanitize import sanitize
 from companion.words import ENGLISH, LANGUAGES, say, wrapped
@@ -175,7 +179,10 @@ def _judged(target: Target, asked: Asked, show, *, many: bool) -> Section:
         lines = report(section, found, brief=many, lang=asked.lang)
         show("\n".join(lines) + "\n")
 
-    return judged(target, asked, show=show, part=part)
+    def printed(text: str) -> None:
+        show(text.replace(LEFT_OUT, say(LEFT_OUT, asked.lang)))
+
+    return judged(target, asked, show=printed, part=part)
 
 
 def _require_suffix(path: Path | None, suffix: str) -> None:
