@@ -443,19 +443,24 @@ def require_arguments_heard(fn: Guarded) -> None:
     if not takes_keys(fn, x):
         return
     usual = fn.raw(x)
-    for keys, values, says in ((other, x, NO_KEYS), (x, other, NO_VALUES)):
+    _, keys_at, values_at = places_of(fn)
+    for at, keys, values, says in (
+        (keys_at, other, x, NO_KEYS),
+        (values_at, x, other, NO_VALUES),
+    ):
         if furthest(gathered(fn, x, keys, values), usual) is None:
+            says = says.format([*fn.form.wants.names, *"123"][at])
             raise Broken(says, cause=says, level=RISK, why=ITS_OWN)
 
 
 NO_KEYS = (
-    "Its second argument changes nothing: called as (x, x, x), it gives the "
-    "same rows with other vectors there. Are keys made of the queries?"
+    "Its argument `{}` changes nothing: called as (x, x, x), it gives the same "
+    "rows with other vectors there. Are keys made of the queries?"
 )
 NO_VALUES = (
-    "Its third argument changes nothing: called as (x, x, x), it gives the "
-    "same rows with other vectors there. Are values made of the queries or of "
-    "the keys?"
+    "Its argument `{}` changes nothing: called as (x, x, x), it gives the same "
+    "rows with other vectors there. Are values made of the queries or of the "
+    "keys?"
 )
 
 
@@ -503,13 +508,24 @@ def takes_keys(fn: Guarded, x: Tensor) -> bool:
     return len(given) > 2 and all(one is x for one in given[:3])
 
 
+def places_of(fn: Guarded) -> tuple[int, int, int]:
+    """Return where queries, keys and values go in, if the names say so."""
+    names = fn.form.wants.names[:3]
+    known = [fn.form.wants.named(role) for role in "qkv"]
+    if {*known} != {*names}:
+        return 0, 1, 2
+    q, k, v = map(names.index, known)
+    return q, k, v
+
+
 def gathered(fn: Guarded, x: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     """Return what ``x`` gathers from keys and values of their own."""
-    usual = fn.form
+    usual, places = fn.form, places_of(fn)
 
     def style(wants: object, named: dict) -> tuple:
         (asks, _, _, *rest), words = usual.style(wants, named)
-        return (asks, keys, values, *rest), words
+        by_place = dict(zip(places, (asks, keys, values), strict=True))
+        return (by_place[0], by_place[1], by_place[2], *rest), words
 
     fn.form = replace(usual, style=style)
     try:

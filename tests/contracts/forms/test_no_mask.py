@@ -229,8 +229,8 @@ class CutAndMoved(OfThree):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (KeysOfTheQueries, "Its second argument changes nothing"),
-        (ValuesOfTheKeys, "Its third argument changes nothing"),
+        (KeysOfTheQueries, "Its argument `key` changes nothing"),
+        (ValuesOfTheKeys, "Its argument `value` changes nothing"),
         (AsLongAsTheQueries, "split into heads by the length of the queries"),
         (CutAndMoved, "5 queries it was given 10 keys and values, each twice"),
     ],
@@ -241,6 +241,29 @@ def test_a_memory_of_its_own_is_asked_of_who_takes_three(make, said):
     [[risk, *_]] = report.grouped()
     assert said in risk.message
     assert "translator" in risk.why
+
+
+class KeysFirst(OfThree):
+    def forward(self, key, value, query):
+        return super().forward(query, key, value)
+
+
+class ValuesFirst(OfThree):
+    def forward(self, v, k, q):
+        return super().forward(q, k, v)
+
+
+class KeysOfTheQueriesBehind(OfThree):
+    def forward(self, keys, values, queries):
+        return super().forward(queries, queries, values)
+
+
+def test_names_say_which_of_three_is_the_memory():
+    for make in (OfThree, KeysFirst, ValuesFirst):
+        report = check("multihead", built(make))
+        assert not report.faults + report.risks, str(report)
+    [[risk, *_]] = check("multihead", built(KeysOfTheQueriesBehind)).grouped()
+    assert "Its argument `keys` changes nothing" in risk.message
 
 
 class AlongThePositions(Seeing):
