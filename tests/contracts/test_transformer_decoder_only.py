@@ -157,6 +157,27 @@ def test_residuals_may_stand_wherever_they_do_their_work(make):
     assert PATH in report.held
 
 
+class FromWhatAttentionSaid(Layer):
+    """The second sum starts from what attention said alone."""
+
+    def forward(self, x):
+        said = self.attend(self.norm1(x))
+        return said + self.network(self.norm2(x + said))
+
+
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_two_sub_layers_that_lead_past_each_other_only_are_both_named(
+    num_layers,
+):
+    make = partial(Decoder, FromWhatAttentionSaid, num_layers)
+    report = check("language_model", built(make).eval())
+    (fault,) = report.faults
+    assert fault.contract == PATH
+    for part in ("attend", "network"):
+        assert f"`layers.0.{part}`" in fault.message
+    assert "with both at 0 none does" in fault.message
+
+
 SUMS = "Every sub-layer adds to what the one before it left"
 
 

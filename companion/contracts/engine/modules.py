@@ -53,6 +53,7 @@ __all__ = [
     "no_way_past",
     "require_grad_mode",
     "watched",
+    "ways_past_each_other",
     "works_at_home",
     "zeros_moved",
 ]
@@ -686,19 +687,44 @@ def no_way_past(fn: Guarded, x: Tensor) -> list[str]:
     too where it is the first of all, or the last while others have a way past.
     """
     matrices = matrices_in_use(fn, x)
-    other, lost, order = x + draw(*x.shape, seed=61), [], list(matrices)
-    for matrix in matrices.values():
-        with module_kept(module_of(fn)):
-            matrix.data.zero_()
-            lost.append(furthest(fn.raw(other), fn.raw(x)) is None)
-    networks = []
-    for i, (one, following) in enumerate(itertools.pairwise(order)):
-        up, down = (matrices[n].shape[:2] for n in (one, following))
-        if i and up == down[::-1] and up[0] != up[1]:
-            networks.append((one, lost[i] and lost[i + 1]))
+    lost = {n: is_cut_off(fn, x, [one]) for n, one in matrices.items()}
+    networks = [(one, lost[one] and lost[two]) for one, two in pairs(matrices)]
     found = [name for name, without in networks if without]
     leads_out = len(networks) > 1 and found == [networks[-1][0]]
     return [] if leads_out else found
+
+
+def ways_past_each_other(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether each matrix has a way past it, and all together have none.
+
+    So it is where a sum starts from what a sub-layer returned. There has to be
+    a network: what is attention alone leads past nothing.
+    """
+    matrices = matrices_in_use(fn, x)
+    return (
+        bool(pairs(matrices))
+        and is_cut_off(fn, x, [*matrices.values()])
+        and not any(is_cut_off(fn, x, [one]) for one in matrices.values())
+    )
+
+
+def is_cut_off(fn: Guarded, x: Tensor, matrices: list[Tensor]) -> bool:
+    """Tell whether nothing of ``x`` is left where these are 0."""
+    other = x + draw(*x.shape, seed=61)
+    with module_kept(module_of(fn)):
+        for matrix in matrices:
+            matrix.data.zero_()
+        return furthest(fn.raw(other), fn.raw(x)) is None
+
+
+def pairs(matrices: dict[str, Tensor]) -> list[tuple[str, str]]:
+    """List the names of two matrices that lead to another width and back."""
+    found = []
+    for i, (one, following) in enumerate(itertools.pairwise(matrices)):
+        up, down = (matrices[n].shape[:2] for n in (one, following))
+        if i and up == down[::-1] and up[0] != up[1]:
+            found.append((one, following))
+    return found
 
 
 def is_unused(parameter: Tensor, gradient: Tensor | None) -> bool:

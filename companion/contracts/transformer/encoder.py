@@ -56,6 +56,7 @@ from companion.contracts.engine.modules import (
     module_kept,
     module_of,
     no_way_past,
+    ways_past_each_other,
 )
 from companion.contracts.engine.relative import orders_inside
 from companion.contracts.engine.scale import (
@@ -611,6 +612,16 @@ def past_the_networks(fn: Guarded) -> None:
             "sub-layer says replaces what came in. Is the residual connection "
             f"around it missing, `x + f(x)`?{more}"
         )
+    if module is not None and ways_past_each_other(fn, arguments(53)):
+        raise Broken(PAST_ONE_ONLY, cause=PAST_ONE_ONLY)
+
+
+PAST_ONE_ONLY = (
+    "With all its matrices at 0 nothing of `x` leaves the stack, and with any "
+    "of them alone something does: a sum starts from what a sub-layer "
+    "returned, and not from what came in. Write `x = x + attend(norm1(x))`, "
+    "and then `x = x + network(norm2(x))`."
+)
 
 
 ENCODER.contract(divided_by_the_root_of_a_head(lambda: (arguments(59),)))

@@ -39,6 +39,12 @@ NO_PATH = (
     "replaces what came in. Is the residual connection around it missing, "
     "`x + f(x)`?"
 )
+PAST_ONE_ONLY = (
+    "With the weights of `{}` at 0, or with those of `{}`, tokens reach the "
+    "logits, and with both at 0 none does: a sum starts from what one of them "
+    "returned, and not from what came in. Write `x = x + attend(norm1(x))`, "
+    "and then `x = x + network(norm2(x))`."
+)
 NORMED_STREAM = (
     "In `{}` a sum starts from what `{}` returned, and not from what came in: "
     "no path leads past that norm. Is there `x = norm(x)` before `x + f(x)`? "
@@ -148,12 +154,34 @@ def require_paths(
         for name, layer in layers.items()
         for inner in lost_in(name, layer, moves)
     ]
-    # Where none alone cuts the path, several lead past each other.
     if not lost:
+        require_path_past_both(layers, attends, moves)
         return
     first, *others = lost
     more = f" So it is with {len(others)} more." if others else ""
     raise Broken(told.format(first) + more, cause=told)
+
+
+def require_path_past_both(
+    layers: dict[str, nn.Module],
+    attends: Callable[[nn.Module], bool],
+    moves: Callable[[], Tensor],
+) -> None:
+    """Raise Broken if an attention and a network lead past each other only.
+
+    Where there are several networks, they may do so on purpose.
+    """
+    for name, layer in layers.items():
+        parts = dict(sub_layers(name, layer))
+        looking = {n: part for n, part in parts.items() if attends(part)}
+        networks = {n: part for n, part in parts.items() if n not in looking}
+        if not looking or len(networks) != 1:
+            continue
+        [(network, other)] = networks.items()
+        for attention, part in looking.items():
+            if not leads_past([part, other], moves):
+                told = PAST_ONE_ONLY.format(attention, network)
+                raise Broken(told, cause=PAST_ONE_ONLY)
 
 
 def modules_of(fn: Guarded) -> list[nn.Module]:

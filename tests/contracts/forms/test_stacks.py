@@ -46,6 +46,32 @@ class Layer(nn.Module):
         return self.two(x + self.net(x))
 
 
+class FromWhatAttentionSaid(Layer):
+    """The second sum starts from what attention said alone."""
+
+    def forward(self, x, mask=None):
+        said = self.attend(self.one(x), mask)
+        return said + self.net(self.two(x + said))
+
+
+class BothAtOnce(Layer):
+    """Attention and network read the same vectors, as in PaLM."""
+
+    def forward(self, x, mask=None):
+        return x + self.attend(self.one(x), mask) + self.net(self.two(x))
+
+
+PATH = "A path leads past every sub-layer"
+
+
+def test_a_sum_that_starts_from_what_attention_said_is_a_fault():
+    report = check("encoder", built(lambda: FromWhatAttentionSaid(Heads())))
+    (fault,) = [f for f in report.faults if f.contract == PATH]
+    assert "with any of them alone something does" in fault.message
+    report = check("encoder", built(lambda: BothAtOnce(Heads())))
+    assert PATH in report.held, str(report)
+
+
 class HidesTrue(Heads):
     """With -∞, so that a row which may see nobody is NaN."""
 
