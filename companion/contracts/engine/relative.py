@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.parameter import is_lazy
@@ -27,10 +28,16 @@ from companion.contracts.engine.modules import (
     last_part,
     module_kept,
     modules_behind,
+    watched,
 )
 from companion.contracts.engine.report import Report
 
-__all__ = ["orders_inside", "require_far_distances", "with_equal_distances"]
+__all__ = [
+    "adds_sinusoids",
+    "orders_inside",
+    "require_far_distances",
+    "with_equal_distances",
+]
 
 NAMES = re.compile(
     r"(?i)(.*\.)?(?P<own>([^.]*_)?(rel|relative|rpe|distance)\w*(\.weight)?)"
@@ -193,6 +200,54 @@ def orders_inside(fn: Guarded, x: Tensor) -> tuple[str, str, str]:
     if not explained:
         return "", "", ""
     return first_of(tables), first_of(kernels), first_of(distances)
+
+
+def adds_sinusoids(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether an encoder adds sinusoids, and knows no order without.
+
+    What goes into a module inside is then ``x``, and more that depends on the
+    position alone. Sines and cosines of the same angles have rows of one
+    length, in whatever layout.
+    """
+    # What is given may be anything, and break whoever looks into it.
+    with contextlib.suppress(Exception):
+        added = added_to_positions(fn, x)
+        lengths = added.norm(dim=-1) if added is not None else x[..., 0]
+        if furthest(lengths, lengths[:1, :1].expand_as(lengths)) is None:
+            order = torch.arange(x.shape[1]).flip(0)
+            got, usual = (fn.raw(y - added) for y in (x[:, order], x))
+            return furthest(got, usual[:, order]) is None
+    return False
+
+
+def added_to_positions(fn: Guarded, x: Tensor) -> Tensor | None:
+    """Return what is added to the positions of ``x``, whatever stands there."""
+    modules = modules_behind(fn.given)
+    inside = [y for m in modules for y in m.modules() if y is not m]
+    given: list[Tensor] = []
+
+    def note(part: nn.Module, args: tuple, words: dict) -> None:
+        vectors = [y for y in args if isinstance(y, Tensor)]
+        given.extend(y for y in vectors if y.shape == x.shape)
+
+    moved = draw(*x.shape, seed=239)
+    calls = []
+    with watched(inside, note):
+        for vectors in (x, x + moved):
+            fn.raw(vectors)
+            calls.append([*given])
+            given.clear()
+    for one, other in zip(*calls, strict=True):
+        # A model may multiply by √d first.
+        times = ((other - one) * moved).sum() / (moved**2).sum()
+        added = one / times - x
+        same_for_all = added[:1].expand_as(added)
+        if furthest(other - one, times * moved) is not None:
+            return None  # From here on there is no more to be heard.
+        if furthest(added, 0 * added) is not None:
+            alike = furthest(added, same_for_all) is None
+            return added if alike else None
+    return None
 
 
 def first_of(named: dict[str, Tensor]) -> str:

@@ -58,7 +58,7 @@ from companion.contracts.engine.modules import (
     no_way_past,
     ways_past_each_other,
 )
-from companion.contracts.engine.relative import orders_inside
+from companion.contracts.engine.relative import adds_sinusoids, orders_inside
 from companion.contracts.engine.scale import (
     A_SCORE,
     attentions,
@@ -158,6 +158,10 @@ UPSIDE_DOWN = "The mask is upside down: True means may attend."
 ADDS = (
     "`{}` adds positions inside: reordering them changes their rows, and "
     "without this table it does not."
+)
+SINUSOIDS = (
+    "It adds sinusoids to `x`: reordering the positions changes their rows, "
+    "and without these it does not."
 )
 CONVOLVES = (
     "`{}` is a convolution over positions: reordering them changes their rows, "
@@ -354,10 +358,25 @@ def order(fn: Guarded) -> None:
     try:
         require_no_order(fn, arguments(23), why)
     except Broken as broken:
-        if broken.level or fn.takes_no_mask:
-            raise
-        known = knows_by(*orders_inside(fn, arguments(23)), broken)
-        raise known or broken from None
+        raise why_in_order(fn, broken) from None
+
+
+def why_in_order(fn: Guarded, broken: Broken) -> Broken:
+    """Make of a lost order the note that names what knows it, if it is known.
+
+    Where lengths go in, and no mask, positions inside are taken for distances.
+    """
+    x, got = arguments(23), (broken.got, broken.expected)
+    if fn.takes_no_mask:
+        return broken
+    known = (
+        knows_by(*orders_inside(fn, x), broken) if not broken.level else None
+    )
+    if known is None and adds_sinusoids(fn, x):
+        return Broken(
+            SINUSOIDS, *got, cause=SINUSOIDS, level=NOTE, why=WITHOUT_PLACES
+        )
+    return known or broken
 
 
 def knows_by(

@@ -93,6 +93,59 @@ def test_an_encoder_with_a_table_of_positions_has_a_note_and_no_fault(
     assert all(x.equal(before[n]) for n, x in module.state_dict().items())
 
 
+class Computed(nn.Module):
+    """Its sinusoids are made in each call, and stand in no table."""
+
+    def __init__(self, wrong=False):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(12, 3, batch_first=True)
+        self.one, self.last = nn.LayerNorm(12), nn.LayerNorm(12)
+        self.wide, self.narrow = nn.Linear(12, 29), nn.Linear(29, 12)
+        self.wrong = wrong
+
+    def places(self, seq):
+        return sinusoidal(seq, 12)
+
+    def forward(self, x, padding_mask=None):
+        x = 12**0.5 * x + self.places(x.shape[1])
+        y, _ = self.attend(x, x, x, padding_mask, need_weights=False)
+        y = y.reshape(-1, 12, x.shape[1]).mT if self.wrong else y
+        x = self.one(x + y)
+        return self.last(x + self.narrow(self.wide(x).relu()))
+
+
+class OfLengths(Computed):
+    def forward(self, x, lengths=None):
+        if lengths is None:
+            lengths = torch.full((len(x),), x.shape[1])
+        place = torch.arange(x.shape[1])
+        return super().forward(x, place >= torch.as_tensor(lengths)[:, None])
+
+
+class OneAngle(Computed):
+    """What is added says where a word stands, and is no row of sinusoids."""
+
+    def places(self, seq):
+        return torch.arange(seq)[:, None].sin().expand(-1, 12)
+
+
+@pytest.mark.parametrize(
+    ("make", "mask"), [(Computed, "hidden"), (OfLengths, None)]
+)
+def test_sinusoids_that_are_made_in_each_call_are_a_note_too(make, mask):
+    report = check("encoder", built(make), mask=mask)
+    assert report.passed, str(report)
+    [note] = [f for f in report.notes if f.contract == ORDER]
+    assert "It adds sinusoids to `x`" in note.message
+    assert "comes without positions" in note.why
+
+
+@pytest.mark.parametrize("make", [OneAngle, lambda: Computed(wrong=True)])
+def test_sinusoids_excuse_nothing_that_they_do_not_explain(make):
+    report = check("encoder", built(make), mask="hidden")
+    assert ORDER in [f.contract for f in report.faults], str(report)
+
+
 class OnTheWay(Attends):
     """No table is held, so that nobody can take the positions away."""
 
