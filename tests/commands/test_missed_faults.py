@@ -342,6 +342,35 @@ def test_a_number_of_heads_goes_by_many_names(told, name):
     assert f"{name}=3" in said(parts["Looks"])
 
 
+TWO_MATRICES = """
+class NAME(nn.Module):
+    def __init__(self, SIZE, ffn_dim, WORDS=99):
+        super().__init__()
+        self.wide, self.narrow = nn.Linear(SIZE, 24), nn.Linear(24, SIZE)
+
+    def forward(self, x):
+        return self.narrow(self.wide(x))
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "words"),
+    [
+        ("FFN", "n_dim", "words"),
+        ("FeedForwardBlock", "ndim", "n_voc"),
+        ("PointWiseFeedForward", "dims", "voc_size"),
+        ("PoswiseFeedForwardNet", "num_features", "voc"),
+    ],
+)
+def test_names_of_networks_and_sizes_are_known(told, name, size, words):
+    style = TWO_MATRICES.replace("NAME", name).replace("SIZE", size)
+    parts, _ = told(style.replace("WORDS", words))
+    assert parts[name]["component"] == "feed_forward"
+    assert "not linear" in parts[name]["found"]["failed"][0]["names"][0]
+    assert f"{size}=12, ffn_dim=24, {words}=11" in said(parts[name])
+
+
 ASKS_ANOTHER = """
 class Asks(nn.Module):
     def __init__(self, n_channels):

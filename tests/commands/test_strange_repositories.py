@@ -393,6 +393,50 @@ def test_what_python_imports_from_the_current_folder_is_imported(
     assert "feed_forward: all 14 contracts hold" in out
 
 
+@pytest.mark.parametrize("folder", ["my-clone", "3d.net", "plain"])
+@pytest.mark.parametrize("beside", ["from .sizes", "from sizes"])
+def test_a_package_may_be_a_clone_and_its_files_see_what_stands_beside_them(
+    written, printed, folder, beside
+):
+    written("", f"{folder}/__init__.py")
+    written("class Eps:\n    pass\n", f"{folder}/sizes.py")
+    net = RAISES[RAISES.index("class Network") :]
+    path = written(f"{beside} import Eps\n{net}", f"{folder}/net.py")
+    for what in (folder, path):
+        code, out = printed(what)
+        assert code == 0
+        assert "feed_forward: all 14 contracts hold" in out
+
+
+GUESSED = """
+class Encoder(nn.Module):
+    def __init__(self, encoder_layers):
+        super().__init__()
+        self.encoder_layers = encoder_layers
+
+    def forward(self, x, mask):
+        for layer in self.encoder_layers:
+            x = layer(x, mask)
+        return x
+
+
+class Transformer(nn.Module):
+    def __init__(self, vocab_size, d_model, pad_idx=None):
+        super().__init__()
+        self.table, self.pad = nn.Embedding(vocab_size, d_model), pad_idx
+
+    def forward(self, src, tgt):
+        return self.table(src) * (src == self.pad).unsqueeze(-1)
+"""
+
+
+def test_what_raises_for_a_number_that_was_guessed_is_no_risk(written, printed):
+    _, out = printed(written(GUESSED))
+    assert "'int' object is not iterable" in out
+    assert "'bool' object has no attribute" in out
+    assert "!" not in out
+
+
 BUNDLES = """
 from dataclasses import dataclass
 

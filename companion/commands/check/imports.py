@@ -173,7 +173,8 @@ def _importable(path: Path, root: Path | None) -> Iterator[None]:
     something when it is called; only in the process that asks they do not.
     """
     before = list(sys.path)
-    folders = [*_folders(path, root)]
+    # As where a file of a package is run by itself.
+    folders = [*dict.fromkeys([*_folders(path, root), path.parent])]
     if (here := Path.cwd()) in path.parents:
         folders.append(here)  # As Python itself does.
     sys.path += [p for p in map(str, folders) if p not in before]
@@ -214,8 +215,11 @@ def _package_of(path: Path) -> str:
     names, folder = [path.stem], path.parent
     if not (folder / "__init__.py").exists():
         return ""
-    while (folder / "__init__.py").exists() and folder.name.isidentifier():
-        names.insert(0, folder.name)
+    while (folder / "__init__.py").exists():
+        name = re.sub(r"\W|^(?=\d)", "_", folder.name)
+        names.insert(0, name)
+        if name != folder.name:
+            break  # A clone, which nobody imports by its name.
         folder = folder.parent
     return ".".join(names).removesuffix(".__init__")
 

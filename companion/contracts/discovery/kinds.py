@@ -1386,8 +1386,12 @@ def understood(
 
 
 def refuses(said: str) -> bool:
-    """Tell whether what was raised says that something else is wanted."""
-    return f"{RAISED}AssertionError" in said
+    """Tell whether what was raised says that something else is wanted.
+
+    A number stands where no name or default says what is meant.
+    """
+    number = re.search(r"'(int|bool)' object (is not|has no|does not)", said)
+    return f"{RAISED}AssertionError" in said or bool(number)
 
 
 def returned(got: object, x: Tensor) -> str:
@@ -1847,8 +1851,8 @@ def by_name_of_a_part(
 
 LINEAR_MAP = "it is a linear map"
 NETWORK = re.compile(
-    r"(?i)(\w*_)?(gated|swi|ge|position_?wise)*_?(mlp|ffn|feed_?forward)"
-    r"(_?net(work)?)?(_?layer)?"
+    r"(?i)(\w*_)?(gated|swi|ge|(position|point|pos)_?wise)*_?"
+    r"(mlp|ffn|feed_?forward)(_?net(work)?)?(_?(layer|block))?"
 )
 """What feed-forward networks are called, also without an activation."""
 CALLED_ATTENTION = re.compile(r"(?i)attention|attn|mha|mhsa")

@@ -94,11 +94,11 @@ SAME = {
     "tokens": ("tokens", "idx", "input_ids", "ids", "x", "input", "inputs"),
     "src": ("src", "source", "src_tokens", "src_ids", "input_ids", "enc_inputs",
             "encoder_input", "encoder_inputs", "enc_input", "inp", "src_seq",
-            "src_sequence", "source_sequence"),
+            "src_sequence", "source_sequence", "enc_x"),
     "tgt": ("tgt", "target", "trg", "tgt_tokens", "tgt_ids", "dec_inputs",
             "decoder_input", "decoder_inputs", "dec_input", "trg_seq", "tar",
             "prev_output_tokens", "decoder_input_ids", "tgt_sequence",
-            "target_sequence"),
+            "target_sequence", "dec_x"),
     "length": ("length", "max_len", "seq_len", "max_length", "n_positions",
                "num_positions", "position", "positions", "maxlen", "n"),
     "d_model": ("d_model", "dim", "d", "emb_dim", "embed_dim", "hidden_size",
@@ -715,7 +715,16 @@ def with_both_masks(
     """Give a translator masks by their names."""
     src, tgt = named["src"], named["tgt"]
     given: dict[str, Tensor] = {}
+    # As in (x, y, x_mask, y_mask).
+    masked = [n for n in wants.names if f"{n}_mask" in wants.all]
+    ids, masks = zip((src, of_src), (tgt, of_tgt), strict=True)
+    if len(masked) == len(ids):
+        given |= dict(zip(masked, ids, strict=True))
+        own = (f"{name}_mask" for name in masked)
+        given |= dict(zip(own, masks, strict=True))
     for name in wants.names:
+        if name in given:
+            continue
         if name in SAME["src"]:
             given[name] = src
         elif name in SAME["tgt"]:

@@ -134,7 +134,8 @@ def any_is_causal(fn: Guarded) -> bool:
     try:
         got = fn.raw(x, past)
         for mask in (past | True, past.mT):
-            if furthest(fn.raw(x, mask), got) is not None:
+            # With small weights the rows differ by a little.
+            if not torch.equal(fn.raw(x, mask), got):
                 return False
         seen, whole = reach(fn, x, past), reach(fn, x)
     except Broken:

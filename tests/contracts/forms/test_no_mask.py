@@ -258,6 +258,39 @@ class KeysOfTheQueriesBehind(OfThree):
         return super().forward(queries, queries, values)
 
 
+class Small(OfThree):
+    """Its weights begin so small that other keys hardly move a row."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        for weight in self.parameters():
+            nn.init.normal_(weight, std=0.001)
+
+
+class SmallHiding(Small):
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.hidden = None
+
+    def forward(self, query, key, value, mask=None):
+        self.hidden = None if mask is None else mask[:, None]
+        return super().forward(query, key, value)
+
+    def attend(self, q, k, v):
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if self.hidden is not None:
+            scores = scores.masked_fill(~self.hidden, -torch.inf)
+        return scores.softmax(-1) @ v
+
+
+def test_weights_that_begin_small_make_nothing_unheard():
+    report = check("multihead", built(Small))
+    assert not report.faults + report.risks, str(report)
+    report = check("multihead", built(SmallHiding))
+    assert "for the causal one" not in str(report)
+    assert report.passed, str(report)
+
+
 def test_names_say_which_of_three_is_the_memory():
     for make in (OfThree, KeysFirst, ValuesFirst):
         report = check("multihead", built(make))

@@ -914,6 +914,13 @@ class PaddingIsGiven(Translator):
         return self.run(src_sequence, tgt_sequence, ~src_mask, past)
 
 
+@standin("translation_model", said="masks of padding too, (batch, key)")
+class MasksAreCalledAsTheIds(Translator):
+    def forward(self, x, y, x_mask, y_mask):
+        _sentences, _tokens = y_mask.shape
+        return self.run(x, y, ~x_mask, self.past(y))
+
+
 @standin("translation_model", said="one row a token, got their axes back")
 class FlatTranslations(Translator):
     def forward(self, src_seq, trg_seq):
