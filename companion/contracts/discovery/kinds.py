@@ -928,6 +928,8 @@ def judged_on_vectors(
         return judged_as_causal(module, check, [width])
     if no_mask:
         in_time(lambda: require_attention(module, component, width, args))
+        if component == "encoder":
+            best = in_time(lambda: with_its_input(best, module, width, args))
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, args, best, check)
     return best if not best.report.untried else upside_down(best, tried, check)
@@ -1068,13 +1070,44 @@ def require_attention(
             f"{looks}, but it takes sentences of one length only. "
             f"{type(error).__name__}: {error}"[:240]
         ) from None
-    with module_kept(module):
-        for weight in module.parameters():
-            if component == "encoder" and weight.ndim > 1:
-                weight.data.zero_()
-        left = fn(x) - fn(x + draw(*x.shape, seed=9))
-    if component == "encoder" and not left.any():
+
+
+def with_its_input(
+    judged: Judged, module: nn.Module, width: int, args: tuple
+) -> Judged:
+    """Add to what was found of a layer without a mask that its input is lost.
+
+    Raises:
+        Unjudged: It adds no input, and neither its name nor its norms say that
+            it is a layer.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    if adds_its_input(module, fn, width):
+        return judged
+    norms = [x for x in module.modules() if "norm" in type(x).__name__.lower()]
+    if len(norms) < 2 or not A_LAYER.fullmatch(type(module).__name__):
+        looks = f"{LOOKS} {judged.component} that takes no mask"
         raise Unjudged(f"{looks}, but it adds no input")
+    whole = judged.report.whole()
+    lost = LOST_WITHIN.contract
+    # What leaves is made of what was normed: of that this is the cause.
+    others = [f for f in whole.failures if f.contract not in (lost, STACK)]
+    report = replace(
+        whole,
+        failures=[*others, LOST_WITHIN],
+        held=[name for name in whole.held if name != lost],
+    )
+    return replace(judged, report=report)
+
+
+A_LAYER = re.compile(
+    r"(?i)(\w*(encoder|transformer|attention|attn|self|vit|bert)_?)?(layer|block)"
+)
+"""What is called so is meant to add its input."""
 
 
 CAUSAL = re.compile(r"(?i)causal|masked|decoder|gpt")
@@ -1256,6 +1289,16 @@ LOST = Failure(
     "last, and there is no residual inside. Is `x +` missing?",
     level=RISK,
     why="It is right if whoever calls it adds the input behind its norm.",
+    cause="residual",
+)
+
+
+LOST_WITHIN = Failure(
+    "A path leads past every sub-layer",
+    "With all its matrices at 0 nothing of the input is left. Is a residual "
+    "connection missing, `x + attend(norm(x))`?",
+    level=RISK,
+    why="It is right if whoever calls it adds the input.",
     cause="residual",
 )
 

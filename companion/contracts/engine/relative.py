@@ -33,6 +33,8 @@ from companion.contracts.engine.modules import (
 from companion.contracts.engine.report import Report
 
 __all__ = [
+    "CONVOLVES",
+    "NEIGHBOURS",
     "adds_sinusoids",
     "orders_inside",
     "require_far_distances",
@@ -108,6 +110,12 @@ def numbers_for_distances(modules: list[nn.Module]) -> list[tuple[str, Tensor]]:
         if (match := NAMES.fullmatch(name)) and not is_lazy(x)
     ]
 
+
+CONVOLVES = (
+    "`{}` is a convolution over positions: reordering them changes their rows, "
+    "and without it it does not."
+)
+NEIGHBOURS = "A convolution is to see neighbours, as in a Conformer."
 
 FAR, MOST_BUCKETS = 512, 64
 

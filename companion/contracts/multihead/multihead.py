@@ -54,6 +54,8 @@ from companion.contracts.engine.masking import (
     unless_any_is_causal,
 )
 from companion.contracts.engine.relative import (
+    CONVOLVES,
+    NEIGHBOURS,
     orders_inside,
     require_far_distances,
 )
@@ -245,8 +247,8 @@ def order(fn: Guarded) -> None:
     try:
         require_no_order(fn, x, why)
     except Broken as broken:
-        along = along_the_positions(fn, x, broken)
-        raise along or by_their_distances(fn, broken) from None
+        known = known_by_its_name(fn, x, broken)
+        raise known or by_their_distances(fn, broken) from None
 
 
 BY_DISTANCE = (
@@ -273,19 +275,21 @@ def by_their_distances(fn: Guarded, broken: Broken) -> Broken:
     return Broken(BY_DISTANCE, *got, cause=BY_DISTANCE, level=NOTE, why=INSIDE)
 
 
-def along_the_positions(
-    fn: Guarded, x: Tensor, broken: Broken
-) -> Broken | None:
+def known_by_its_name(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
     """Make a risk of what a learned row for each position explains.
 
-    With a mask there would be more to ask than that.
+    With a mask there would be more to ask than that. What a convolution beside
+    the attention explains is a note.
     """
-    if broken.level or not fn.takes_no_mask:
-        return None
-    table, *_ = orders_inside(fn, x)
-    if not table:
+    if broken.level:
         return None
     got = broken.got, broken.expected
+    table, kernel, distances = orders_inside(fn, x)
+    if kernel and not (table or distances):
+        says = CONVOLVES.format(kernel)
+        return Broken(says, *got, cause=CONVOLVES, level=NOTE, why=NEIGHBOURS)
+    if not (table and fn.takes_no_mask):
+        return None
     says = ALONG.format(table)
     return Broken(says, *got, cause=says, level=RISK, why=AS_IN_LINFORMER)
 
@@ -359,8 +363,8 @@ def twice(fn: Guarded) -> None:
             raise told from None
         if softmax_unused(fn, (x,)):
             raise Broken(UNUSED) from None
-        if along := along_the_positions(fn, x, broken):
-            raise along from None
+        if known := known_by_its_name(fn, x, broken):
+            raise known from None
         milder = known_inside(fn, x, broken)
         if milder is None:
             raise

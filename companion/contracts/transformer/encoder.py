@@ -58,7 +58,12 @@ from companion.contracts.engine.modules import (
     no_way_past,
     ways_past_each_other,
 )
-from companion.contracts.engine.relative import adds_sinusoids, orders_inside
+from companion.contracts.engine.relative import (
+    CONVOLVES,
+    NEIGHBOURS,
+    adds_sinusoids,
+    orders_inside,
+)
 from companion.contracts.engine.scale import (
     A_SCORE,
     attentions,
@@ -163,10 +168,6 @@ SINUSOIDS = (
     "It adds sinusoids to `x`: reordering the positions changes their rows, "
     "and without these it does not."
 )
-CONVOLVES = (
-    "`{}` is a convolution over positions: reordering them changes their rows, "
-    "and without it it does not."
-)
 DOES_BOTH = (
     "`{}` adds positions inside, and `{}` is a convolution over them: "
     "reordering them changes their rows, and without both it does not."
@@ -177,7 +178,6 @@ DISTANCES_TOO = (
     "not."
 )
 WITHOUT_PLACES = "It is right if `x` comes without positions."
-NEIGHBOURS = "A convolution is to see neighbours, as in a Conformer."
 
 MISTAKEN = {
     UPSIDE_DOWN: lambda may: ~may,

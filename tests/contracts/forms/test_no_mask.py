@@ -18,6 +18,7 @@ from companion.words import say
 
 pytestmark = pytest.mark.once
 
+PATH = "A path leads past every sub-layer"
 SAID = f"Called as yours: {NO_MASK}."
 ORDER = "Reordering the positions reorders the rows"
 
@@ -144,9 +145,59 @@ class BlockOverTheBatch(Block):
         return super().forward(x.transpose(0, 1)).transpose(0, 1)
 
 
+class EncoderBlock(Block):
+    """Its first residual is lost: there is no `x +` before attention."""
+
+    def forward(self, x):
+        x = self.attn(self.one(x))
+        return x + self.mlp(self.two(x))
+
+
+class Pools(EncoderBlock):
+    """Called so, it may be no layer."""
+
+
+def test_a_layer_without_a_mask_that_adds_no_input_is_a_risk():
+    part, *_ = check_model(built(EncoderBlock)).parts
+    [[risk]] = part.judged.report.grouped()
+    assert (risk.contract, risk.level) == (PATH, "risk")
+    assert "Is a residual connection missing" in risk.message
+    assert PATH not in part.judged.report.held
+    report = check_model(built(Pools))
+    assert "it adds no input" in str(report)
+
+
 @pytest.mark.parametrize("make", [BlockWithoutAWord, BlockOverTheBatch])
 def test_what_is_wrong_with_a_block_is_found_without_a_mask(make):
     assert check("encoder", built(make)).faults
+
+
+class BesideAConvolution(Seeing):
+    """A convolution over the positions of the values is added, as LePE is."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.near = nn.Conv1d(4, 4, 3, padding=1)
+
+    def attend(self, q, k, v):
+        near = self.near(v.mT.flatten(0, 1)).view(v.mT.shape).mT
+        return super().attend(q, k, v) + near
+
+
+class ConvolutionJoinedByView(BesideAConvolution):
+    def forward(self, x):
+        parts = self.qkv(x).unflatten(-1, (3, self.heads, self.wide))
+        y = self.attend(*parts.permute(2, 0, 3, 1, 4))
+        return self.proj(y.reshape(x.shape))
+
+
+def test_a_convolution_beside_attention_is_a_note_that_names_it():
+    report = check("multihead", built(BesideAConvolution))
+    assert not report.faults + report.risks, str(report)
+    for note in report.notes:
+        assert "`near` is a convolution over positions" in note.message
+    report = check("multihead", built(ConvolutionJoinedByView))
+    assert ORDER in [f.contract for f in report.faults]
 
 
 class Turning(Seeing):
