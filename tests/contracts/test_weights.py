@@ -1,5 +1,6 @@
 """What only a module can break: unused weights, norms, a wrong root."""
 
+import copy
 import functools
 
 import pytest
@@ -488,3 +489,43 @@ def test_a_partial_of_a_class_is_to_be_called_first():
     report = check("multihead", functools.partial(MultiHeadAttention, 12, 3))
     (failure,) = report.faults
     assert "a partial of the class MultiHeadAttention" in failure.message
+
+
+class Copied(nn.Module):
+    """Two networks in turn, each copied from one that stands by itself."""
+
+    def __init__(self, calls=(0, 1), copied=True):
+        super().__init__()
+        self.template = self.network()
+        self.copies = nn.ModuleList(
+            copy.deepcopy(self.template) if copied else self.network()
+            for _ in "12"
+        )
+        self.calls = calls
+
+    def network(self):
+        return nn.Sequential(nn.Linear(12, 24), nn.GELU(), nn.Linear(24, 12))
+
+    def forward(self, x):
+        for i in self.calls:
+            x = self.copies[i](x)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("copied", "calls", "level"),
+    [(True, (0, 1), "risk"), (False, (0, 1), "fault"), (True, (0, 0), "fault")],
+)
+def test_a_template_that_is_kept_beside_its_copies_is_a_risk(
+    copied, calls, level
+):
+    report = check("feed_forward", built(lambda: Copied(calls, copied)))
+    [failure] = [f for f in report.failures if "takes no part" in f.message]
+    assert failure.level == level, str(report)
+
+
+def test_one_of_a_list_of_copies_that_is_never_called_is_no_template():
+    module = built(lambda: Copied((0, 0)))
+    del module.template
+    [fault] = check("feed_forward", module).faults
+    assert "`copies.1.0.weight` takes no part" in fault.message

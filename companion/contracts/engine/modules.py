@@ -62,6 +62,10 @@ UNUSED = (
     "no gradient reaches it, whatever the input. Is it built and never called, "
     "or is the path to it cut by `.detach()` or `no_grad`?"
 )
+TEMPLATE = (
+    "It is right if it is the template that others were copied from: their "
+    "matrices began with the same numbers."
+)
 MADE_ANEW = (
     "A {} is made anew in each call, so its weights are never trained: make it "
     "once, in `__init__`."
@@ -312,9 +316,42 @@ def takes_part(fn: Guarded) -> None:
     if named:
         name, *others = named
         more = f" So it is with {len(others)} more." if others else ""
-        raise Broken(f"`{name}` takes no part: {UNUSED}{more}", cause=UNUSED)
+        says = f"`{name}` takes no part: {UNUSED}{more}"
+        if is_template(module_of(fn), [*named]):
+            raise Broken(says, cause=UNUSED, level=RISK, why=TEMPLATE)
+        raise Broken(says, cause=UNUSED)
     if any(dead_block(alive[n], s) for n, s in fused.items() if n in alive):
         require_each_third(fn)
+
+
+def is_template(module: nn.Module, unused: list[str]) -> bool:
+    """Tell whether what takes no part is what others were copied from.
+
+    It stands by itself: of a list of copies, of which one is called each time,
+    the others are no template.
+
+    Args:
+        module: The whole.
+        unused: The names of parameters that take no part.
+    """
+    parts = [name.split(".") for name in unused]
+    shared = itertools.takewhile(
+        lambda level: len({*level}) == 1, zip(*parts, strict=False)
+    )
+    path = [level[0] for level in shared]
+    if len(unused) == 1:
+        path = path[:-1]
+    every = dict(module.named_parameters())
+    begin = ".".join([*path, ""])
+    used = [p for n, p in every.items() if n not in unused]
+    if not path or path[-1].isdigit() or len(used) + len(unused) != len(every):
+        return False
+    if any(n.startswith(begin) for n in every if n not in unused):
+        return False
+    matrices = [every[name] for name in unused if every[name].ndim > 1]
+    return bool(matrices) and all(
+        any(torch.equal(one, other) for other in used) for one in matrices
+    )
 
 
 A_THIRD = (
