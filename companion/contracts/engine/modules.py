@@ -50,6 +50,7 @@ __all__ = [
     "module_of",
     "modules_behind",
     "moved",
+    "network_pairs",
     "no_way_past",
     "require_grad_mode",
     "watched",
@@ -725,7 +726,9 @@ def no_way_past(fn: Guarded, x: Tensor) -> list[str]:
     """
     matrices = matrices_in_use(fn, x)
     lost = {n: is_cut_off(fn, x, [one]) for n, one in matrices.items()}
-    networks = [(one, lost[one] and lost[two]) for one, two in pairs(matrices)]
+    networks = [
+        (one, lost[one] and lost[two]) for one, two in network_pairs(matrices)
+    ]
     found = [name for name, without in networks if without]
     leads_out = len(networks) > 1 and found == [networks[-1][0]]
     return [] if leads_out else found
@@ -739,7 +742,7 @@ def ways_past_each_other(fn: Guarded, x: Tensor) -> bool:
     """
     matrices = matrices_in_use(fn, x)
     return (
-        bool(pairs(matrices))
+        bool(network_pairs(matrices))
         and is_cut_off(fn, x, [*matrices.values()])
         and not any(is_cut_off(fn, x, [one]) for one in matrices.values())
     )
@@ -754,7 +757,7 @@ def is_cut_off(fn: Guarded, x: Tensor, matrices: list[Tensor]) -> bool:
         return furthest(fn.raw(other), fn.raw(x)) is None
 
 
-def pairs(matrices: dict[str, Tensor]) -> list[tuple[str, str]]:
+def network_pairs(matrices: dict[str, Tensor]) -> list[tuple[str, str]]:
     """List the names of two matrices that lead to another width and back."""
     found = []
     for i, (one, following) in enumerate(itertools.pairwise(matrices)):

@@ -55,6 +55,7 @@ from companion.contracts.engine.modules import (
     matrices_in_use,
     module_kept,
     module_of,
+    network_pairs,
     no_way_past,
     ways_past_each_other,
 )
@@ -75,6 +76,7 @@ from companion.contracts.engine.scale import (
     over_another_axis,
     the_firsts_mask,
 )
+from companion.contracts.transformer.residuals import attending
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
 
@@ -633,8 +635,47 @@ def past_the_networks(fn: Guarded) -> None:
         )
     if module is not None and ways_past_each_other(fn, arguments(53)):
         raise Broken(PAST_ONE_ONLY, cause=PAST_ONE_ONLY)
+    if module is not None and heard_by_networks_only(fn, arguments(53)):
+        raise Broken(LEFT_BEHIND, cause=LEFT_BEHIND)
 
 
+def heard_by_networks_only(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether attention moves rows only through the networks behind it.
+
+    What stands in a module that attends is part of that, whatever its shape.
+    """
+    module = module_of(fn)
+    attends = attending([module], lambda: fn.raw(x))
+    matrices = matrices_in_use(fn, x)
+    networks = [
+        matrices[name]
+        for pair in network_pairs(matrices)
+        if not any(attends(holder(module, name)) for name in pair)
+        for name in pair
+    ]
+    if not networks or not reach(fn, x)[:, APART].any():
+        return False
+    with module_kept(module):
+        for matrix in networks:
+            matrix.data.zero_()
+        seen = reach(fn, x)
+    # Where nothing comes through, a network may lead into the stack.
+    return bool(seen.any()) and not seen[:, APART].any()
+
+
+APART = ~torch.eye(SEQ, dtype=torch.bool, device="cpu")
+
+
+def holder(module: nn.Module, name: str) -> nn.Module:
+    """Return what holds the layer that a matrix belongs to."""
+    return module.get_submodule(".".join(name.split(".")[:-2]))
+
+
+LEFT_BEHIND = (
+    "With the matrices of its networks at 0 no position moves another: a sum "
+    "starts from what came into the layer, and not from what attention left. "
+    "Write `x = x + attend(norm1(x))`, and then `x = x + network(norm2(x))`."
+)
 PAST_ONE_ONLY = (
     "With all its matrices at 0 nothing of `x` leaves the stack, and with any "
     "of them alone something does: a sum starts from what a sub-layer "

@@ -25,7 +25,12 @@ from companion.contracts.engine.modules import (
 )
 from companion.contracts.engine.scale import FUSED, SOFTMAX, WHOLE
 
-__all__ = ["require_own_weights", "require_paths", "require_sums"]
+__all__ = [
+    "attending",
+    "require_own_weights",
+    "require_paths",
+    "require_sums",
+]
 
 ATTENTION = {*SOFTMAX, *WHOLE, FUSED}
 LONG = 1e4

@@ -1,5 +1,7 @@
 """What an encoder's message blames: the mask, the attention, or the layers."""
 
+from functools import partial
+
 import pytest
 import torch
 from contracts.right import built
@@ -15,19 +17,6 @@ pytestmark = pytest.mark.once
 
 LAYERS = "does every layer get it"
 VIEW = "does a `view` mix positions and heads for want of a transpose?"
-
-
-class Layered(nn.Module):
-    """Layers around whatever attends in them."""
-
-    def __init__(self, attend, count=2):
-        super().__init__()
-        self.layers = nn.ModuleList(Layer(attend()) for _ in range(count))
-
-    def forward(self, x, mask=None):
-        for layer in self.layers:
-            x = layer(x, mask)
-        return x
 
 
 class Layer(nn.Module):
@@ -46,6 +35,19 @@ class Layer(nn.Module):
         return self.two(x + self.net(x))
 
 
+class Layered(nn.Module):
+    """Layers around whatever attends in them."""
+
+    def __init__(self, attend, count=2, layer=Layer):
+        super().__init__()
+        self.layers = nn.ModuleList(layer(attend()) for _ in range(count))
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
 class FromWhatAttentionSaid(Layer):
     """The second sum starts from what attention said alone."""
 
@@ -61,7 +63,23 @@ class BothAtOnce(Layer):
         return x + self.attend(self.one(x), mask) + self.net(self.two(x))
 
 
+class FromWhatCameIn(Layer):
+    """The second sum starts from what came into the layer."""
+
+    def forward(self, x, mask=None):
+        said = self.attend(self.one(x), mask)
+        return x + self.net(self.two(x + said))
+
+
 PATH = "A path leads past every sub-layer"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_sum_that_leaves_behind_what_attention_said_is_a_fault(count):
+    make = partial(Layered, Heads, count, FromWhatCameIn)
+    report = check("encoder", built(make))
+    (fault,) = [f for f in report.faults if f.contract == PATH]
+    assert "not from what attention left" in fault.message
 
 
 def test_a_sum_that_starts_from_what_attention_said_is_a_fault():
