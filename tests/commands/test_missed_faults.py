@@ -359,7 +359,7 @@ class NAME(nn.Module):
     [
         ("FFN", "n_dim", "words"),
         ("FeedForwardBlock", "ndim", "n_voc"),
-        ("PointWiseFeedForward", "dims", "voc_size"),
+        ("PointWiseFeedForward", "n_dims", "voc_size"),
         ("PoswiseFeedForwardNet", "num_features", "voc"),
     ],
 )

@@ -833,26 +833,31 @@ def is_decoder(module: nn.Module, width: int) -> bool:
     if not any(re.fullmatch(SECOND, name) for name in names):
         return False
     return any(
-        looks_at_itself_too(module, width, first_of_two)
-        for first_of_two in (True, False)
+        looks_at_itself_too(module, width, swapped, turned)
+        for swapped in (False, True)
+        for turned in (False, True)
     )
 
 
 def looks_at_itself_too(
-    module: nn.Module, width: int, first_of_two: bool
+    module: nn.Module, width: int, swapped: bool, turned: bool
 ) -> bool:
     """Tell whether one of two sequences looks at both, and is added.
 
     Args:
         module: What takes two.
         width: How wide their vectors are.
-        first_of_two: Whether it is the first that looks.
+        swapped: Whether it is the second that looks.
+        turned: Whether the sequence comes first.
     """
     more = [None] * (least_arguments(module) - 2)
 
     def call(own: Tensor, memory: Tensor) -> Any:
-        two = (own, memory) if first_of_two else (memory, own)
-        return first(module(*two, *more))
+        two = (memory, own) if swapped else (own, memory)
+        if not turned:
+            return first(module(*two, *more))
+        got = first(module(*(x.transpose(0, 1) for x in two), *more))
+        return got.transpose(0, 1)
 
     x, memory, other = (draw(BATCH, SEQ, width, seed=s) for s in (7, 8, 9))
     try:

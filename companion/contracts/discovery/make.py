@@ -92,7 +92,7 @@ SIZES: tuple[tuple[str, object], ...] = (
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
     (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
-    (r"(num|n)_?(feats?|features|channels?|hidden|dims?)|ndim|dims", WIDTH),
+    (r"(num|n)_?(feats?|features|channels?|hidden|dims?)|ndim", WIDTH),
     (r"(model|token|layer|norm)_?(dim|size|shape)|normalized_?shape", WIDTH),
     (r"dimensions?|c|emb(ed)?|embedding_?size|parameters_shape", WIDTH),
     (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),

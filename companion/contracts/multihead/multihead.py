@@ -508,6 +508,8 @@ def takes_keys(fn: Guarded, x: Tensor) -> bool:
         return False
     if form.absent == "full":  # Its masks are made for keys as for queries.
         return False
+    if any("mask" in name for name in form.wants.names[:3]):
+        return False
     named = {"x": x} if form.absent == "omitted" else {"x": x, "mask": None}
     given, _ = form.style(form.wants, named) or ((), {})
     return len(given) > 2 and all(one is x for one in given[:3])
