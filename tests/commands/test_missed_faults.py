@@ -371,6 +371,15 @@ def test_names_of_networks_and_sizes_are_known(told, name, size, words):
     assert f"{size}=12, ffn_dim=24, {words}=11" in said(parts[name])
 
 
+def test_q_and_v_are_widths_of_a_head_where_both_are_wanted(told):
+    style = TWO_MATRICES.replace("self, SIZE", "self, q, v, SIZE")
+    style = style.replace("SIZE", "d_model").replace("WORDS", "more")
+    parts, _ = told(style.replace("NAME", "FFN"))
+    assert "built as FFN(q=4, v=4, d_model=12" in said(parts["FFN"])
+    _, left = told(style.replace("NAME", "MLP").replace("q, v, ", "v, "))
+    assert "its argument `v` is" in left["MLP"]
+
+
 ASKS_ANOTHER = """
 class Asks(nn.Module):
     def __init__(self, n_channels):

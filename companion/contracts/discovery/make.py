@@ -47,7 +47,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"ffn_?num_?hiddens", 24),
     (r"(forward_?)?expansion(_?factor)?|(mlp|ff)_?(ratio|mult)|multiplier", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
-    (r"(q|k|v)_?dim|q|v|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
+    (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
     (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
     (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(heads?|num)", 3),
     (r"heads?_?(num|count)", 3),
@@ -439,6 +439,8 @@ def by_the_others(one: inspect.Parameter, names: list[str]) -> int | None:
         if experts:
             return 2
         return WIDTH if 3 in beside and WIDTH not in beside else None
+    if one.name in ("q", "v") and {"q", "v"} <= {*names}:
+        return HEAD
     whole = one.annotation in (int, "int")
     return 24 if whole and re.fullmatch("feed_?forward", one.name) else None
 
