@@ -342,6 +342,45 @@ def test_a_number_of_heads_goes_by_many_names(told, name):
     assert f"{name}=3" in said(parts["Looks"])
 
 
+RATES = """
+class Attends(nn.Module):
+    def __init__(self, d_model, causal=False, dropout=0.1):
+        super().__init__()
+        self.three, self.causal = nn.Linear(d_model, 3 * d_model), causal
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        q, k, v = self.three(x).chunk(3, -1)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=bool(self.causal))
+        return self.drop(y)
+
+
+class Layer(nn.Module):
+    def __init__(self, d_model, d_ff, dropout=0.1):
+        super().__init__()
+        self.attend, self.drop = Attends(d_model, HANDED), nn.Dropout(dropout)
+        self.norm, self.wide = nn.LayerNorm(d_model), nn.Linear(d_model, d_ff)
+        self.narrow = nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        x = x + self.attend(self.norm(x))
+        return self.norm(x + self.drop(self.narrow(self.wide(x).relu())))
+"""
+
+
+@pytest.mark.parametrize(
+    ("handed", "risks"), [("dropout=dropout", 0), ("dropout", 1)]
+)
+def test_a_rate_that_is_handed_to_another_argument_is_a_risk(
+    told, handed, risks
+):
+    parts, _ = told(RATES.replace("HANDED", handed))
+    assert not messages(parts["Layer"])
+    found = messages(parts["Layer"], "risk")
+    assert len(found) == risks, found
+    assert all("something else than without dropout" in m for m in found)
+
+
 TWO_MATRICES = """
 class NAME(nn.Module):
     def __init__(self, SIZE, ffn_dim, WORDS=99):

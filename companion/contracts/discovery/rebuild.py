@@ -59,8 +59,22 @@ def with_dropout(judged: Judged, kind: Callable, near: dict) -> Judged:
         module, said = make(kind, near, rate=RATE)
         ids = judged.component in MODELS
         on = in_time(lambda: draws_in_evaluation(module, ids=ids))
+        plain, _ = make(kind, near)
+        moves = in_time(lambda: differ_by_their_rate(plain, module, ids=ids))
     except (NotBuilt, Unjudged):
         return judged
+    if moves and not on:
+        risk = Failure(
+            RATE_COUNTS,
+            f"Built as {said} and in eval mode, it computes something else "
+            "than without dropout, with the same weights. Does its rate go "
+            "where another argument stands?",
+            level=RISK,
+            why=SCALES,
+            cause=RATE_COUNTS,
+        )
+        failures = [*judged.report.failures, risk]
+        return replace(judged, report=replace(judged.report, failures=failures))
     if not on:
         return judged
     report, name = judged.report, title(repeatable)
@@ -96,6 +110,43 @@ def draws_in_evaluation(module: nn.Module, *, ids: bool) -> bool:
     if one is None or again is None or other is None:
         return False
     return torch.equal(one, again) and not torch.equal(one, other)
+
+
+RATE_COUNTS = "In eval mode its rate of dropout changes nothing"
+SCALES = (
+    "It is right if it does not scale in training, and in eval mode multiplies "
+    "by what is kept."
+)
+
+
+def differ_by_their_rate(
+    plain: nn.Module, module: nn.Module, *, ids: bool
+) -> bool:
+    """Tell whether two that differ by their rate of dropout answer otherwise.
+
+    They have the same weights, or else nothing is said.
+
+    Args:
+        plain: The module without dropout.
+        module: That with a rate.
+        ids: Whether ids go in, and no vectors.
+    """
+    left, right = plain.state_dict(), module.state_dict()
+    same = left.keys() == right.keys() and all(
+        torch.equal(one, other)
+        for one, other in zip(left.values(), right.values(), strict=True)
+    )
+    if not same:
+        return False
+    with torch.random.fork_rng([]), torch.no_grad():
+        plain.eval(), module.eval()
+        args = a_call(plain, ids=ids)
+        if args is None:
+            return False
+        one, other = (outcome(x, args) for x in (plain, module))
+    if one is None or other is None or one.shape != other.shape:
+        return False
+    return not torch.allclose(one, other, equal_nan=True)
 
 
 def a_call(module: nn.Module, *, ids: bool) -> tuple | None:
