@@ -82,12 +82,19 @@ def at_zero(row: Tensor) -> bool:
 
 
 def of_one_kind(sines: Tensor, cosines: Tensor) -> Broken | None:
-    """Tell of columns that are all sines, or all cosines, each there twice."""
+    """Tell of columns that are all sines, or all cosines.
+
+    Each stands there twice, or turns as a dimension for i makes it turn.
+    """
     if len(sines) and len(cosines):
         return None
     every = torch.cat([sines, cosines])
     one, other = every[0::2], every[1::2]
-    if len(one) != len(other) or not alike(one, other) or len(one) < 2:
+    if len(one) != len(other) or len(one) < 2:
+        return None
+    j = torch.arange(len(every), dtype=torch.float64) / len(every)
+    each = any(alike(every, 10000.0 ** (-factor * j)) for factor in (1, 2))
+    if not (alike(one, other) or each):
         return None
     return Broken(HINTS["sines-only" if len(sines) else "cosines-only"])
 

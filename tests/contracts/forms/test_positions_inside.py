@@ -431,6 +431,20 @@ class SinesInBoth(Sinusoids):
         return self.angles(place, i, width).sin().repeat_interleave(2, -1)
 
 
+class ASineForEach(Sinusoids):
+    """Every dimension is a sine, with a rate of its own."""
+
+    factor = 1
+
+    def filled(self, place, i, width):
+        j = torch.arange(width)
+        return (place * 10000.0 ** (-self.factor * j / width)).sin()
+
+
+class ASineForEachTwice(ASineForEach):
+    factor = 2
+
+
 class CosinesOfTheirOwn(Sinusoids):
     """The exponent of a cosine is that of its dimension."""
 
@@ -462,6 +476,8 @@ class CosinesAndTwice(CosinesOfTheirOwn):
         (HalfFromOne, "The exponent is i/d"),
         (HalfByAFunction, "The exponent is i/d"),
         (SinesInBoth, "There are no cosines"),
+        (ASineForEach, "There are no cosines"),
+        (ASineForEachTwice, "There are no cosines"),
         (CosinesOfTheirOwn, "Every dimension has a frequency of its own"),
         (CosinesAndTwice, "The dimension is taken for i"),
     ],
