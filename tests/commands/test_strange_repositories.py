@@ -408,6 +408,24 @@ def test_a_package_may_be_a_clone_and_its_files_see_what_stands_beside_them(
         assert "feed_forward: all 14 contracts hold" in out
 
 
+ARRAYS = """
+import numpy as np
+
+def scaled_dot_product_attention(q, k, v):
+    weights = np.exp(q - np.max(q, axis=-1, keepdims=True))
+    return np.matmul(weights, v)
+
+"""
+
+
+def test_functions_of_arrays_are_told_the_adapter_by_whatever_name(
+    written, printed
+):
+    _, out = printed(written(ARRAYS))
+    assert "that of attention, and it could not be called with tensors" in out
+    assert "`adapters.from_numpy(…)` lets it stay as it is" in out
+
+
 GUESSED = """
 class Encoder(nn.Module):
     def __init__(self, encoder_layers):

@@ -93,6 +93,11 @@ NAMED_SO = "its name says so"
 COUNTED_BY_ITSELF = "its own count of steps was put to each that was asked for"
 
 RAISED_BY = "It raised "
+FOR_ARRAYS = (
+    "its name is that of {}, and it could not be called with tensors, for it "
+    "is written with NumPy: `adapters.from_numpy(…)` lets it stay as it is. "
+    "See check.md#adapters."
+)
 NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
 """What is said where a call raises, perhaps because sizes do not fit."""
 
@@ -384,12 +389,7 @@ class Finder:
         (first, *_) = report.failures
         named = report.component
         if takes_arrays(fn):
-            return (
-                f"its name is that of {named}, and it could not be called with "
-                "tensors, for it is written with NumPy: "
-                "`adapters.from_numpy(…)` lets it stay as it is. See "
-                "check.md#adapters."
-            )
+            return FOR_ARRAYS.format(named)
         if "It cannot be called as" in first.message:
             return (
                 f"its name is that of {named}, and it could not be called as "
@@ -578,6 +578,8 @@ class Finder:
             turned = self.as_component(component, heads_after_positions(fn))
             if not turned.report.untried:
                 judged = replace(turned, assumed=(BEHIND, *turned.assumed))
+        if judged.report.untried and takes_arrays(fn):
+            raise Unjudged(FOR_ARRAYS.format(component))
         if judged.report.untried:
             raise Unjudged(
                 f"its name is that of {component}, and it could not be called "
