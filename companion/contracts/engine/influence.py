@@ -4,6 +4,8 @@ There is nothing to compare its numbers with. What remains is to change one
 position and to see which rows move.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -16,6 +18,7 @@ __all__ = [
     "local_window",
     "of_a_window",
     "reach",
+    "reach_without_a_mask",
     "require_moved",
     "require_silent",
     "rounding",
@@ -44,6 +47,24 @@ def reach(fn: Guarded, x: Tensor, *rest) -> Tensor:
     seen = torch.zeros(*x.shape[:2], x.shape[1], dtype=torch.bool)
     for size in (1.0, 0.1):
         seen |= moved_rows(fn, size * x, size, *rest)
+    return seen
+
+
+def reach_without_a_mask(fn: Guarded, arguments: Callable) -> Tensor:
+    """Map the same for several vectors, until each row moves with each.
+
+    With large weights a softmax may give one position all the weight, and no
+    row the same one for other vectors.
+
+    Args:
+        fn: What is called with vectors alone.
+        arguments: Draws them from a seed.
+    """
+    seen = reach(fn, arguments(11))
+    for seed in (1009, 1013, 1019, 1021):
+        if seen.all():
+            break
+        seen |= reach(fn, arguments(seed))
     return seen
 
 

@@ -37,6 +37,7 @@ from companion.contracts.engine.families import (
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.influence import (
     reach,
+    reach_without_a_mask,
     require_moved,
     require_silent,
 )
@@ -298,7 +299,8 @@ def known_by_its_name(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
 def everybody(fn: Guarded) -> None:
     """Without a mask every row sees every position."""
     x = arguments(13)
-    seen, why = reach(fn, x), "Is a mask at work that nobody gave?"
+    seen = reach_without_a_mask(fn, arguments)
+    why = "Is a mask at work that nobody gave?"
     if torch.equal(seen, EYE.expand_as(seen)):
         why = (
             "Each row sees itself only: the scores compare the heads of one "

@@ -34,6 +34,7 @@ from companion.contracts.engine.families import (
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.influence import (
     reach,
+    reach_without_a_mask,
     require_moved,
     require_silent,
 )
@@ -343,7 +344,7 @@ def pairs(fn: Guarded) -> None:
 @ENCODER.contract
 def everybody(fn: Guarded) -> None:
     """Without a mask every position sees every position."""
-    seen = reach(fn, arguments(11))
+    seen = reach_without_a_mask(fn, arguments)
     why = "Is a mask at work that nobody gave?"
     if torch.equal(seen, with_itself(torch.zeros(BATCH, 1, SEQ, SEQ).bool())):
         why = "Each sees itself only: does attention run over the positions?"

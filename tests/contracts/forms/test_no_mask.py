@@ -153,6 +153,23 @@ class EncoderBlock(Block):
         return x + self.mlp(self.two(x))
 
 
+class Large(Block):
+    """Its weights begin so large that a softmax gives one position all."""
+
+    def __init__(self):
+        super().__init__()
+        for weight in self.parameters():
+            if weight.ndim > 1:
+                nn.init.normal_(weight)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_weights_hide_no_position(seed):
+    torch.manual_seed(seed)
+    report = check("encoder", Large().eval())
+    assert "Without a mask every position sees every position" in report.held
+
+
 class Pools(EncoderBlock):
     """Called so, it may be no layer."""
 
