@@ -524,6 +524,46 @@ def test_a_template_that_is_kept_beside_its_copies_is_a_risk(
     assert failure.level == level, str(report)
 
 
+class TwoAlike(Copied):
+    """One network is copied beside the other, and never called."""
+
+    def __init__(self):
+        super().__init__()
+        del self.copies
+        self.forgotten = copy.deepcopy(self.template)
+
+    def forward(self, x):
+        return self.template(x)
+
+
+class GathersTwice(nn.Module):
+    """Two sequences ask each other, and each gets what it gathers."""
+
+    def __init__(self, both=True):
+        super().__init__()
+        self.asks, self.out, self.values, self.back, self.other = (
+            nn.Linear(12, 12) for _ in range(5)
+        )
+        self.both = both
+
+    def forward(self, x, context):
+        scores = self.asks(x) @ self.other(context).mT / 12**0.5
+        one = self.out(scores.softmax(-1) @ context)
+        two = self.back(scores.mT.softmax(-1) @ self.values(x))
+        return one, two if self.both else two.mean()
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_what_another_sequence_gathers_counts_too(both):
+    report = check("multihead", built(lambda: GathersTwice(both)))
+    assert (PART in report.held) == both, str(report)
+
+
+def test_a_copy_that_stands_beside_what_is_called_is_no_template():
+    [fault] = check("feed_forward", built(TwoAlike)).faults
+    assert "`forgotten.0.weight` takes no part" in fault.message
+
+
 def test_one_of_a_list_of_copies_that_is_never_called_is_no_template():
     module = built(lambda: Copied((0, 0)))
     del module.template

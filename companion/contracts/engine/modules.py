@@ -328,31 +328,41 @@ def takes_part(fn: Guarded) -> None:
 def is_template(module: nn.Module, unused: list[str]) -> bool:
     """Tell whether what takes no part is what others were copied from.
 
-    It stands by itself: of a list of copies, of which one is called each time,
-    the others are no template.
-
     Args:
         module: The whole.
         unused: The names of parameters that take no part.
     """
-    parts = [name.split(".") for name in unused]
-    shared = itertools.takewhile(
-        lambda level: len({*level}) == 1, zip(*parts, strict=False)
-    )
-    path = [level[0] for level in shared]
-    if len(unused) == 1:
-        path = path[:-1]
     every = dict(module.named_parameters())
-    begin = ".".join([*path, ""])
-    used = [p for n, p in every.items() if n not in unused]
-    if not path or path[-1].isdigit() or len(used) + len(unused) != len(every):
-        return False
-    if any(n.startswith(begin) for n in every if n not in unused):
-        return False
-    matrices = [every[name] for name in unused if every[name].ndim > 1]
+    used = {name: p for name, p in every.items() if name not in unused}
+    matrices = [name for name in unused if every[name].ndim > 1]
     return bool(matrices) and all(
-        any(torch.equal(one, other) for other in used) for one in matrices
+        is_copied_elsewhere(name, every[name], used) for name in matrices
     )
+
+
+def is_copied_elsewhere(
+    name: str, matrix: Tensor, used: dict[str, Tensor]
+) -> bool:
+    """Tell whether a part that is used holds a copy of what is not.
+
+    It stands by itself. Of copies in one list, or in one layer, those that are
+    not called are no template.
+    """
+    parts = name.split(".")
+    for i in range(1, len(parts)):
+        own = ".".join(parts[:i])
+        if not any(n.startswith(f"{own}.") for n in used):
+            break
+    else:
+        return False
+    inner, before = name.removeprefix(own), own.rpartition(".")[0]
+    copies = [
+        other.removesuffix(inner)
+        for other, p in used.items()
+        if other.endswith(inner) and torch.equal(p, matrix)
+    ]
+    beside = any(copy.rpartition(".")[0] == before for copy in copies)
+    return bool(copies) and not beside and not parts[i - 1].isdigit()
 
 
 A_THIRD = (
@@ -464,13 +474,15 @@ def families(name: str) -> set[str]:
 
 
 def of_no_outcome(fn: Guarded, named: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return those parameters that a model uses for nothing that it returns.
+    """Return those parameters that are used for nothing that is returned.
 
-    Beside its logits it may return a value, or its own loss if it gets targets.
+    Beside its logits a model may return a value, or its own loss if it gets
+    targets; attention of two sequences may return what each of them gathers.
     """
     module, outcomes = module_of(fn), []
-    if not named or not fn.component.name.endswith("_model"):
+    if not named:
         return named
+    model = fn.component.name.endswith("_model")
 
     def hear(part: nn.Module, args: tuple, result: object) -> None:
         outcomes.extend(x for x in tensors_of(result) if x.requires_grad)
@@ -487,7 +499,9 @@ def of_no_outcome(fn: Guarded, named: dict[str, Tensor]) -> dict[str, Tensor]:
         hook.remove()
     for end in outcomes:
         # Caches and maps are not what a model is trained for.
-        if named and (end.ndim < 3 or end.shape[-1] == 1):
+        meant = end.ndim < 3 or end.shape[-1] == 1
+        alike = end.ndim == 3 and end.shape == outcomes[0].shape
+        if named and (meant if model else alike):
             weights = list(named.values())
             found = torch.autograd.grad(
                 end.sum(), weights, retain_graph=True, allow_unused=True
