@@ -25,7 +25,14 @@ from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.families import is_linear_once_normed
-from companion.contracts.engine.forms import BY_NAMES, NO_MASK, NONE
+from companion.contracts.engine.forms import (
+    BY_NAMES,
+    KEYS,
+    MEMORY,
+    NO_MASK,
+    NONE,
+    PAIRED,
+)
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import (
@@ -797,15 +804,6 @@ class InPieces(Resized):
 
 
 DECODER = "a decoder"
-MEMORY = (
-    r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)|enc"
-    r"|x_?enc(oder)?"
-)
-"""What decoders call what the encoder has made."""
-KEYS = "context|ctx|kv"
-"""What attention to something else calls that, which no decoder does alone."""
-PAIRED = rf"{MEMORY}|y|z|x_?(2|b)|(src|tgt|trg|source|target|other)(_.*)?"
-"""What attention to another sequence calls that where it has to be given."""
 SECOND = rf"{PAIRED}|context|xa"
 """What they call it where it stands second."""
 

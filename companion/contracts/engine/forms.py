@@ -54,10 +54,13 @@ from companion.contracts.engine.norms import norm_form
 __all__ = [
     "ASK_FIRST",
     "BY_NAMES",
+    "KEYS",
     "MASKS",
+    "MEMORY",
     "NONE",
     "NORMALISED",
     "NO_MASK",
+    "PAIRED",
     "Form",
     "adopt",
     "other_ways",
@@ -929,6 +932,25 @@ def with_shape(wants: Wanted, named: dict) -> Call | None:
     return filled(wants, ((x, (x.shape[-1],), *rest), {}), named)
 
 
+MEMORY = (
+    r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)|enc"
+    r"|x_?enc(oder)?"
+)
+"""What decoders call what the encoder has made."""
+KEYS = "context|ctx|kv"
+"""What attention to something else calls that, which no decoder does alone."""
+PAIRED = rf"{MEMORY}|y|z|x_?(2|b)|(src|tgt|trg|source|target|other)(_.*)?"
+"""What attention to another sequence calls that where it has to be given."""
+
+
+def to_itself(wants: Wanted, named: dict) -> Call | None:
+    """Give the same vectors twice to what asks another sequence."""
+    second = "".join(wants.names[1:2])
+    if not re.fullmatch(f"{PAIRED}|{KEYS}", second):
+        return None
+    return filled(wants, ((named["x"], named["x"]), {}), named)
+
+
 BY_NAMES = "its arguments were given by their names"
 NONE_GIVEN = "its mask was None"
 ONE_HEAD = "it was called as (x, x, x), with an axis for one head"
@@ -952,7 +974,7 @@ OF_X = [
 UNMASKED = [
     ("", by_place("x")),
     ("it was called as (x, x, x)", by_place("x", "x", "x")),
-    ("it was called as (x, x)", by_place("x", "x")),
+    ("it was called as (x, x)", to_itself),
 ]
 STYLES: dict[str, list[tuple[str, Style]]] = {
     "causal_mask": [
