@@ -654,14 +654,16 @@ def heard_by_networks_only(fn: Guarded, x: Tensor) -> bool:
         if not any(attends(holder(module, name)) for name in pair)
         for name in pair
     ]
-    if not networks or not reach(fn, x)[:, APART].any():
+    if not networks:
         return False
     with module_kept(module):
         for matrix in networks:
             matrix.data.zero_()
         seen = reach(fn, x)
     # Where nothing comes through, a network may lead into the stack.
-    return bool(seen.any()) and not seen[:, APART].any()
+    if seen[:, APART].any() or not seen.any():
+        return False
+    return bool(reach(fn, x)[:, APART].any())
 
 
 APART = ~torch.eye(SEQ, dtype=torch.bool, device="cpu")
