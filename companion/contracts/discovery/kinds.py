@@ -27,7 +27,7 @@ from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.families import is_linear_once_normed
 from companion.contracts.engine.forms import (
     BY_NAMES,
-    KEYS,
+    CONTEXT,
     MEMORY,
     NO_MASK,
     NONE,
@@ -1532,7 +1532,7 @@ def asks_another(module: nn.Module, width: int) -> bool:
     A decoder does that too, and looks at itself besides.
     """
     (second,) = wanted(module)[1:2] or ("",)
-    if re.fullmatch(KEYS, second):
+    if re.fullmatch(CONTEXT, second):
         return True
     required = least_arguments(module) > 1 and "mask" not in second
     known = required and re.fullmatch(PAIRED, second)

@@ -54,7 +54,7 @@ from companion.contracts.engine.norms import norm_form
 __all__ = [
     "ASK_FIRST",
     "BY_NAMES",
-    "KEYS",
+    "CONTEXT",
     "MASKS",
     "MEMORY",
     "NONE",
@@ -937,7 +937,7 @@ MEMORY = (
     r"|x_?enc(oder)?"
 )
 """What decoders call what the encoder has made."""
-KEYS = "context|ctx|kv"
+CONTEXT = "context|ctx|kv"
 """What attention to something else calls that, which no decoder does alone."""
 PAIRED = rf"{MEMORY}|y|z|x_?(2|b)|(src|tgt|trg|source|target|other)(_.*)?"
 """What attention to another sequence calls that where it has to be given."""
@@ -946,7 +946,7 @@ PAIRED = rf"{MEMORY}|y|z|x_?(2|b)|(src|tgt|trg|source|target|other)(_.*)?"
 def to_itself(wants: Wanted, named: dict) -> Call | None:
     """Give the same vectors twice to what asks another sequence."""
     second = "".join(wants.names[1:2])
-    if not re.fullmatch(f"{PAIRED}|{KEYS}", second):
+    if not re.fullmatch(f"{PAIRED}|{CONTEXT}", second):
         return None
     return filled(wants, ((named["x"], named["x"]), {}), named)
 

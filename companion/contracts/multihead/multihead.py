@@ -456,7 +456,9 @@ def require_arguments_heard(fn: Guarded) -> None:
     ):
         # With small weights keys move the rows by a little.
         if torch.equal(gathered(fn, x, keys, values), usual):
-            says = says.format([*fn.form.wants.names, *"123"][at])
+            names = fn.form.wants.names
+            # Of `*args` only the place is known.
+            says = says.format((*names, *"123"[len(names) :])[at])
             raise Broken(says, cause=says, level=RISK, why=ITS_OWN)
 
 
