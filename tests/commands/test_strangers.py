@@ -3,6 +3,7 @@
 None of them has a mark, a name that the contracts know, or an adapter.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -995,6 +996,25 @@ def test_the_command_loads_torch_and_of_what_else_is_installed_jaxtyping(
     loaded = set(told.stdout.split())
     assert "torch" in loaded
     assert loaded - names - {"companion"} == {"jaxtyping"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_what_is_copied_for_each_part_has_no_pool_of_threads():
+    """A copy of it would wait for ever in its first loop on two threads."""
+    ask = "import companion.commands.preloaded, os, torch;"
+    ask += "print(torch.get_num_threads(), len(os.listdir('/proc/self/task')))"
+    plain = "import os, torch; print(1, len(os.listdir('/proc/self/task')))"
+    both = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"OMP_NUM_THREADS": "4"},
+        ).stdout
+        for code in (ask, plain)
+    ]
+    assert both[0] == both[1]
 
 
 HIDING = """

@@ -8,10 +8,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from companion.contracts import check
 from companion.contracts.engine import runner
 
-MOST = 45_000
+MOST = 30_000
 """Operations of one check. With tensors as small as the contracts send, one
-takes 10 microseconds with what Python does around it, so that this is the half
-second that a check may take. The dearest of all needs 44 300."""
+takes 10 to 15 microseconds with what Python does around it, so that this is
+the half second that a check may take. The dearest of all needs 27 300."""
 
 MANY = 200_000
 """Where single numbers are drawn by the thousand, one takes 2 microseconds."""

@@ -102,6 +102,22 @@ def test_what_comes_back_each_time_and_is_slow_is_no_fault(impatient):
     [slow] = report.failures
     assert slow.level == "risk"
     assert "One call takes 0." in slow.message
+
+
+def test_a_call_that_stands_for_many_may_take_as_long_as_they(impatient):
+    """All changes of a position go in one batch, which takes 24 times more."""
+
+    def causal_attention(x):
+        end = time.thread_time() + 0.02 * (len(x) // 2)
+        while time.thread_time() < end:
+            pass
+        return attention_by_matmul(
+            x, x, x, torch.ones(len(x[0]), len(x[0])).tril() > 0
+        )
+
+    [slow] = check("causal_attention", causal_attention).failures
+    assert (slow.level, slow.contract) == ("risk", "No row sees its future")
+    assert "One call takes 0.0 seconds" in slow.message
     assert workers() == 0
 
 

@@ -514,7 +514,7 @@ class Copied(nn.Module):
 
 @pytest.mark.parametrize(
     ("copied", "calls", "level"),
-    [(True, (0, 1), "risk"), (False, (0, 1), "fault"), (True, (0, 0), "fault")],
+    [(True, (0, 1), "risk"), (False, (0, 1), "risk"), (True, (0, 0), "fault")],
 )
 def test_a_template_that_is_kept_beside_its_copies_is_a_risk(
     copied, calls, level
@@ -522,6 +522,24 @@ def test_a_template_that_is_kept_beside_its_copies_is_a_risk(
     report = check("feed_forward", built(lambda: Copied(calls, copied)))
     [failure] = [f for f in report.failures if "takes no part" in f.message]
     assert failure.level == level, str(report)
+
+
+@pytest.mark.parametrize("name", ["second", "layer_norm", "out"])
+def test_what_no_name_calls_a_template_is_forgotten(name):
+    module = built(lambda: Copied(copied=False))
+    setattr(module, name, module.template)
+    del module.template
+    [fault] = check("feed_forward", module).faults
+    assert f"`{name}.0.weight` takes no part" in fault.message
+
+
+def test_a_layer_of_another_size_than_those_of_the_list_is_forgotten():
+    module = built(lambda: Copied(copied=False))
+    module.template = nn.Sequential(
+        nn.Linear(12, 31), nn.GELU(), nn.Linear(31, 12)
+    )
+    [fault] = check("feed_forward", module).faults
+    assert "`template.0.weight` takes no part" in fault.message
 
 
 class TwoAlike(Copied):

@@ -304,6 +304,8 @@ class Finder:
                 value = self.space.get(name)
                 if name in taken or value is None:
                     continue
+                if any(value is self.space.get(other) for other in taken):
+                    continue  # Another name for the same.
                 one = Candidate(name, statement.lineno)
                 if is_torchs(value):
                     continue  # PyTorch's own is taken for right.
@@ -1034,8 +1036,11 @@ def is_factory(fn: Callable) -> bool:
 def takes_something(value: object) -> bool:
     """Tell whether it is a function, or an object of a class is as one."""
     if isinstance(value, type):
-        calls = hasattr(value, "forward") or "__call__" in dir(value)
-        return calls and not issubclass(value, nn.Module)
+        # Its class may have a say in what it has, and raise.
+        with contextlib.suppress(Exception):
+            calls = hasattr(value, "forward") or "__call__" in dir(value)
+            return calls and not issubclass(value, nn.Module)
+        return False
     if not inspect.isfunction(value):
         return False
     return bool(inspect.signature(value).parameters)

@@ -5,9 +5,10 @@ seq, head_dim), or with the heads behind the positions.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from companion.contracts.adapters import heads_after_positions, mask_added
 from companion.contracts.discovery.kinds import (
@@ -17,7 +18,7 @@ from companion.contracts.discovery.kinds import (
     was_called,
 )
 from companion.contracts.discovery.readings import said_by, settled
-from companion.contracts.engine.forms import wanted
+from companion.contracts.engine.forms import NO_MASK, wanted
 from companion.contracts.engine.modules import module_kept
 from companion.contracts.engine.report import Report
 
@@ -43,11 +44,25 @@ def judged_on_heads(module: nn.Module, check: Check) -> Judged | None:
     matrices = any(p.ndim > 1 for p in module.parameters())
     if matrices or not all(map(wants.named, "qkv")):
         return None
-    ways = [(module, BESIDE), (heads_after_positions(module), BEHIND)]
+    ways = [(module, (BESIDE,)), (heads_after_positions(module), (BEHIND,))]
+    kinds = ["attention", "causal_attention"]
+    others = {*wants.all} - wants.flags - {*map(wants.named, "qkv")}
+    several = len(others) > 1 and all("mask" in name for name in others)
+    if not others or several:
+        left = (SEVERAL.format(", ".join(sorted(others))),) * several
+        ways = [(OnHeads(fn), (*said, *left)) for fn, said in ways]
+        kinds = ["multihead", "causal_attention"]
+    elif word := wants.named("mask"):
+        written = WholeMasks(module, word)
+        whole = heads_after_positions(written)
+        ways.append((whole, (BEHIND, WRITTEN_OUT)))
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
         module.eval()
-        for component in ("attention", "causal_attention"):
+        for component in kinds:
             reports = [check(component, fn, brief=True) for fn, _ in ways]
+            if all(report.faults for report in reports):
+                # Which way is meant is told by how much is in order.
+                reports = [report.whole() for report in reports]
             tried = zip(reports, ways, strict=True)
             # Of one head both may fit by their shapes, and one attends.
             for report, (fn, said) in sorted(
@@ -55,16 +70,66 @@ def judged_on_heads(module: nn.Module, check: Check) -> Judged | None:
             ):
                 if was_called(report):
                     whole, words = settled_masks(component, fn, report, check)
-                    told = filter(None, (said, words))
+                    if several:  # It takes some, and was given none.
+                        rest = (x for x in whole.assumed if NO_MASK not in x)
+                        whole = replace(whole, assumed=(*rest,))
+                    told = filter(None, (*said, words))
                     return Judged(component, whole, tuple(told))
     return None
+
+
+class OnHeads(nn.Module):
+    """Multi-head attention around what takes queries, keys and values alone.
+
+    Of what takes no mask more contracts can be tried so.
+    """
+
+    def __init__(self, yours: Callable):
+        super().__init__()
+        self.yours = yours
+        self.made = nn.Linear(WIDTH, 3 * WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return what the heads gather, side by side."""
+        each = self.made(x).unflatten(-1, (3, HEADS, WIDTH // HEADS))
+        found = self.yours(*each.permute(2, 0, 3, 1, 4))
+        return found.transpose(1, 2).flatten(2)
+
+
+HEADS, WIDTH = 3, 12
+
+
+class WholeMasks(nn.Module):
+    """What takes (batch, seq, head, head_dim), and masks with all four axes.
+
+    Args:
+        yours: Attention.
+        word: What its argument for a mask is called.
+    """
+
+    def __init__(self, yours: nn.Module, word: str):
+        super().__init__()
+        self.yours, self.word = yours, word
+
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+    ) -> object:
+        """Hand a mask over as (batch, head, query, key)."""
+        if mask is None:
+            return self.yours(q, k, v)
+        sizes = len(q), q.shape[2], q.shape[1], k.shape[1]
+        return self.yours(q, k, v, **{self.word: mask.expand(sizes)})
+
+
+SEVERAL = "it takes several masks, {}, and got none"
+WRITTEN_OUT = "its masks were written out, (batch, head, query, key)"
 
 
 def settled_masks(
     component: str, fn: Callable, report: Report, check: Check
 ) -> tuple[Report, str]:
     """Settle what True means in its masks, if it gets any."""
-    if component == "causal_attention" or masks_are_told(check):
+    if component != "attention" or masks_are_told(check):
         return report.whole(), ""
     return settled(
         report,

@@ -1824,7 +1824,7 @@ def is_affine(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:
 # Norms: gain and bias are inside, and the contracts put their own in.
 
 NO_NETWORK = "this is no feed-forward network"
-NORM = re.compile(r"(?i)\w*(layer|rms)_?norm(ali[sz]ation)?")
+NORM = re.compile(r"(?i)\w*(layer|rms)_?norm(ali[sz]ation)?|rms|ln")
 """What norms are called, also those that norm nothing."""
 ELSEWHERE = re.compile(r"(?i)chan|spat|time|temp|group|batch|instance")
 """What is called so norms over other axes on purpose."""

@@ -20,6 +20,7 @@ from companion.contracts.discovery.kinds import (
     NOTHING,
     SEES_ALL,
     SEQUENCE_FIRST,
+    THREE,
     WHOLE,
     Judged,
     Resized,
@@ -34,7 +35,7 @@ from companion.contracts.discovery.kinds import (
 )
 from companion.contracts.discovery.make import WIDTH
 from companion.contracts.engine.compare import draw, is_float
-from companion.contracts.engine.forms import ASK_FIRST
+from companion.contracts.engine.forms import ASK_FIRST, ASK_SHIFTED
 from companion.contracts.engine.modules import (
     held_apart,
     is_lazy,
@@ -261,7 +262,10 @@ def judge_alone(
         if str(reason) == NOTHING and any(True for _ in module.parameters()):
             raise Unjudged(GIVES_BACK) from None
         uncalled = str(reason).startswith(NO_CALL)
-        if uncalled and (judged := judged_on_heads(module, check)):
+        # Three vectors, and no attention: then their axes may be others.
+        otherwise = uncalled or THREE in str(reason)
+        judged = judged_on_heads(module, check) if otherwise else None
+        if judged and (uncalled or judged.report.passed):
             return judged
         if uncalled and in_time(lambda: looks_over_one_sentence(module, hints)):
             raise Unjudged(f"{reason} {ONE_SENTENCE}") from None
@@ -378,7 +382,8 @@ def judge_part(
 
 def is_right(report: Report) -> bool:
     """Tell whether no fault was found, and no question is open."""
-    asked = any(said.startswith(ASK_FIRST) for said in report.assumed)
+    questions = ASK_FIRST, ASK_SHIFTED
+    asked = any(said.startswith(questions) for said in report.assumed)
     return report.passed and not asked
 
 

@@ -106,6 +106,7 @@ class Component:
         shape_contract: The name of the contract that looks at what is returned.
         read: From the guard, what was returned and the arguments, what the
             contracts see. For all that is not one tensor of ``shape``.
+        plain: Arguments for a plain call, where all cases take long to make.
         adapt: From what was given to ``check``, the function to call.
         gradient: Whether a gradient reaches the arguments.
         weights: Whether it has weights of its own, if it is a module. Its
@@ -125,6 +126,7 @@ class Component:
     shape_hints: dict[str, Callable] = field(default_factory=dict)
     shape_contract: str = "It returns a tensor of the right shape"
     read: Callable | None = None
+    plain: Callable[[], tuple] | None = None
     adapt: Callable | None = None
     gradient: bool = True
     weights: bool = False
@@ -211,6 +213,8 @@ class Component:
     @property
     def example(self) -> tuple:
         """Arguments for a plain call."""
+        if self.plain is not None:
+            return self.plain()
         return next(iter(self.cases().values()))
 
 

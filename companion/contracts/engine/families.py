@@ -426,7 +426,8 @@ def known_inside(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
     it may add positions itself. Where the order is kept it knows none, but each
     row may leave out its own position.
     """
-    if not reach(fn, x).all():
+    whole = torch.ones(*x.shape[:2], x.shape[1], dtype=torch.bool)
+    if not reach(fn, x, wanted=whole).all():
         return None  # A mask is built in.
     if fn.takes_no_mask:
         told, level, why = PLACES, RISK, EITHER
@@ -539,17 +540,22 @@ def is_made_for_a_causal_mask(fn: Guarded, x: Tensor) -> bool:
     past = (words & causal(seq)).expand(len(x), 1, -1, -1)
     own = causal(x.shape[1])
     pads = (torch.arange(x.shape[1]) < 2)[None]
-    itself = torch.eye(x.shape[1], dtype=torch.bool)
     try:
         later = fn.raw(longer, past)[:, BEFORE:]
         if furthest(later, fn.raw(x, past[..., BEFORE:, BEFORE:])) is not None:
             return False
         return not any(
-            (reach(fn, x, may.expand(len(x), 1, -1, -1)) & ~may & ~itself).any()
+            moves_with_others(fn, x, may.expand(len(x), 1, -1, -1))
             for may in (own, pads)
         )
     except Broken:
         return False
+
+
+def moves_with_others(fn: Guarded, x: Tensor, may: Tensor) -> bool:
+    """Tell whether a row moves with more than itself and what it may see."""
+    own = may[:, 0] | torch.eye(x.shape[1], dtype=torch.bool)
+    return bool((reach(fn, x, may, wanted=own) & ~own).any())
 
 
 def keeps_order(fn: Guarded, x: Tensor) -> bool:

@@ -53,6 +53,7 @@ from companion.contracts.engine.norms import norm_form
 
 __all__ = [
     "ASK_FIRST",
+    "ASK_SHIFTED",
     "BY_NAMES",
     "CONTEXT",
     "MASKS",
@@ -1634,10 +1635,11 @@ def not_called_a_mask(wants: Wanted) -> str:
 def past_alone(fn: Guarded, x: Tensor) -> bool:
     """Tell whether rows move with their past alone, or with nothing to tell."""
     try:
-        seen = reach(fn, x)
+        past = torch.ones(*x.shape[:2], x.shape[1], dtype=torch.bool).tril()
+        seen = reach(fn, x, wanted=past)
     except Broken:
         return True
-    return torch.equal(seen, torch.ones_like(seen).tril())
+    return torch.equal(seen, past)
 
 
 NO_MASK = "it takes no mask, so that nothing was tried that needs one"
@@ -1928,7 +1930,9 @@ def of_three_axes(fn: Guarded, form: Form) -> Form | None:
     return None
 
 
-THREE = re.compile("be a 3D tensor|unpack \\(expected 3")
+THREE = re.compile(
+    "be a 3D tensor|unpack \\(expected 3|subscripts in the equation \\(3\\)"
+)
 OF_THREE = "it takes three axes and no others, so that more were made one"
 ONE_BY_ONE = "of masks with more than two axes each was given alone"
 
@@ -2634,6 +2638,14 @@ ASK_FIRST = (
 """What begins a report on a language model that may be right so."""
 
 
+ASK_SHIFTED = (
+    "If yours is given whole targets, and shifts them itself, no contract "
+    "finds a fault. Only you know: if so, judge"
+)
+"""What begins a report on a translator that may be right so: by the name of
+its argument, the targets are whole."""
+
+
 def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
     """List other ways to read what was given, and how to ask for each."""
     component = fn.component
@@ -2680,13 +2692,25 @@ def other_ways(fn: Guarded, mask: str | None) -> Iterator[tuple[str, Form]]:
         yield from with_its_mask(replace(form, wants=wanted(fn.fn)))
         yield from with_its_mask_added(fn)
     if name in MODELS and mask is None:
-        inner = Guarded(component, shifts_itself(fn.fn))
-        adopt(inner)
-        yield (
-            "If yours is given whole targets, and shifts them itself, "
-            f"{NONE} `adapters.shifts_itself(…)`.",
-            behind_adapter(inner),
-        )
+        yield with_targets_shifted(fn)
+
+
+def with_targets_shifted(fn: Guarded) -> tuple[str, Form]:
+    """Return the way to call what is given whole targets."""
+    inner = Guarded(fn.component, shifts_itself(fn.fn))
+    adopt(inner)
+    told = (
+        "If yours is given whole targets, and shifts them itself, "
+        f"{NONE} `adapters.shifts_itself(…)`."
+    )
+    translates = fn.component.name == "translation_model"
+    if translates and WHOLE_TARGETS & {*wanted(fn.fn).names}:
+        told = f"{ASK_SHIFTED} `adapters.shifts_itself(…)`."
+    return told, behind_adapter(inner)
+
+
+WHOLE_TARGETS = {"targets", "target_ids", "labels"}
+"""How an argument is called that may be whole targets."""
 
 
 def with_mask_added(fn: Guarded) -> Iterator[tuple[str, Form]]:

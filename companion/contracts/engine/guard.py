@@ -150,6 +150,7 @@ class Guarded:
             called, of all that were tried.
         longest: How many seconds the longest call took that came back.
         since: When the call began that has not come back; None between calls.
+        stands_for: How many calls a call stands for, see ``as_many``.
     """
 
     moves_zeros = asks_why = True
@@ -167,6 +168,21 @@ class Guarded:
         self.kept: tuple[Callable | None, tuple[Callable, ...]] = (None, ())
         self.furthest: tuple[Raised, str] | None = None
         self.longest, self.since = 0.0, None
+        self.stands_for = 1
+
+    @contextlib.contextmanager
+    def as_many(self, calls: int) -> Iterator[None]:
+        """Take each call meanwhile for so many, whose batches it joins.
+
+        It may take as much longer as they would, and is not slow for that.
+        """
+        self.stands_for = calls
+        try:
+            yield
+        finally:
+            # What was stopped in the middle is still asked how long it took.
+            if self.since is None:
+                self.stands_for = 1
 
     @contextlib.contextmanager
     def without_causes(self) -> Iterator[None]:
@@ -239,7 +255,8 @@ class Guarded:
             self.calls += 1
             torch.set_grad_enabled(True)
             if not self.stopped.is_set():
-                self.longest = max(self.longest, time.monotonic() - began)
+                took = (time.monotonic() - began) / self.stands_for
+                self.longest = max(self.longest, took)
                 self.since = None
             if self.stopped.is_set():
                 # It swallowed the Stop, and whatever came of it is no result.

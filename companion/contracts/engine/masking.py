@@ -32,6 +32,7 @@ __all__ = [
     "causal",
     "fully_masked",
     "hide",
+    "hides_at_once",
     "hides_padding",
     "hides_rows",
     "require_attended",
@@ -137,10 +138,12 @@ def any_is_causal(fn: Guarded) -> bool:
             # With small weights the rows differ by a little.
             if not torch.equal(fn.raw(x, mask), got):
                 return False
-        seen, whole = reach(fn, x, past), reach(fn, x)
+        own = past.expand(len(x), -1, -1)
+        seen = reach(fn, x, past, wanted=own)
+        whole = reach(fn, x, wanted=own | True)
     except Broken:
         return False
-    return torch.equal(seen, past.expand_as(seen)) and bool(whole.all())
+    return torch.equal(seen, own) and bool(whole.all())
 
 
 HIDES_ROWS = (
@@ -230,16 +233,48 @@ def visible(fn: Guarded, args: tuple, moved: int) -> Tensor:
 
     ``moved`` is 1 to change a key in ``k`` and 2 to change its value in ``v``.
     """
-    before = fn.raw(*args).detach()
-    seen = []
+    before, *after = (fn.raw(*one) for one in with_changes(args, moved))
+    return rows_moved(before, after)
+
+
+def hides_at_once(fn: Guarded, args: tuple, hidden: Tensor) -> bool:
+    """Tell whether no row moves with a hidden value, all changed in one batch.
+
+    Args:
+        fn: What is called.
+        args: Its arguments: tensors whose first axis is a batch's, and words.
+        hidden: Which key is hidden from which row, (row, key).
+    """
+    every = with_changes(args, 2)
+    columns = zip(*every, strict=True)
+    try:
+        with fn.as_many(len(every)):
+            got = fn.raw(
+                *(
+                    torch.cat(x) if isinstance(x[0], Tensor) else x[0]
+                    for x in columns
+                )
+            )
+    except Broken:
+        return False
+    before, *after = got.chunk(len(every))
+    return not (rows_moved(before, after) & hidden).any()
+
+
+def with_changes(args: tuple, moved: int) -> list[tuple]:
+    """List arguments, and the same with one of them changed at each key."""
+    found = [args]
     for key in range(args[1].shape[-2]):
-        changed = list(args)
-        changed[moved] = changed[moved].clone()
-        width = changed[moved].shape[-1]
-        changed[moved][..., key, :] += draw(width, seed=23)
-        gap = (fn.raw(*changed).detach() - before).abs()
-        seen.append((gap > 1e-3).any(-1).flatten(0, -2).any(0))
-    return torch.stack(seen, -1)
+        changed = args[moved].clone()
+        changed[..., key, :] += draw(changed.shape[-1], seed=23)
+        found.append((*args[:moved], changed, *args[moved + 1 :]))
+    return found
+
+
+def rows_moved(before: Tensor, after: list[Tensor]) -> Tensor:
+    """Map which row moved in which of several results: (row, result)."""
+    gaps = ((one.detach() - before.detach()).abs() > 1e-3 for one in after)
+    return torch.stack([x.any(-1).flatten(0, -2).any(0) for x in gaps], -1)
 
 
 def require_hidden(

@@ -63,10 +63,7 @@ UNUSED = (
     "no gradient reaches it, whatever the input. Is it built and never called, "
     "or is the path to it cut by `.detach()` or `no_grad`?"
 )
-TEMPLATE = (
-    "It is right if it is the template that others were copied from: their "
-    "matrices began with the same numbers."
-)
+TEMPLATE = "It is right if it is the template that others were copied from."
 MADE_ANEW = (
     "A {} is made anew in each call, so its weights are never trained: make it "
     "once, in `__init__`."
@@ -320,9 +317,59 @@ def takes_part(fn: Guarded) -> None:
         says = f"`{name}` takes no part: {UNUSED}{more}"
         if is_template(module_of(fn), [*named]):
             raise Broken(says, cause=UNUSED, level=RISK, why=TEMPLATE)
+        if flag := behind_a_flag(fn, [*named.values()]):
+            why = BEHIND_A_FLAG.format(flag)
+            raise Broken(says, cause=UNUSED, level=RISK, why=why)
         raise Broken(says, cause=UNUSED)
     if any(dead_block(alive[n], s) for n, s in fused.items() if n in alive):
         require_each_third(fn)
+
+
+BEHIND_A_FLAG = (
+    "With `{}` they take part in what is returned: it is right if that is "
+    "trained by a loss of its own."
+)
+
+
+def behind_a_flag(fn: Guarded, unused: list[Tensor]) -> str:
+    """Name the switch of `forward` with which all of these take part.
+
+    Args:
+        fn: What is checked.
+        unused: Parameters that take no part without it.
+    """
+    module, args = module_of(fn), fn.component.example
+    known = inspect.signature(module.forward).parameters.values()
+    for one in known:
+        if not isinstance(one.default, bool):
+            continue
+        word = {one.name: not one.default}
+        switched = functools.partial(module.forward, **word)
+        try:
+            with mock.patch.object(module, "forward", switched):
+                got = fn.call(*args)
+        except Broken:
+            continue
+        ends = [x for x in tensors_within(got) if x.requires_grad]
+        pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
+        found = (
+            torch.autograd.grad(weighed(pairs), unused, allow_unused=True)
+            if pairs
+            else [None] * len(unused)
+        )
+        if not any(map(is_unused, unused, found)):
+            return f"{one.name}={not one.default}"
+    return ""
+
+
+def tensors_within(result: object) -> list[Tensor]:
+    """List the tensors of a result, also those in dictionaries."""
+    if isinstance(result, Tensor):
+        return [result]
+    if isinstance(result, dict):
+        result = [*result.values()]
+    several = result if isinstance(result, tuple | list) else []
+    return [x for one in several for x in tensors_within(one)]
 
 
 def is_template(module: nn.Module, unused: list[str]) -> bool:
@@ -335,9 +382,37 @@ def is_template(module: nn.Module, unused: list[str]) -> bool:
     every = dict(module.named_parameters())
     used = {name: p for name, p in every.items() if name not in unused}
     matrices = [name for name in unused if every[name].ndim > 1]
+    named = layers_by_the_name(module)
     return bool(matrices) and all(
-        is_copied_elsewhere(name, every[name], used) for name in matrices
+        name.startswith(named) or is_copied_elsewhere(name, every[name], used)
+        for name in matrices
     )
+
+
+BY_NAME = re.compile(
+    r"(.*_)?(template|prototype)|((en|de)coder_)?(layer|block)"
+)
+"""What one layer is called that stands beside a list of such layers."""
+
+
+def layers_by_the_name(module: nn.Module) -> tuple[str, ...]:
+    """Return where a layer stands, by its name, beside a list of its kind.
+
+    Their numbers may have been drawn anew after they were copied.
+    """
+    lists = [x for x in module.modules() if isinstance(x, nn.ModuleList) and x]
+    kinds = [{like(layer) for layer in one} for one in lists]
+    return tuple(
+        f"{name}."
+        for name, part in module.named_modules()
+        if BY_NAME.fullmatch(name.rpartition(".")[2]) and {like(part)} in kinds
+    )
+
+
+def like(part: nn.Module) -> tuple:
+    """Return the class of a module, and the names and shapes of its weights."""
+    shapes = ((name, x.shape) for name, x in part.named_parameters())
+    return type(part), *shapes
 
 
 def is_copied_elsewhere(
@@ -739,11 +814,12 @@ def no_way_past(fn: Guarded, x: Tensor) -> list[str]:
     too where it is the first of all, or the last while others have a way past.
     """
     matrices = matrices_in_use(fn, x)
-    lost = {n: is_cut_off(fn, x, [one]) for n, one in matrices.items()}
-    networks = [
-        (one, lost[one] and lost[two]) for one, two in network_pairs(matrices)
+    networks = network_pairs(matrices)
+    found = [
+        pair[0]
+        for pair in networks
+        if all(is_cut_off(fn, x, [matrices[name]]) for name in pair)
     ]
-    found = [name for name, without in networks if without]
     leads_out = len(networks) > 1 and found == [networks[-1][0]]
     return [] if leads_out else found
 

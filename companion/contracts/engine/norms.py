@@ -1,5 +1,6 @@
 """Gain and bias of a norm that is a module: put in for a call, and put back."""
 
+import inspect
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +18,23 @@ MOST = {"rms_norm": 1, "layer_norm": 2}
 def norm_form(fn: object, component: str) -> tuple[Callable, str] | None:
     """Return how to call a norm that is a module, and what was assumed.
 
-    Which tensor is the gain is seen by what it does: where the gain is 0,
-    nothing but the bias is left. None if it is no module, or none that holds
-    just what the component takes, the bias of a LayerNorm excepted.
+    None if it is no module, or none that holds just what the component takes,
+    gain and bias excepted.
     """
     if not isinstance(fn, nn.Module):
         return None
     held = dict([*fn.named_parameters(), *fn.named_buffers()])
+    return with_vectors(fn, component, held) if held else without_a_gain(fn)
+
+
+def with_vectors(
+    fn: nn.Module, component: str, held: dict[str, Tensor]
+) -> tuple[Callable, str] | None:
+    """Return how to call a norm that holds a gain, and what was assumed.
+
+    Which tensor is the gain is seen by what it does: where the gain is 0,
+    nothing but the bias is left.
+    """
     vectors = {n: p for n, p in held.items() if p.ndim == 1 and p.numel() > 1}
     widths = {p.numel() for p in vectors.values()}
     if len(widths) != 1:
@@ -45,12 +56,7 @@ def norm_form(fn: object, component: str) -> tuple[Callable, str] | None:
     gain, less = found
     bias = next((n for n in names if n != gain), None)
     lacks_bias = bias is None and component == "layer_norm"
-    epsilons = [
-        (part, name)
-        for part in fn.modules()
-        for name, value in vars(part).items()
-        if "eps" in name.lower() and isinstance(value, float)
-    ]
+    epsilons = epsilons_in(fn)
 
     def call(module: nn.Module, args: tuple) -> Any:
         x, wanted, *rest = args
@@ -68,6 +74,54 @@ def norm_form(fn: object, component: str) -> tuple[Callable, str] | None:
     return call, as_told(words, bias, lacks_bias, bool(epsilons))
 
 
+def epsilons_in(module: nn.Module) -> list[tuple[nn.Module, str]]:
+    """List where a module keeps its eps: the part, and the name there."""
+    return [
+        (part, name)
+        for part in module.modules()
+        for name, value in vars(part).items()
+        if "eps" in name.lower() and isinstance(value, float)
+    ]
+
+
+def without_a_gain(fn: nn.Module) -> tuple[Callable, str] | None:
+    """Return how to call a norm that holds nothing, and what was assumed.
+
+    What the contracts' own gain and bias do is done behind it. None if it may
+    be given a gain, or if nothing says which of its numbers is its width.
+    """
+    every = [*inspect.signature(fn.forward).parameters.values()]
+    needed = [one for one in every if one.default is one.empty]
+    widths = {
+        value if type(value) is int else value[0]
+        for part in fn.modules()
+        for value in vars(part).values()
+        if type(value) is int
+        or (isinstance(value, tuple | list) and len(value) == 1)
+    }
+    if len(every) != 1 or len(needed) != 1 or len(widths) > 1:
+        return None
+    width, epsilons = next(iter(widths), 0), epsilons_in(fn)
+
+    def call(module: nn.Module, args: tuple) -> Any:
+        x, gain, *bias, eps = args
+        with resized(module, width, x.shape[-1], epsilons, eps):
+            got = module(x)
+        if not isinstance(got, Tensor):
+            return got
+        got = got * gain.to(got.dtype)
+        return got + bias[0].to(got.dtype) if bias else got
+
+    said = (
+        "it is a module without a gain, and the contracts' own was put "
+        "behind it"
+    )
+    return call, said if epsilons else f"{said}; {NO_EPSILON}"
+
+
+NO_EPSILON = "it has no `eps` that could be set"
+
+
 def as_told(
     gain: str, bias: str | None, lacks_bias: bool, has_epsilon: bool
 ) -> str:
@@ -77,7 +131,7 @@ def as_told(
     if lacks_bias:
         said += "; it has no bias, and the contracts' own was added behind it"
     if not has_epsilon:
-        said += "; it has no `eps` that could be set"
+        said += f"; {NO_EPSILON}"
     return said
 
 

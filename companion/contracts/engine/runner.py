@@ -18,7 +18,12 @@ from torch import Tensor
 from companion.contracts.engine.blame import now_at, text_of
 from companion.contracts.engine.compare import Broken, NotTried, furthest
 from companion.contracts.engine.component import title
-from companion.contracts.engine.forms import ASK_FIRST, adopt, other_ways
+from companion.contracts.engine.forms import (
+    ASK_FIRST,
+    ASK_SHIFTED,
+    adopt,
+    other_ways,
+)
 from companion.contracts.engine.guard import Guarded, Raised, Stop
 from companion.contracts.engine.levels import (
     FAULT,
@@ -215,7 +220,7 @@ def slow(fn: Guarded) -> float:
     It is not, if the last call has not come back in much more time.
     """
     now = time.monotonic() if fn.since is None else fn.since
-    last = time.monotonic() - now
+    last = (time.monotonic() - now) / fn.stands_for
     many = fn.longest > SECONDS / 50 and last < 4 * fn.longest
     return fn.longest if many else 0.0
 
@@ -314,6 +319,18 @@ EITHER_FIRST = (
 )
 
 
+WHO_SHIFTS = "who shifts the targets"
+EITHER_SHIFTS = (
+    "It is right if yours is given whole targets and shifts them itself, and "
+    "wrong if it is given what the decoder reads."
+)
+QUESTIONS = (
+    (ASK_FIRST, EITHER_FIRST, WHICH_FIRST),
+    (ASK_SHIFTED, EITHER_SHIFTS, WHO_SHIFTS),
+)
+"""What begins the question, why a fault is none yet, and what both are of."""
+
+
 def as_asked(found: Found, said: tuple[str, ...]) -> None:
     """Make a question of faults, where no fault is left with it answered.
 
@@ -321,12 +338,12 @@ def as_asked(found: Found, said: tuple[str, ...]) -> None:
         found: What the contracts found.
         said: What is told of how it was called.
     """
-    if not any(text.startswith(ASK_FIRST) for text in said):
-        return
-    for _, broken in found:
-        if broken and broken.level == FAULT:
-            broken.level, broken.why = RISK, EITHER_FIRST
-            broken.cause = WHICH_FIRST
+    for begins, why, cause in QUESTIONS:
+        if any(text.startswith(begins) for text in said):
+            for _, broken in found:
+                if broken and broken.level == FAULT:
+                    broken.level, broken.why, broken.cause = RISK, why, cause
+            return
 
 
 def sentence(parts: tuple[str, ...]) -> str:

@@ -64,6 +64,8 @@ def right_shape(fn: Guarded) -> None:
 
 def agreement(fn: Guarded) -> None:
     """It agrees with the oracle; a component may give it a name."""
+    if returns_the_same(fn):
+        return
     known = recognised_mistake(fn)
     if known:
         hint, args, got = known
@@ -71,6 +73,17 @@ def agreement(fn: Guarded) -> None:
     for case, args in fn.component.cases().items():
         why = f"This is not what {fn.component.reference} returns {case}."
         same(fn, fn.raw(*args), fn.component.oracle(*args), why)
+
+
+def returns_the_same(fn: Guarded) -> bool:
+    """Tell whether it agrees with the oracle in each case."""
+    try:
+        return all(
+            furthest(fn.raw(*args), fn.component.oracle(*args)) is None
+            for args in fn.component.cases().values()
+        )
+    except Broken:
+        return False
 
 
 def recognised_mistake(fn: Guarded) -> tuple[str, tuple, Tensor] | None:

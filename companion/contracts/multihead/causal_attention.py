@@ -39,6 +39,8 @@ from companion.multihead import merge_heads, split_heads
 __all__ = ["CAUSAL_ATTENTION", "sees_its_past_only"]
 
 BATCH, SEQ, WIDTH = 2, 5, 12
+ROWS = torch.arange(SEQ, device="cpu")
+PAST = (ROWS[:, None] >= ROWS).expand(BATCH, -1, -1)
 
 
 def arguments(seed: int, seq: int = SEQ) -> Tensor:
@@ -148,18 +150,17 @@ def hides_in_training(fn: Guarded) -> bool:
     with module_kept(module):
         module.train()
         seen = reach(fn, arguments(7))
-    return torch.equal(seen, may(seen))
+    return torch.equal(seen, PAST)
 
 
-def may(seen: Tensor) -> Tensor:
-    """Write out who may see whom."""
-    return causal(seen.shape[-1]).expand_as(seen)
+def moved_by(fn: Guarded, seed: int) -> Tensor:
+    """Map which row moves with which position of vectors."""
+    return reach(fn, arguments(seed), wanted=PAST)
 
 
 def sees_its_past_only(fn: Guarded) -> bool:
     """Tell whether, without a mask, rows move with their past alone."""
-    seen = reach(fn, arguments(7))
-    return torch.equal(seen, may(seen))
+    return torch.equal(moved_by(fn, 7), PAST)
 
 
 @CAUSAL_ATTENTION.before_reference
@@ -174,20 +175,23 @@ def sentences_apart(fn: Guarded) -> None:
 @after(sentences_apart)
 def future(fn: Guarded) -> None:
     """No row sees its future."""
-    seen = reach(fn, arguments(7))
-    require_silent(seen, may(seen), "which is in its future", why(fn, seen))
+    seen = moved_by(fn, 7)
+    if (seen & ~PAST).any():
+        require_silent(seen, PAST, "which is in its future", why(fn, seen))
 
 
 @CAUSAL_ATTENTION.before_reference
 @after(sentences_apart)
 def past(fn: Guarded) -> None:
     """Every row sees itself and all its past."""
-    seen = reach(fn, arguments(11))
-    if not torch.equal(seen, may(seen)):
-        width = local_window(seen)
-        if width and local_window(seen, reach(fn, arguments(11, 7))):
-            raise of_a_window(width)
-    require_moved(seen, may(seen), "which it may see", why(fn, seen))
+    seen = moved_by(fn, 11)
+    if torch.equal(seen, PAST):
+        return
+    width = local_window(seen)
+    if width and local_window(seen, reach(fn, arguments(11, 7))):
+        raise of_a_window(width)
+    if (PAST & ~seen).any():
+        require_moved(seen, PAST, "which it may see", why(fn, seen))
 
 
 @CAUSAL_ATTENTION.contract

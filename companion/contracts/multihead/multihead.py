@@ -6,6 +6,7 @@ listener hears where it can. Sizes are 2 sentences of 5 positions, and width 12,
 which 2, 3, 4 and 6 heads divide.
 """
 
+import contextlib
 from dataclasses import replace
 
 import torch
@@ -54,6 +55,7 @@ from companion.contracts.engine.masking import (
     sends_masks,
     unless_any_is_causal,
 )
+from companion.contracts.engine.modules import modules_behind
 from companion.contracts.engine.relative import (
     CONVOLVES,
     NEIGHBOURS,
@@ -224,7 +226,8 @@ def counts_afterwards(fn: Guarded, x: Tensor) -> bool:
 
 def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
     """Raise Broken unless rows move with what ``mask`` lets them see."""
-    seen, may = reach(fn, x, mask), allowed(mask)
+    may = allowed(mask)
+    seen = reach(fn, x, mask, wanted=may)
     silent, heard = may | EYE | ~attended(may), may & attended(may)
     if (seen & ~silent).any() or (heard & ~seen).any():
         why = why_leaked(fn, x, seen, mask)
@@ -236,6 +239,8 @@ def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
 def order(fn: Guarded) -> None:
     """Reordering the positions reorders the rows."""
     x = arguments(17)
+    if keeps_order(fn, x):
+        return
     why = (
         "Attention knows no order: where heads are split or joined, does a "
         "`view` mix positions and heads for want of a transpose?"
@@ -367,12 +372,65 @@ def twice(fn: Guarded) -> None:
             raise Broken(UNUSED) from None
         if known := known_by_its_name(fn, x, broken):
             raise known from None
+        if norm := norm_of_weights(fn, x):
+            raise Broken(
+                NORMED_WEIGHTS.format(norm),
+                broken.got,
+                broken.expected,
+                cause=NORMED_WEIGHTS,
+                level=NOTE,
+                why=RE_ATTENTION,
+            ) from None
         milder = known_inside(fn, x, broken)
         if milder is None:
             raise
         if not adds_by_distance(fn, x):
             require_mean(fn, x, why)
         raise by_their_distances(fn, milder) from None
+    # With as many queries and keys, what a mask would show is not seen here.
+    if fn.takes_no_mask and (over := over_another_axis(fn, (x,))):
+        raise Broken(over, cause=over)
+
+
+NORMED_WEIGHTS = (
+    "`{}` is a norm that the weights go through behind the softmax, so that "
+    "those of a row need not sum to 1: without it saying everything twice "
+    "changes no row."
+)
+RE_ATTENTION = "It is meant so in re-attention, as DeepViT has it."
+
+
+def norm_of_weights(fn: Guarded, x: Tensor) -> str:
+    """Name a norm that weights go through, if all is in order without it."""
+    lengths = SEQ, 2 * SEQ
+    norms: dict[str, nn.Module] = {}
+    # What is given may be anything, and break whoever looks into it.
+    with contextlib.suppress(Exception):
+        for module in modules_behind(fn.given):
+            for name, part in module.named_modules():
+                if "norm" in type(part).__name__.lower():
+                    norms[name] = part
+    passed: set[nn.Module] = set()
+
+    def let_weights_pass(part: nn.Module, args: tuple, got: object) -> object:
+        given = args[0] if args else None
+        shape = given.shape if isinstance(given, Tensor) else ()
+        if len(shape) == 4 and any(shape.count(n) > 1 for n in lengths):
+            passed.add(part)
+            return given
+        return got
+
+    with contextlib.ExitStack() as hooks:
+        for part in norms.values():
+            hook = part.register_forward_hook(let_weights_pass)
+            hooks.callback(hook.remove)
+        try:
+            again = fn(torch.cat([x, x], 1))[:, :SEQ]
+            explained = furthest(again, fn(x)) is None
+        except Broken:
+            explained = False
+    named = (name for name, part in norms.items() if part in passed)
+    return next(named, "") if explained else ""
 
 
 def told_of_the_softmax(fn: Guarded, broken: Broken) -> Broken:

@@ -202,7 +202,8 @@ def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
 
     Who may see somebody may see whom he sees, so layers add nobody.
     """
-    seen, may = reach(fn, x, mask), with_itself(mask)
+    may = with_itself(mask)
+    seen = reach(fn, x, mask, wanted=may)
     rows = attended(mask.expand(BATCH, 1, SEQ, SEQ)[:, 0])
     silent, heard = may | ~rows, may & rows
     if (seen & ~silent).any() or (heard & ~seen).any():
@@ -243,9 +244,9 @@ def why_heard(fn: Guarded, x: Tensor) -> str:
 
 def within(fn: Guarded, x: Tensor, mask: Tensor) -> str:
     """What may be wrong inside attention; else it is where layers get it."""
-    if not reach(fn, x).all():
-        return MIXED
     may = mask.expand(BATCH, 1, SEQ, SEQ)[:, 0]
+    if not reach(fn, x, wanted=may | True).all():
+        return MIXED
     score = hidden_score(fn, (x, mask), may)
     if score is None:  # Where True means that a key is hidden.
         score = hidden_score(fn, (x, mask), ~may)
@@ -317,7 +318,8 @@ def keeps_itself(fn: Guarded) -> None:
     """A position keeps its own vector, whomever it looks at."""
     only_first = torch.zeros(BATCH, 1, SEQ, SEQ, dtype=torch.bool)
     only_first[..., 0] = True
-    seen = reach(fn, arguments(13), only_first)
+    may = with_itself(only_first)
+    seen = reach(fn, arguments(13), only_first, wanted=may)
     itself = torch.eye(SEQ, dtype=torch.bool).expand_as(seen)
     how = "though it looks at position 0 only"
     require_moved(seen, itself, how, NOT_KEPT)

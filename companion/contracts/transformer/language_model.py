@@ -84,25 +84,66 @@ def gaps(one: Tensor, other: Tensor) -> Tensor:
     return (one - other).detach().abs().nan_to_num(0).amax((0, -1))
 
 
-def token_reach(fn: Guarded, args: tuple, which: int = 0) -> Tensor:
-    """Which row moves with which token of an argument: (row, position).
+def token_reach(
+    fn: Guarded, args: tuple, which: int = 0, wanted: Tensor | None = None
+) -> Tensor:
+    """Map which row moves with which token of an argument: (row, position).
 
     In the sentence, and with the other token, that moves it most.
+
+    Args:
+        fn: A model.
+        args: What it is called with.
+        which: The argument whose tokens change.
+        wanted: The map that is expected. If it comes out of one call with all
+            changes in one batch, there is no need for a call for each.
     """
-    before, columns = fn.raw(*args), []
+    if wanted is not None and moves_as(fn, args, which, wanted):
+        return wanted
+    before, *after = (fn.raw(*one) for one in changes(args, which))
+    return moved_rows(before, after)
+
+
+def moves_as(fn: Guarded, args: tuple, which: int, wanted: Tensor) -> bool:
+    """Tell whether rows move as wanted where all changes are one batch."""
+    every = changes(args, which)
+    try:
+        with fn.as_many(len(every)):
+            got = fn.raw(*map(torch.cat, zip(*every, strict=True)))
+    except Broken:
+        return False
+    before, *after = got.chunk(len(every))
+    return torch.equal(moved_rows(before, after), wanted)
+
+
+def changes(args: tuple, which: int) -> list[tuple]:
+    """List arguments, and the same with each token of one changed in turn."""
+    found = [args]
     for position in range(args[which].shape[-1]):
         changed = list(args)
         changed[which] = replaced(args[which], position)
-        columns.append(gaps(fn.raw(*changed), before))
-    moved = torch.stack(columns, -1)
+        found.append((*changed,))
+    return found
+
+
+def moved_rows(before: Tensor, after: list[Tensor]) -> Tensor:
+    """Map which row moved in which of several results: (row, result)."""
+    moved = torch.stack([gaps(one, before) for one in after], -1)
     return moved > max(SHARE * float(moved.max()), rounding(before))
 
 
-def whole_gap(fn: Guarded, args: tuple, which: int) -> Tensor:
-    """How far a row moves at most, if every token of an argument changes."""
+def whole_gap(fn: Guarded, args: tuple, which: int, before: Tensor) -> Tensor:
+    """How far a row moves at most, if every token of an argument changes.
+
+    Args:
+        fn: A model.
+        args: What it is called with.
+        which: The argument whose tokens change.
+        before: Its logits before.
+    """
     changed = list(args)
     changed[which] = replaced(args[which], slice(None))
-    return gaps(fn.raw(*changed), fn.raw(*args)).max()
+    return gaps(fn.raw(*changed), before).max()
 
 
 def read_logits(fn: Guarded, result: object, args: tuple) -> Tensor:
@@ -207,8 +248,9 @@ def why(seen: Tensor, otherwise: str) -> str:
 
 def require_causal(fn: Guarded, args: tuple, which: int, what: str) -> None:
     """Raise Broken for a row of logits that knows its future."""
-    seen = token_reach(fn, args, which)
-    leaks = seen & ~causal(len(seen))
+    past = causal(args[which].shape[-1])
+    seen = token_reach(fn, args, which, past)
+    leaks = seen & ~past
     if leaks.any():
         row, position = leaks.nonzero()[0].tolist()
         hint = why(seen, LEAKING)
@@ -254,8 +296,9 @@ def hidden_along(
 
 def require_past(fn: Guarded, args: tuple, which: int, what: str) -> None:
     """Raise Broken for a row of logits that does not know its past."""
-    seen = token_reach(fn, args, which)
-    missing = causal(len(seen)) & ~seen
+    past = causal(args[which].shape[-1])
+    seen = token_reach(fn, args, which, past)
+    missing = past & ~seen
     if missing.any():
         row, position = missing.nonzero()[-1].tolist()
         hint = why(seen, "") or softmax_over(fn, args)
@@ -281,8 +324,9 @@ def require_order(
     swapped, two = list(args), slice(at, at + 2)
     swapped[which] = args[which].clone()
     swapped[which][:, two] = args[which][:, two].flip(1)
-    moved = gaps(fn.raw(*swapped), fn.raw(*args))[-1]
-    if moved <= SHARE * whole_gap(fn, args, which):
+    before = fn.raw(*args)
+    moved = gaps(fn.raw(*swapped), before)[-1]
+    if moved <= SHARE * whole_gap(fn, args, which, before):
         raise Broken(hint)
 
 
@@ -312,7 +356,7 @@ def require_places(fn: Guarded, args: tuple, which: int) -> None:
     # The whole gap takes two calls more, and is for what may be broken.
     if moved > 1e-3 * got.abs().max() or not alike_in_rows(heard, seq):
         return
-    if moved <= SHARE * whole_gap(fn, args, which):
+    if moved <= SHARE * whole_gap(fn, args, which, fn.raw(*args)):
         if sizes := tables_by_ids(fn, args, which):
             raise Broken(PLACES_BY_IDS.format(", ".join(map(str, sizes))))
         raise Broken(ONLY_MASKED, level=RISK, why=WITHOUT)

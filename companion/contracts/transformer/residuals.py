@@ -8,6 +8,7 @@ matrices of its own.
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -295,7 +296,7 @@ def require_sums(
         name: part
         for own in parts.values()
         for name, part in own.items()
-        if len(matrices(part)) > 1 and not attends(part)
+        if len(matrices(part)) > 1 and not (attends(part) or gates(part))
     }
     # Where no token counts, another contract says so.
     if (
@@ -305,6 +306,17 @@ def require_sums(
     ):
         first = next(iter(networks))
         raise Broken(LEFT_BEHIND.format(first), cause=LEFT_BEHIND)
+
+
+def gates(part: nn.Module) -> bool:
+    """Tell whether a recurrent cell is part of it, which may be the sum itself.
+
+    Behind a gate a layer keeps some of what came in, as in a GTrXL.
+    """
+    return any(
+        isinstance(inner, nn.RNNCellBase | nn.RNNBase)
+        for inner in part.modules()
+    )
 
 
 Called = tuple[tuple, dict]
@@ -417,7 +429,11 @@ def seen_between(
 def is_norm(part: nn.Module, width: int) -> bool:
     """Tell whether a module is a norm of vectors, as its name says."""
     shapes = {x.shape for x in part.parameters()}
-    return "norm" in type(part).__name__.lower() and shapes == {(width,)}
+    return bool(A_NORM.search(type(part).__name__)) and shapes == {(width,)}
+
+
+A_NORM = re.compile("(?i)norm|rms|^ln$")
+"""What the class of a norm is called."""
 
 
 def with_gain(norm: nn.Module, call: Callable[[], Tensor]) -> Tensor:

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.once
 PATH = "A path leads past every sub-layer"
 SAID = f"Called as yours: {NO_MASK}."
 ORDER = "Reordering the positions reorders the rows"
+TWICE = "Saying everything twice changes no row"
 
 
 class Seeing(nn.Module):
@@ -215,6 +216,39 @@ def test_a_convolution_beside_attention_is_a_note_that_names_it():
         assert "`near` is a convolution over positions" in note.message
     report = check("multihead", built(ConvolutionJoinedByView))
     assert ORDER in [f.contract for f in report.faults]
+
+
+class MixesItsWeights(Seeing):
+    """Weights are mixed over the heads, and normed: as in re-attention."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.mix = nn.Parameter(torch.randn(self.heads, self.heads))
+        self.renorm = nn.LayerNorm(self.heads)
+
+    def weights(self, q, k):
+        weights = (q @ k.mT / self.wide**0.5).softmax(-1)
+        mixed = torch.einsum("bhij,hg->bijg", weights, self.mix)
+        return self.renorm(mixed).permute(0, 3, 1, 2)
+
+    def attend(self, q, k, v):
+        return self.weights(q, k) @ v
+
+
+class CountsItsWeights(MixesItsWeights):
+    """And divides by the number of positions: that is for no norm."""
+
+    def attend(self, q, k, v):
+        return super().attend(q, k, v) / k.shape[-2]
+
+
+def test_a_norm_of_the_weights_is_a_note_that_names_it():
+    report = check("multihead", built(MixesItsWeights))
+    [note] = report.failures
+    assert (note.level, note.contract) == ("note", TWICE), str(report)
+    assert "`renorm` is a norm that the weights go through" in note.message
+    report = check("multihead", built(CountsItsWeights))
+    assert TWICE in [f.contract for f in report.faults], str(report)
 
 
 class Turning(Seeing):

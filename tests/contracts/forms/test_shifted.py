@@ -51,6 +51,18 @@ class LabelsAndTheFuture(TakesLabels):
         return super().past(tgt).new_zeros(tgt.shape[1], tgt.shape[1])
 
 
+class TakesTargets(ShiftsItsTargets):
+    """By their name they may be whole, and nobody can know it."""
+
+    def forward(self, inputs, targets):
+        return super().forward(inputs, targets)
+
+
+class TargetsAndTheFuture(LabelsAndTheFuture):
+    def forward(self, inputs, targets):
+        return super().forward(inputs, targets)
+
+
 class SeesTheFuture(ShiftsItsTargets):
     def past(self, tgt):
         return super().past(tgt).new_zeros(tgt.shape[1], tgt.shape[1])
@@ -91,6 +103,20 @@ def test_a_model_that_shifts_its_targets_itself_is_told_its_adapter(
     )
     report = check(component, adapters.shifts_itself(yours))
     assert report.passed, str(report)
+
+
+def test_who_shifts_what_is_called_targets_is_a_question():
+    report = check("translation_model", built(TakesTargets).eval())
+    [risk] = report.failures
+    assert (risk.level, risk.cause) == ("risk", "who shifts the targets")
+    assert "wrong if it is given what the decoder reads" in risk.why
+    assert report.assumed[-1] == (
+        "If yours is given whole targets, and shifts them itself, no contract "
+        "finds a fault. Only you know: if so, judge "
+        "`adapters.shifts_itself(…)`."
+    )
+    report = check("translation_model", built(TargetsAndTheFuture).eval())
+    assert report.faults, str(report)
 
 
 class InItsOwnAttention(nn.Module):

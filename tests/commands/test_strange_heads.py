@@ -1,0 +1,341 @@
+"""``check`` on attention that takes its heads as an axis, and on odd weights.
+
+The code is written anew, in the style of what was found in repositories.
+"""
+
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from companion.commands.check.process import Asked, judged
+from companion.commands.check.target import Target
+from companion.contracts import check
+from companion.contracts.discovery.heads import BEHIND, WRITTEN_OUT
+
+pytestmark = pytest.mark.once
+
+BEGIN = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+"""
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # A name is not folded then.
+
+    def judge(text):
+        path = Path("mine.py")
+        path.write_text(BEGIN + text, encoding="utf-8")
+        section = judged(Target(path), Asked())
+        assert not section.error
+        parts = {p["name"]: p for p in section.parts}
+        left = {one["name"]: one["reason"] for one in section.unjudged}
+        return parts, left
+
+    return judge
+
+
+def faults(part):
+    groups = part["found"]["failed"]
+    return [g["message"] for g in groups if g["level"] == "fault"]
+
+
+def said(part):
+    return " ".join(part["found"]["assumed"])
+
+
+ON_HEADS = """
+class Gathers(nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, q, k, v):
+        scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5
+        return torch.einsum("bhqk,bkhd->bqhd", self.drop(scores.softmax(-1)), v)
+"""
+
+
+def test_attention_on_heads_that_takes_no_mask_is_judged_within_heads(told):
+    parts, left = told(ON_HEADS)
+    assert left == {}
+    assert parts["Gathers"]["component"] == "multihead"
+    assert not faults(parts["Gathers"])
+    assert BEHIND in said(parts["Gathers"])
+    for right, wrong, message in (
+        (" / q.shape[-1] ** 0.5", "", "The scores are not divided by"),
+        ("softmax(-1)", "softmax(-2)", "runs over the queries"),
+    ):
+        parts, _ = told(ON_HEADS.replace(right, wrong))
+        assert message in " ".join(faults(parts["Gathers"]))
+
+
+WRITTEN = """
+class Gathers(nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, q, k, v, mask=None):
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            batch, heads, rows, keys = mask.shape
+            assert (batch, heads) == scores.shape[:2]
+            scores = scores.masked_fill(~mask, -1e9)
+        return (self.drop(scores.softmax(-1)) @ v).transpose(1, 2)
+"""
+
+
+def test_masks_are_written_out_for_what_wants_all_four_axes(told):
+    parts, left = told(WRITTEN)
+    assert left == {}
+    assert not faults(parts["Gathers"])
+    assert WRITTEN_OUT in said(parts["Gathers"])
+    parts, left = told(WRITTEN.replace("-1e9", "-1e-9"))
+    assert "it takes three vectors" in left["Gathers"]
+    assert parts == {}
+
+
+TWO_MASKS = """
+class Matches(nn.Module):
+    def forward(self, queries, keys, values, q_mask=None, kv_mask=None):
+        scores = torch.einsum("nlhd,nshd->nlsh", queries, keys)
+        if kv_mask is not None and q_mask is not None:
+            seen = q_mask[:, :, None, None] & kv_mask[:, None, :, None]
+            scores = scores.masked_fill(~seen, -torch.inf)
+        weights = (scores / queries.size(3) ** 0.5).softmax(2)
+        return torch.einsum("nlsh,nshd->nlhd", weights, values)
+"""
+
+
+def test_attention_on_heads_with_several_masks_is_judged_without(told):
+    parts, left = told(TWO_MASKS)
+    assert left == {}
+    assert not faults(parts["Matches"])
+    assert "it takes several masks, kv_mask, q_mask" in said(parts["Matches"])
+    assert "it takes no mask" not in said(parts["Matches"])
+    parts, _ = told(TWO_MASKS.replace(" / queries.size(3) ** 0.5", ""))
+    assert faults(parts["Matches"])
+
+
+SCALED_OUTSIDE = """
+def attend(q, k, v, mask=None):
+    scores = torch.einsum("bid,bjd->bij", q, k) / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.finfo(scores.dtype).max)
+    return torch.einsum("bij,bjd->bid", scores.softmax(-1), v)
+"""
+
+
+def test_sums_over_three_axes_get_three_axes(told):
+    text = SCALED_OUTSIDE.replace("attend", "scaled_dot_product_attention")
+    parts, _ = told(text)
+    assert not faults(parts["scaled_dot_product_attention"])
+
+
+GATED = """
+class Attends(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.o = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        parts = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.o(y.transpose(1, 2).flatten(2))
+
+
+class RMS(nn.Module):
+    def __init__(self, dim, eps=1e-6):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(dim)), eps
+
+    def forward(self, x):
+        mean = x.pow(2).mean(-1, keepdim=True)
+        return x * torch.rsqrt(mean + self.eps) * self.weight
+
+
+class Feeds(nn.Sequential):
+    def __init__(self, dim):
+        super().__init__(
+            nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim)
+        )
+
+
+class Gate(nn.Module):
+    def __init__(self, dim, inner):
+        super().__init__()
+        self.inner, self.norm = inner, RMS(dim)
+        self.gru = nn.GRUCell(dim, dim)
+
+    def forward(self, x):
+        y = self.inner(self.norm(x))
+        return self.gru(y.flatten(0, 1), x.flatten(0, 1)).view(x.shape)
+
+
+class Plain(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.attend, self.feed = Attends(dim, heads), Feeds(dim)
+        self.n1, self.n2 = RMS(dim), RMS(dim)
+
+    def forward(self, x):
+        x = x + self.attend(self.n1(x))
+        return x + self.feed(self.n2(x))
+
+
+class Model(nn.Module):
+    def __init__(self, vocab_size, dim, depth, heads, max_len):
+        super().__init__()
+        self.ids = nn.Embedding(vocab_size, dim)
+        self.places = nn.Embedding(max_len, dim)
+        self.layers = nn.ModuleList(
+            LAYERS for _ in range(depth)
+        )
+        self.norm, self.out = RMS(dim), nn.Linear(dim, vocab_size)
+
+    def forward(self, ids):
+        x = self.ids(ids) + self.places(torch.arange(ids.shape[1]))
+        for layer in self.layers:
+            x = layer(x)
+        return self.out(self.norm(x))
+"""
+
+
+def test_behind_a_recurrent_gate_no_sum_is_missed(told):
+    layers = "nn.Sequential(Gate(dim, Attends(dim, heads)), "
+    layers += "Gate(dim, Feeds(dim)))"
+    parts, _ = told(GATED.replace("LAYERS", layers))
+    assert not faults(parts["Model"])
+
+
+def test_a_norm_that_is_called_rms_is_judged_and_seen_before_a_sum(told):
+    text = GATED.replace("LAYERS", "Plain(dim, heads)")
+    parts, _ = told(text)
+    assert not faults(parts["Model"]) + faults(parts["RMS"])
+    parts, _ = told(
+        text.replace(
+            "return x + self.feed(self.n2(x))",
+            "x = self.n2(x)\n        return x + self.feed(x)",
+        )
+    )
+    [fault] = faults(parts["Model"])
+    assert "a sum starts from what `layers.0.n2` returned" in fault
+    parts, _ = told(text.replace("x.pow(2).mean(", "x.pow(2).sum("))
+    assert "It divides by the length of the vector" in faults(parts["RMS"])[0]
+
+
+WITHOUT_A_GAIN = """
+class QueryNorm(nn.Module):
+    def __init__(self, dim, eps=1e-6):
+        super().__init__()
+        self.dim, self.eps = dim, eps
+
+    def forward(self, x):
+        return F.rms_norm(x, (self.dim,), None, self.eps)
+
+
+class PlainLayerNorm(nn.Module):
+    def __init__(self, dim, eps=1e-5):
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, x):
+        less = x - x.mean(-1, keepdim=True)
+        mean = less.pow(2).mean(-1, keepdim=True)
+        return less / (mean + self.eps).sqrt()
+"""
+
+
+def test_a_norm_without_a_gain_gets_the_contracts_own_behind_it(told):
+    parts, _ = told(WITHOUT_A_GAIN)
+    kinds = {name: part["component"] for name, part in parts.items()}
+    assert kinds == {"QueryNorm": "rms_norm", "PlainLayerNorm": "layer_norm"}
+    for part in parts.values():
+        assert not faults(part)
+        assert "a module without a gain" in said(part)
+
+
+class LessThanTheMean(nn.Module):
+    def forward(self, x):
+        less = x - 0.9 * x.mean(-1, keepdim=True)
+        return less / (less.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
+def test_what_is_wrong_with_a_norm_without_a_gain_is_found():
+    report = check("layer_norm", LessThanTheMean())
+    assert "a module without a gain" in report.assumed[0]
+    assert report.faults
+
+
+INDEXED = """
+class Indexed(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.o = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.index = nn.Linear(dim, 7)
+
+    def forward(self, x, return_aux=False):
+        parts = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = self.o(y.transpose(1, 2).flatten(2))
+        return (y, {"scores": self.index(x)}) if return_aux else y
+"""
+
+
+def test_weights_behind_a_switch_of_forward_are_a_risk(told):
+    parts, _ = told(INDEXED)
+    assert not faults(parts["Indexed"])
+    [risk] = parts["Indexed"]["found"]["failed"]
+    assert risk["level"] == "risk"
+    assert "`index.weight` takes no part" in risk["message"]
+    assert "With `return_aux=True`" in risk["excuse"]
+    parts, _ = told(INDEXED.replace("self.index(x)}", "self.index.bias}"))
+    assert "`index.weight` takes no part" in faults(parts["Indexed"])[0]
+
+
+ASKS_FOR_MORE = """
+class Dummy(type):
+    def __getattr__(cls, key):
+        raise ImportError(f"{cls.__name__} wants another package")
+
+
+class Pipeline(metaclass=Dummy):
+    def __init__(self, *args):
+        raise ImportError("another package")
+
+
+def causal_mask(length):
+    return torch.ones(length, length, dtype=torch.bool).tril()
+
+
+Mask = causal_mask
+
+
+class Feeds(nn.Sequential):
+    def __init__(self, dim):
+        super().__init__(
+            nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim)
+        )
+
+
+FeedForward = Feeds
+"""
+
+
+def test_what_raises_whatever_it_is_asked_hinders_nothing(told):
+    parts, _ = told(ASKS_FOR_MORE)
+    assert not faults(parts["causal_mask"])
+
+
+def test_another_name_for_a_class_is_judged_once(told):
+    parts, _ = told(ASKS_FOR_MORE)
+    assert {*parts} == {"causal_mask", "Feeds"}
