@@ -6,6 +6,7 @@ The code is written anew, in the style of what was found in repositories.
 from pathlib import Path
 
 import pytest
+import torch
 from torch import nn
 
 from companion.commands.check.process import Asked, judged
@@ -122,19 +123,127 @@ def test_attention_on_heads_with_several_masks_is_judged_without(told):
     assert faults(parts["Matches"])
 
 
-SCALED_OUTSIDE = """
-def attend(q, k, v, mask=None):
-    scores = torch.einsum("bid,bjd->bij", q, k) / q.shape[-1] ** 0.5
+OF_THREE_AXES = """
+def attn(q, k, v, mask=None):
+    scores = torch.einsum("bid,bjd->bij", q, k)SCALED
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.finfo(scores.dtype).max)
     return torch.einsum("bij,bjd->bid", scores.softmax(-1), v)
+
+
+class Heads(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads, self.scale = heads, (dim // heads) ** -0.5
+        self.qkv, self.o = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        parts = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        q, k, v = parts.permute(2, 0, 3, 1, 4).flatten(1, 2)
+        y = attn(QUERIES, k, v)
+        return self.o(y.unflatten(0, (len(x), -1)).transpose(1, 2).flatten(2))
 """
+HALF = " / q.shape[-1] ** 0.5"
 
 
 def test_sums_over_three_axes_get_three_axes(told):
-    text = SCALED_OUTSIDE.replace("attend", "scaled_dot_product_attention")
-    parts, _ = told(text)
-    assert not faults(parts["scaled_dot_product_attention"])
+    text = OF_THREE_AXES.replace("SCALED", HALF).replace("QUERIES", "q")
+    parts, left = told(text)
+    assert left == {}
+    assert not faults(parts["attn"]) + faults(parts["Heads"])
+    parts, _ = told(text.replace("softmax(-1)", "softmax(1)"))
+    assert faults(parts["attn"])
+
+
+def test_queries_may_be_scaled_before_a_function_is_called(told):
+    text = OF_THREE_AXES.replace("SCALED", "")
+    parts, _ = told(text.replace("QUERIES", "q * self.scale"))
+    assert not faults(parts["attn"]) + faults(parts["Heads"])
+    risk = parts["attn"]["found"]["failed"][0]
+    assert "The scores are not scaled" in risk["message"]
+    assert "scaled before, as they may be in line 22" in risk["excuse"]
+    parts, _ = told(text.replace("QUERIES", "q"))
+    assert "The scores are not scaled" in faults(parts["attn"])[0]
+    assert "not divided by anything" in faults(parts["Heads"])[0]
+
+
+MADE_FOR_HEADS = """
+class Attend(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, q, k, v, mask=None):
+        scores = torch.einsum("bhid,bhjd->bhij", q, k) * self.scale
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        return torch.einsum("bhij,bhjd->bhid", scores.softmax(-1), v)
+
+
+class Heads(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads, self.attend = heads, Attend((dim // heads) ** -0.5)
+        self.qkv, self.o = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x, mask=None):
+        parts = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        y = self.attend(*parts.permute(2, 0, 3, 1, 4), mask)
+        return self.o(y.transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_scale_that_is_made_for_one_width_of_the_heads_is_a_risk(told):
+    parts, _ = told(MADE_FOR_HEADS)
+    assert not faults(parts["Attend"]) + faults(parts["Heads"])
+    excuses = [g["excuse"] for g in parts["Attend"]["found"]["failed"]]
+    assert "its heads have 4 numbers: for these `scale` is made" in excuses[0]
+    parts, _ = told(MADE_FOR_HEADS.replace("-1e9", "-1e-9"))
+    assert faults(parts["Attend"])
+    parts, _ = told(MADE_FOR_HEADS.replace("(dim // heads)", "dim"))
+    assert "a head compares vectors of 4 numbers" in faults(parts["Heads"])[0]
+
+
+ASKED_IF_TRUE = """
+class Heads(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.memory = nn.Parameter(torch.empty(0, dim))
+        self.q, self.k, self.v, self.o = (nn.Linear(dim, dim) for _ in range(4))
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in (self.q(query), self.k(key), self.v(value))
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if MASK:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        return self.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_mask_that_is_asked_whether_it_is_true_is_told_so(told, monkeypatch):
+    parts, _ = told(ASKED_IF_TRUE.replace("MASK", "mask is not None"))
+    assert not faults(parts["Heads"])  # Nor of a memory without a number.
+    Path("mine.py").write_text(BEGIN + ASKED_IF_TRUE.replace("MASK", "mask"))
+    [one] = judged(Target(Path("mine.py")), Asked()).unjudged
+    assert one["level"] == "risk"
+    assert "`if mask:`: Boolean value of Tensor" in one["reason"]
+    assert "write `if mask is not None`" in one["reason"]
+
+
+def test_what_finds_no_memory_is_a_risk():
+    def softmax(scores, dim):
+        if scores.ndim > 2:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return torch.softmax(scores, dim)
+
+    report = check("softmax", softmax)
+    assert report.risks
+    assert not report.faults, str(report)
+    assert "needs more memory than it may take" in report.risks[0].why
 
 
 GATED = """

@@ -28,6 +28,7 @@ from companion.contracts.adapters import (
     mask_added,
     smoothed_by,
 )
+from companion.contracts.attention.attention import UNSCALED
 from companion.contracts.discovery.heads import BEHIND
 from companion.contracts.discovery.kinds import (
     ADDED_ALONG_THE_FIRST,
@@ -587,6 +588,8 @@ class Finder:
                 f"its name is that of {component}, and it could not be called "
                 f"as one. {judged.report.failures[0].message}"
             )
+        if line := scaled_by_its_caller(self.file, one.name):
+            judged = with_queries_scaled(judged, line)
         return {"parts": [self.part(one, judged, "a usual name")]}
 
     def judged_loss(self, one: Candidate, kind: type) -> dict:
@@ -872,9 +875,19 @@ class Finder:
         return {
             "name": one.name,
             "line": one.line,
-            "level": RISK if isinstance(reason, Raises) else "",
+            "level": RISK if raises_always(reason) else "",
             "reason": sanitize(said),
         }
+
+
+def raises_always(reason: str | Exception) -> bool:
+    """Tell whether what is not judged raises in each usual call.
+
+    What asks a mask whether it is true raises with any mask.
+    """
+    return isinstance(reason, Raises) or "Boolean value of Tensor" in str(
+        reason
+    )
 
 
 def as_typed(text: str) -> str:
@@ -893,6 +906,60 @@ def is_torchs(value: object) -> bool:
             for part in value.modules()
         )
     return type(value).__module__.startswith("torch.")
+
+
+SCALED_BEFORE = (
+    "It is right if its queries are scaled before, as they may be in line {}."
+)
+A_SCALE = re.compile(r"scal|sqrt|\*\* ?\(?-?0?\.5")
+"""How a scale is written that scores, or queries, are multiplied by."""
+
+
+def scaled_by_its_caller(file: File, name: str) -> int:
+    """Return the line that may scale the queries for a function; 0 if none.
+
+    Args:
+        file: The file in which both stand.
+        name: The function that is called.
+    """
+    functions = [
+        node
+        for statement in file.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.FunctionDef) and node.name != name
+    ]
+    for function in functions:
+        nodes = [*ast.walk(function)]
+        calls = any(
+            isinstance(node, ast.Call) and getattr(node.func, "id", "") == name
+            for node in nodes
+        )
+        for node in nodes if calls else []:
+            if (
+                isinstance(node, ast.BinOp | ast.AugAssign)
+                and isinstance(node.op, ast.Mult | ast.Div)
+                and A_SCALE.search(ast.unparse(node))
+            ):
+                return node.lineno
+    return 0
+
+
+def with_queries_scaled(judged: Judged, line: int) -> Judged:
+    """Make a risk of scores that are not scaled, if that is all that is wrong.
+
+    Args:
+        judged: A function, as attention.
+        line: Where queries may be scaled for it.
+    """
+    report = judged.report.whole()
+    if {fault.cause for fault in report.faults} != {UNSCALED}:
+        return judged
+    why = SCALED_BEFORE.format(line)
+    failures = [
+        replace(f, level=RISK, why=why) if f.cause == UNSCALED else f
+        for f in report.failures
+    ]
+    return replace(judged, report=replace(report, failures=failures))
 
 
 def any_number_of(kind: object) -> str:

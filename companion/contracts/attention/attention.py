@@ -43,7 +43,7 @@ from companion.contracts.engine.masking import (
     visible,
 )
 
-__all__ = ["ATTENTION"]
+__all__ = ["ATTENTION", "UNSCALED", "right_scale"]
 
 
 def qkv(seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -300,8 +300,11 @@ def with_weights(weigh):
     return attention
 
 
+UNSCALED = "The scores are not scaled: divide them by √d_k before the softmax."
+
+
 @ATTENTION.mistake(
-    hint="The scores are not scaled: divide them by √d_k before the softmax.",
+    hint=UNSCALED,
     symptom="attention is all or nothing from the start, and hardly learns",
 )
 def unscaled(q, k, v, mask=None):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.adapters import heads_after_positions, mask_added
+from companion.contracts.attention.attention import ATTENTION, right_scale
 from companion.contracts.discovery.kinds import (
     Check,
     Judged,
@@ -18,7 +19,9 @@ from companion.contracts.discovery.kinds import (
     was_called,
 )
 from companion.contracts.discovery.readings import said_by, settled
+from companion.contracts.engine.component import title
 from companion.contracts.engine.forms import NO_MASK, wanted
+from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import module_kept
 from companion.contracts.engine.report import Report
 
@@ -53,9 +56,9 @@ def judged_on_heads(module: nn.Module, check: Check) -> Judged | None:
         ways = [(OnHeads(fn), (*said, *left)) for fn, said in ways]
         kinds = ["multihead", "causal_attention"]
     elif word := wants.named("mask"):
-        written = WholeMasks(module, word)
-        whole = heads_after_positions(written)
-        ways.append((whole, (BEHIND, WRITTEN_OUT)))
+        beside, behind = (WholeMasks(module, word, axis) for axis in (1, 2))
+        ways.append((beside, (BESIDE, WRITTEN_OUT)))
+        ways.append((heads_after_positions(behind), (BEHIND, WRITTEN_OUT)))
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
         module.eval()
         for component in kinds:
@@ -73,9 +76,39 @@ def judged_on_heads(module: nn.Module, check: Check) -> Judged | None:
                     if several:  # It takes some, and was given none.
                         rest = (x for x in whole.assumed if NO_MASK not in x)
                         whole = replace(whole, assumed=(*rest,))
+                    whole = made_for_a_width(module, whole)
                     told = filter(None, (*said, words))
                     return Judged(component, whole, tuple(told))
     return None
+
+
+MADE_FOR = "It is right if its heads have {} numbers: for these `{}` is made."
+
+
+def made_for_a_width(module: nn.Module, report: Report) -> Report:
+    """Make a risk of a scale that is made for one width of the heads.
+
+    So it is with what stands in a model. If anything else is wrong, it is left.
+
+    Args:
+        module: Attention without weights.
+        report: What was found.
+    """
+    broken = {fault.contract for fault in report.faults}
+    if not broken or broken - {ATTENTION.agrees, title(right_scale)}:
+        return report
+    for name, value in vars(module).items():
+        if type(value) is not float or value <= 0:
+            continue
+        for width in (value**2, value**-2):
+            if width > 1.5 and abs(width - round(width)) < 1e-4:
+                why = MADE_FOR.format(round(width), name)
+                failures = [
+                    replace(f, level=RISK, why=why) if f.level == FAULT else f
+                    for f in report.failures
+                ]
+                return replace(report, failures=failures)
+    return report
 
 
 class OnHeads(nn.Module):
@@ -100,16 +133,17 @@ HEADS, WIDTH = 3, 12
 
 
 class WholeMasks(nn.Module):
-    """What takes (batch, seq, head, head_dim), and masks with all four axes.
+    """What takes vectors and masks with four axes, and no fewer.
 
     Args:
         yours: Attention.
         word: What its argument for a mask is called.
+        axis: Where its vectors have their heads: 1, or 2 behind the positions.
     """
 
-    def __init__(self, yours: nn.Module, word: str):
+    def __init__(self, yours: nn.Module, word: str, axis: int):
         super().__init__()
-        self.yours, self.word = yours, word
+        self.yours, self.word, self.axis = yours, word, axis
 
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
@@ -117,7 +151,8 @@ class WholeMasks(nn.Module):
         """Hand a mask over as (batch, head, query, key)."""
         if mask is None:
             return self.yours(q, k, v)
-        sizes = len(q), q.shape[2], q.shape[1], k.shape[1]
+        rows = 3 - self.axis
+        sizes = len(q), q.shape[self.axis], q.shape[rows], k.shape[rows]
         return self.yours(q, k, v, **{self.word: mask.expand(sizes)})
 
 

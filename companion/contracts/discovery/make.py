@@ -561,7 +561,8 @@ def module_for(one: inspect.Parameter, near: dict) -> type | None:
     """
     plain = one.name.replace("_", "").lower()
     kinds = [one.annotation]
-    kinds += [kind for name, kind in near.items() if name.lower() == plain]
+    if plain != "heads":  # How many there are, whatever a class is called.
+        kinds += [kind for name, kind in near.items() if name.lower() == plain]
     if plain in ("encoderlayer", "decoderlayer"):
         ends = [x for name, x in near.items() if name.lower().endswith(plain)]
         kinds += ends if len(ends) == 1 else []

@@ -1750,6 +1750,8 @@ def readings_that_fit(
             results.append((fn.call(*map(copied, args)), args))
         except Broken as broken:
             model = fn.component.name in MODELS and not form.first
+            # Whichever way a mask is given, it is asked whether it is true.
+            model |= "Boolean value of Tensor" in broken.message
             if model and said and isinstance(broken, Raised):
                 fn.note(broken, f"Called as yours: {said}.")
             return

@@ -28,6 +28,7 @@ from companion.contracts.engine.compare import (
     tensors_in,
 )
 from companion.contracts.engine.component import Component
+from companion.contracts.engine.levels import RISK
 
 __all__ = [
     "STRAY",
@@ -86,6 +87,12 @@ returns. What is not here has none that is ready: a line of one's own will do.
 
 MOST_MASKS = 2
 """As many `adapters.with_masks` gives."""
+
+MEMORY = re.compile("MemoryError|(not enough|allocate) memory")
+LESS = (
+    "What needs more memory than it may take is not wrong: build a smaller "
+    "one, or give it more, `--memory 8`."
+)
 
 OTHERS = re.compile(
     "values to unpack|is invalid for input of size|positional argument|"
@@ -262,6 +269,8 @@ class Guarded:
                 # It swallowed the Stop, and whatever came of it is no result.
                 raise Stop
         raised = Raised(message, cause=cause)
+        if MEMORY.search(what):
+            raised.level, raised.why = RISK, LESS
         raised.lines, raised.what = lines, what
         raise raised
 

@@ -299,7 +299,8 @@ def takes_part(fn: Guarded) -> None:
         raise Broken(MADE_ANEW.format(made))
     require_registered(fn)
     parameters = module_of(fn).named_parameters()
-    named = {name: p for name, p in parameters if p.requires_grad}
+    # What has no numbers, such as a memory of length 0, needs none.
+    named = {n: p for n, p in parameters if p.requires_grad and p.numel()}
     if named:
         example = fn.component.example
         require_two_steps(module_of(fn), lambda: fn.raw(*example), named)
