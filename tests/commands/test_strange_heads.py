@@ -448,3 +448,125 @@ def test_what_raises_whatever_it_is_asked_hinders_nothing(told):
 def test_another_name_for_a_class_is_judged_once(told):
     parts, _ = told(ASKS_FOR_MORE)
     assert {*parts} == {"causal_mask", "Feeds"}
+
+
+ANOTHER = """
+class Asks(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.o = (nn.Linear(dim, dim) for _ in range(4))
+
+    def forward(self, x, context):
+        split = LENGTH, self.heads, x.shape[-1] // self.heads
+        q = self.q(x).unflatten(-1, split[1:]).transpose(1, 2)
+        k, v = (
+            y.reshape(len(x), *split).transpose(1, 2)
+            for y in (self.k(context), self.v(context))
+        )
+        y = F.scaled_dot_product_attention(q, k, v)
+        return self.o(y.transpose(1, 2).flatten(2))
+"""
+
+
+def test_what_is_asked_may_be_longer_than_what_asks(told):
+    parts, _ = told(ANOTHER.replace("LENGTH", "-1"))
+    assert parts["Asks"]["found"]["failed"] == []
+    parts, _ = told(ANOTHER.replace("LENGTH", "x.shape[1]"))
+    [risk] = parts["Asks"]["found"]["failed"]
+    assert risk["level"] == "risk"
+    assert "by the length of the queries" in risk["message"]
+
+
+TURNED_UNMASKED = """
+class Turned(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.o = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+
+    def turn(self, x):
+        rates = 100 ** -torch.linspace(0, 1, x.shape[-1] // 2)
+        angles = torch.arange(x.shape[-2])[:, None] * rates
+        one, other = x.chunk(2, -1)
+        sin, cos = angles.sin(), angles.cos()
+        return torch.cat([one * cos - other * sin, one * sin + other * cos], -1)
+
+    def forward(self, x):
+        parts = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        scores = self.turn(q) @ self.turn(k).mT / q.shape[-1] ** 0.5
+        past = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+        MASKED
+        return self.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+causal = Turned(12, 3)
+# checks: causal_attention
+def mine(x):
+    return causal(x)
+"""
+
+
+def test_turned_vectors_are_no_mask_at_work(told):
+    masked = "scores = scores.masked_fill(~past, {})"
+    parts, _ = told(TURNED_UNMASKED.replace("MASKED", masked.format("-1e9")))
+    assert not faults(parts["mine"])
+    parts, _ = told(TURNED_UNMASKED.replace("MASKED", ""))
+    assert "is there a causal mask, and does its" in faults(parts["mine"])[0]
+    parts, _ = told(TURNED_UNMASKED.replace("MASKED", masked.format("-1.0")))
+    assert "A mask is at work" in faults(parts["mine"])[0]
+
+
+EITHER_MASK = """
+class Layer(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.n1, self.n2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.qkv, self.o = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.feed = nn.Sequential(
+            nn.Linear(dim, 2 * dim), nn.GELU(), nn.Linear(2 * dim, dim)
+        )
+
+    def forward(self, x, mask=None, OTHER=None):
+        keys = mask if OTHER is None else OTHER
+        parts = self.qkv(self.n1(x)).unflatten(-1, (3, self.heads, -1))
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if keys is not None:
+            scores = scores.masked_fill(~keys[:, None, None], -1e9)
+        x = x + self.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return x + self.feed(self.n2(x))
+"""
+
+
+def test_a_mask_of_keys_that_takes_the_place_of_another_is_not_given(told):
+    parts, _ = told(EITHER_MASK.replace("OTHER", "self_attn_kv_mask"))
+    assert not faults(parts["Layer"])
+    parts, _ = told(EITHER_MASK.replace("OTHER", "pad_mask"))
+    assert "hid nothing beside it" in said(parts["Layer"])
+    assert faults(parts["Layer"])
+
+
+OF_A_TYPE = """
+class GPT(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        sizes = config.n_layer, config.n_embd, config.vocab_size
+        known = config.model_type is not None
+        assert known ^ all(x is not None for x in sizes)
+        layers, width, vocab = sizes
+        self.ids = nn.Embedding(vocab, width)
+        self.cells = nn.GRU(width, width, layers, batch_first=True)
+        self.out = nn.Linear(width, vocab)
+
+    def forward(self, idx):
+        return self.out(self.cells(self.ids(idx))[0])
+"""
+
+
+def test_a_configuration_names_no_model_where_it_has_sizes(told):
+    parts, left = told(OF_A_TYPE)
+    assert left == {}
+    assert parts["GPT"]["component"] == "language_model"

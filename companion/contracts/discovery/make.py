@@ -140,6 +140,10 @@ def size(name: str, rate: float = 0.0) -> object:
     return None
 
 
+UNCHOSEN = {"model_type", "pretrained"}
+"""What a configuration may name in place of sizes; None, where it does not."""
+
+
 class Sizes:
     """Stands for a configuration: every name that says a size has it.
 
@@ -157,6 +161,8 @@ class Sizes:
         return value
 
     def __getattr__(self, name: str) -> Any:
+        if name in UNCHOSEN:
+            return None
         value = None if name.startswith("__") else self._size(name)
         if value is None:
             raise AttributeError(f"its configuration has no `{name}` here")

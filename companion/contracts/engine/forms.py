@@ -2245,7 +2245,7 @@ OF_TARGET = re.compile(r"(?i)tgt|trg|target|dec|(^|_)d_")
 """How masks are called that are the source's, and the target's. What has both
 words is for rows of the target, and for keys of the source.
 """
-OF_ANOTHER = re.compile("(?i)cross|mem|encoder|context")
+OF_ANOTHER = re.compile("(?i)cross|mem|encoder|context|(^|_)kv_mask")
 """How masks are called that hide keys of something else."""
 
 

@@ -30,10 +30,14 @@ from companion.contracts.engine.masking import causal
 from companion.contracts.engine.modules import module_kept, module_of
 from companion.contracts.engine.relative import require_far_distances
 from companion.contracts.engine.scale import (
+    HeardScores,
     divided_by_the_root_of_a_head,
     over_another_axis,
 )
-from companion.contracts.positions.turned import hear_turning
+from companion.contracts.positions.turned import (
+    hear_turning,
+    turned_by_distance,
+)
 from companion.multihead import merge_heads, split_heads
 
 __all__ = ["CAUSAL_ATTENTION", "sees_its_past_only"]
@@ -136,10 +140,27 @@ def why(fn: Guarded, seen: Tensor) -> str:
             if over := over_another_axis(fn, (arguments(7),)):
                 return over
             x, order = arguments(7), torch.tensor([3, 0, 4, 2, 1])
-            if furthest(fn(x[:, order]), fn(x)[:, order]) is not None:
+            keeps = furthest(fn(x[:, order]), fn(x)[:, order]) is None
+            # Where vectors are turned, the order counts without a mask too.
+            if not keeps and not turns_inside(fn):
                 return COUNTED
             return TRAINING if hides_in_training(fn) else NO_MASK
     return over_another_axis(fn, (arguments(7),)) or MIXED
+
+
+def turns_inside(fn: Guarded) -> bool:
+    """Tell whether the distance decides scores, and no mask fills any."""
+    x = arguments(67)[:, :1].expand(-1, SEQ, -1).contiguous()
+    with HeardScores() as heard:
+        fn.raw(x)
+    future = ~PAST[0]
+    for scores in heard.scores:
+        if scores.shape[-2:] != future.shape:
+            continue
+        hidden = scores[..., future]
+        if (hidden == hidden.flatten()[0]).all():
+            return False
+    return turned_by_distance(lambda: fn.raw(x), SEQ)
 
 
 def hides_in_training(fn: Guarded) -> bool:

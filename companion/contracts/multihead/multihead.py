@@ -7,6 +7,7 @@ which 2, 3, 4 and 6 heads divide.
 """
 
 import contextlib
+import itertools
 from dataclasses import replace
 
 import torch
@@ -538,11 +539,11 @@ def require_any_memory(fn: Guarded) -> None:
     of it once.
     """
     x, other = arguments(59), arguments(61)
-    if not takes_keys(fn, x):
+    if vectors_taken(fn, x) < 2:
         return
     twice = torch.cat([other, other], 1)
     try:
-        got = gathered(fn, x, twice, twice)
+        got = gathered_of(fn, x, twice)
     except Broken as broken:
         said = getattr(broken, "what", "") or broken.message
         says = (
@@ -557,7 +558,7 @@ def require_any_memory(fn: Guarded) -> None:
     if not keeps_order(fn, x):
         return  # What stands there twice may count by where it stands.
     try:
-        same(fn, got, gathered(fn, x, other, other), says)
+        same(fn, got, gathered_of(fn, x, other), says)
     except Broken as broken:
         broken.level, broken.why = RISK, ITS_OWN
         raise
@@ -565,16 +566,21 @@ def require_any_memory(fn: Guarded) -> None:
 
 def takes_keys(fn: Guarded, x: Tensor) -> bool:
     """Tell whether it is called as (x, x, x)."""
+    return vectors_taken(fn, x) > 2
+
+
+def vectors_taken(fn: Guarded, x: Tensor) -> int:
+    """Count how often it is given ``x``: three times as (x, x, x, mask)."""
     form = fn.form
     if form is None or form.style is None or form.whole:
-        return False
+        return 1
     if form.absent == "full":  # Its masks are made for keys as for queries.
-        return False
+        return 1
     if any("mask" in name for name in form.wants.names[:3]):
-        return False
+        return 1
     named = {"x": x} if form.absent == "omitted" else {"x": x, "mask": None}
     given, _ = form.style(form.wants, named) or ((), {})
-    return len(given) > 2 and all(one is x for one in given[:3])
+    return len([*itertools.takewhile(lambda one: one is x, given[:3])])
 
 
 def places_of(fn: Guarded) -> tuple[int, int, int]:
@@ -585,6 +591,23 @@ def places_of(fn: Guarded) -> tuple[int, int, int]:
         return 0, 1, 2
     q, k, v = map(names.index, known)
     return q, k, v
+
+
+def gathered_of(fn: Guarded, x: Tensor, memory: Tensor) -> Tensor:
+    """Return what ``x`` gathers from other vectors."""
+    if takes_keys(fn, x):
+        return gathered(fn, x, memory, memory)
+    usual = fn.form
+
+    def style(wants: object, named: dict) -> tuple:
+        (asks, _, *rest), words = usual.style(wants, named)
+        return (asks, memory, *rest), words
+
+    fn.form = replace(usual, style=style)
+    try:
+        return fn.raw(x)
+    finally:
+        fn.form = usual
 
 
 def gathered(fn: Guarded, x: Tensor, keys: Tensor, values: Tensor) -> Tensor:

@@ -33,6 +33,7 @@ from companion.contracts.transformer.language_model import (
     BATCH,
     ELSEWHERE,
     SHARE,
+    WORDS,
     drawn,
     gaps,
     read_logits,
@@ -192,20 +193,25 @@ def source(fn: Guarded) -> None:
             ("row", "moves with"),
             hint,
         )
-    require_all_seen(fn, *args)
+    require_all_seen(fn, args[1])
 
 
-def require_all_seen(fn: Guarded, src: Tensor, tgt: Tensor) -> None:
+def require_all_seen(fn: Guarded, tgt: Tensor) -> None:
     """Raise Broken if an attention hides source tokens that are no padding.
 
     They may move every logit all the same, by the encoder's vectors of others.
     """
     where = "among the source tokens", "to the source"
+    src = torch.stack([torch.arange(SRC) + 1, WORDS - 1 - torch.arange(SRC)])
     for (_, each), words in zip(
         hidden_sources(fn, src, tgt), where, strict=True
     ):
         for hidden in each:
             part = hidden.float().mean(0)
+            if ids := ids_hidden(hidden, src):
+                told = ", ".join(map(str, ids))
+                says = HIDES_IDS.format(words, told, PAD)
+                raise Broken(says, cause=says, level=RISK, why=NO_WORDS)
             if (part == 1).any():
                 why = CAUSAL if is_triangle(part == 1) else ""
                 raise Broken(
@@ -218,6 +224,31 @@ def require_all_seen(fn: Guarded, src: Tensor, tgt: Tensor) -> None:
                     level=RISK,
                     why=ON_PURPOSE,
                 )
+
+
+HIDES_IDS = (
+    "An attention {} hides the tokens {} wherever they stand, and padding is "
+    "{} alone: may a mask be made of the wrong ids?"
+)
+NO_WORDS = "It is right if they are marks that no word is to look at."
+
+
+def ids_hidden(hidden: Tensor, src: Tensor) -> list[int]:
+    """List the ids that an attention hides from all rows, and nothing else.
+
+    Args:
+        hidden: What it hides, (batch × head, row, key).
+        src: The tokens, (batch, key).
+    """
+    heads = len(hidden) // len(src)
+    keys = hidden.all(1)
+    if not heads or keys.shape[1] != src.shape[1]:
+        return []
+    tokens = src.repeat_interleave(heads, 0)
+    ids = tokens[keys].unique()
+    everywhere = torch.equal(torch.isin(tokens, ids), keys)
+    alike = torch.equal(hidden, keys[:, None].expand_as(hidden))
+    return ids.tolist() if everywhere and alike else []
 
 
 def is_triangle(hidden: Tensor) -> bool:

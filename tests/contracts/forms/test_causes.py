@@ -129,6 +129,31 @@ def test_a_source_that_is_hidden_from_some_rows_is_a_risk(place, where):
     assert understood(say(risk.message)), say(risk.message)
 
 
+class HidesAWord(HidesTheSource):
+    """The mask of the source hides a word as well as the padding."""
+
+    def __init__(self, word):
+        super().__init__("")
+        self.word = word
+
+    def forward(self, src, tgt):
+        given = ((src != 0) & (src != self.word))[:, None, None]
+        order = torch.ones(tgt.shape[1], tgt.shape[1]).bool().tril()
+        memory = self.encoded(src, (src != 0)[:, None, None])
+        return self.head(self.decoded(tgt, memory, order, given))
+
+
+@pytest.mark.parametrize("word", [1, 9])
+def test_an_id_that_is_hidden_wherever_it_stands_is_a_risk(word):
+    report = check("translation_model", built(lambda: HidesAWord(word)))
+    assert report.passed
+    (risk,) = report.risks
+    assert f"An attention to the source hides the tokens {word} wh" in (
+        risk.message
+    )
+    assert understood(say(risk.message)), say(risk.message)
+
+
 def test_a_source_that_every_row_sees_is_none():
     report = check("translation_model", built(lambda: HidesTheSource("")))
     assert not report.failures
