@@ -198,8 +198,12 @@ def test_a_scale_that_is_made_for_one_width_of_the_heads_is_a_risk(told):
     assert not faults(parts["Attend"]) + faults(parts["Heads"])
     excuses = [g["excuse"] for g in parts["Attend"]["found"]["failed"]]
     assert "its heads have 4 numbers: for these `scale` is made" in excuses[0]
-    parts, _ = told(MADE_FOR_HEADS.replace("-1e9", "-1e-9"))
-    assert faults(parts["Attend"])
+    for right, wrong in (
+        ("-1e9", "-1e-9"),
+        (", k) * self.scale", ", k)"),  # It has one, and does not use it.
+    ):
+        parts, _ = told(MADE_FOR_HEADS.replace(right, wrong))
+        assert faults(parts["Attend"])
     parts, _ = told(MADE_FOR_HEADS.replace("(dim // heads)", "dim"))
     assert "a head compares vectors of 4 numbers" in faults(parts["Heads"])[0]
 
@@ -375,6 +379,19 @@ class LessThanTheMean(nn.Module):
     def forward(self, x):
         less = x - 0.9 * x.mean(-1, keepdim=True)
         return less / (less.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
+class GainsAreNoParameter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = torch.ones(12)
+
+    def forward(self, x):
+        return nn.functional.rms_norm(x, (12,), None, 1e-5) * self.gain
+
+
+def test_a_gain_that_is_a_plain_tensor_is_not_taken_for_none():
+    assert check("rms_norm", GainsAreNoParameter()).faults
 
 
 def test_what_is_wrong_with_a_norm_without_a_gain_is_found():

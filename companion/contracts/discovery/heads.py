@@ -4,10 +4,12 @@
 seq, head_dim), or with the heads behind the positions.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from companion.contracts.adapters import heads_after_positions, mask_added
@@ -15,10 +17,12 @@ from companion.contracts.attention.attention import ATTENTION, right_scale
 from companion.contracts.discovery.kinds import (
     Check,
     Judged,
+    first,
     masks_are_told,
     was_called,
 )
 from companion.contracts.discovery.readings import said_by, settled
+from companion.contracts.engine.compare import draw, furthest
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms import NO_MASK, wanted
 from companion.contracts.engine.levels import FAULT, RISK
@@ -76,22 +80,26 @@ def judged_on_heads(module: nn.Module, check: Check) -> Judged | None:
                     if several:  # It takes some, and was given none.
                         rest = (x for x in whole.assumed if NO_MASK not in x)
                         whole = replace(whole, assumed=(*rest,))
-                    whole = made_for_a_width(module, whole)
+                    whole = made_for_a_width(module, fn, whole)
                     told = filter(None, (*said, words))
                     return Judged(component, whole, tuple(told))
     return None
 
 
+WIDEST = 1025
+"""No head is as wide."""
 MADE_FOR = "It is right if its heads have {} numbers: for these `{}` is made."
 
 
-def made_for_a_width(module: nn.Module, report: Report) -> Report:
+def made_for_a_width(module: nn.Module, fn: Callable, report: Report) -> Report:
     """Make a risk of a scale that is made for one width of the heads.
 
-    So it is with what stands in a model. If anything else is wrong, it is left.
+    So it is with what stands in a model. For that width it is PyTorch's
+    attention; if it is not, or anything else is wrong, the report is left.
 
     Args:
         module: Attention without weights.
+        fn: How it is called.
         report: What was found.
     """
     broken = {fault.contract for fault in report.faults}
@@ -101,7 +109,7 @@ def made_for_a_width(module: nn.Module, report: Report) -> Report:
         if type(value) is not float or value <= 0:
             continue
         for width in (value**2, value**-2):
-            if width > 1.5 and abs(width - round(width)) < 1e-4:
+            if 1.5 < width < WIDEST and is_right_at(fn, round(width)):
                 why = MADE_FOR.format(round(width), name)
                 failures = [
                     replace(f, level=RISK, why=why) if f.level == FAULT else f
@@ -109,6 +117,15 @@ def made_for_a_width(module: nn.Module, report: Report) -> Report:
                 ]
                 return replace(report, failures=failures)
     return report
+
+
+def is_right_at(fn: Callable, width: int) -> bool:
+    """Tell whether attention is PyTorch's for heads of this width."""
+    q, k, v = (draw(2, 3, 5, width, seed=seed) for seed in (3, 5, 7))
+    with contextlib.suppress(Exception):
+        expected = F.scaled_dot_product_attention(q, k, v)
+        return furthest(first(fn(q, k, v)), expected) is None
+    return False
 
 
 class OnHeads(nn.Module):

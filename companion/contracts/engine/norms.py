@@ -88,8 +88,15 @@ def without_a_gain(fn: nn.Module) -> tuple[Callable, str] | None:
     """Return how to call a norm that holds nothing, and what was assumed.
 
     What the contracts' own gain and bias do is done behind it. None if it may
-    be given a gain, or if nothing says which of its numbers is its width.
+    be given a gain, if a plain tensor may be one that nothing trains, or if
+    nothing says which of its numbers is its width.
     """
+    if any(
+        isinstance(value, Tensor)
+        for part in fn.modules()
+        for value in vars(part).values()
+    ):
+        return None
     every = [*inspect.signature(fn.forward).parameters.values()]
     needed = [one for one in every if one.default is one.empty]
     widths = {
