@@ -101,6 +101,35 @@ def test_masks_are_written_out_for_what_wants_all_four_axes(told):
     assert parts == {}
 
 
+AS_WIDE = """
+class Gathers(nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, q, k, v, mask=None, causal=False):
+        sizes = q.shape
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        if mask is not None:
+            batch, heads, rows, keys = mask.shape
+            assert batch == len(q)
+        y = F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal)
+        return y.transpose(1, 2).reshape(sizes)
+"""
+
+
+def test_values_may_have_to_be_as_wide_as_keys(told):
+    parts, left = told(AS_WIDE)
+    assert left == {}
+    assert parts["Gathers"]["component"] == "multihead"
+    assert not faults(parts["Gathers"])
+    assert BEHIND in said(parts["Gathers"])
+    wrong = AS_WIDE.replace("(q, k, v, mask,", "(q, k, v, None,")
+    parts, left = told(wrong)
+    assert parts == {}
+    assert "it takes three vectors" in left["Gathers"]
+
+
 TWO_MASKS = """
 class Matches(nn.Module):
     def forward(self, queries, keys, values, q_mask=None, kv_mask=None):
@@ -228,7 +257,7 @@ class Heads(nn.Module):
 """
 
 
-def test_a_mask_that_is_asked_whether_it_is_true_is_told_so(told, monkeypatch):
+def test_a_mask_that_is_asked_whether_it_is_true_is_told_so(told):
     parts, _ = told(ASKED_IF_TRUE.replace("MASK", "mask is not None"))
     assert not faults(parts["Heads"])  # Nor of a memory without a number.
     Path("mine.py").write_text(BEGIN + ASKED_IF_TRUE.replace("MASK", "mask"))
@@ -236,6 +265,24 @@ def test_a_mask_that_is_asked_whether_it_is_true_is_told_so(told, monkeypatch):
     assert one["level"] == "risk"
     assert "`if mask:`: Boolean value of Tensor" in one["reason"]
     assert "write `if mask is not None`" in one["reason"]
+
+
+class RefusesMasks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.o = nn.Linear(12, 36), nn.Linear(12, 12)
+
+    def forward(self, x, mask=None):
+        assert mask is None
+        q, k, v = self.qkv(x).unflatten(-1, (3, 3, 4)).permute(2, 0, 3, 1, 4)
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.o(y.transpose(1, 2).flatten(2))
+
+
+def test_what_refuses_masks_computes_nothing_wrong_with_them():
+    report = check("multihead", RefusesMasks())
+    assert report.passed, str(report)
+    assert "It refuses this mask by itself" in report.risks[0].why
 
 
 def test_what_finds_no_memory_is_a_risk():

@@ -5,8 +5,9 @@ seq, head_dim), or with the heads behind the positions.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +25,7 @@ from companion.contracts.discovery.kinds import (
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.compare import draw, furthest
 from companion.contracts.engine.component import title
-from companion.contracts.engine.forms import NO_MASK, wanted
+from companion.contracts.engine.forms import NO_MASK, Wanted, wanted
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import module_kept
 from companion.contracts.engine.report import Report
@@ -51,38 +52,85 @@ def judged_on_heads(module: nn.Module, check: Check) -> Judged | None:
     matrices = any(p.ndim > 1 for p in module.parameters())
     if matrices or not all(map(wants.named, "qkv")):
         return None
-    ways = [(module, (BESIDE,)), (heads_after_positions(module), (BEHIND,))]
-    kinds = ["attention", "causal_attention"]
+    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+        module.eval()
+        *usual, causal = ways_to_ask(module, wants)
+        each = (judged_in_a_way(module, ways, check) for ways in usual)
+        found = next(filter(None, each), None)
+        if found and (found.component == "attention" or found.report.passed):
+            return found
+        own = judged_in_a_way(module, causal, check)
+        # What takes a mask, or none, is not meant to hide the future itself.
+        return own if own and (own.report.passed or not found) else found
+
+
+class Way(NamedTuple):
+    """A way to ask attention that takes its heads as an axis.
+
+    Attributes:
+        component: What it is judged as.
+        fn: It, as the contracts call it.
+        said: How it is called then.
+        masked: Whether it gets the masks that it takes.
+    """
+
+    component: str
+    fn: Callable
+    said: tuple[str, ...]
+    masked: bool = True
+
+
+def ways_to_ask(module: nn.Module, wants: Wanted) -> Iterator[list[Way]]:
+    """List the ways to ask it; of a later list only if no earlier one fits.
+
+    The last one is for what hides the future itself.
+    """
+    bare = (module, BESIDE), (heads_after_positions(module), BEHIND)
+    causal = [Way("causal_attention", fn, (said,)) for fn, said in bare]
     others = {*wants.all} - wants.flags - {*map(wants.named, "qkv")}
     several = len(others) > 1 and all("mask" in name for name in others)
     if not others or several:
         left = (SEVERAL.format(", ".join(sorted(others))),) * several
-        ways = [(OnHeads(fn), (*said, *left)) for fn, said in ways]
-        kinds = ["multihead", "causal_attention"]
-    elif word := wants.named("mask"):
+        yield [
+            Way("multihead", OnHeads(fn), (said, *left), masked=not several)
+            for fn, said in bare
+        ]
+    word = None if several else wants.named("mask")
+    if word:
         beside, behind = (WholeMasks(module, word, axis) for axis in (1, 2))
-        ways.append((beside, (BESIDE, WRITTEN_OUT)))
-        ways.append((heads_after_positions(behind), (BEHIND, WRITTEN_OUT)))
-    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
-        module.eval()
-        for component in kinds:
-            reports = [check(component, fn, brief=True) for fn, _ in ways]
-            if all(report.faults for report in reports):
-                # Which way is meant is told by how much is in order.
-                reports = [report.whole() for report in reports]
-            tried = zip(reports, ways, strict=True)
-            # Of one head both may fit by their shapes, and one attends.
-            for report, (fn, said) in sorted(
-                tried, key=lambda one: len(one[0].faults)
-            ):
-                if was_called(report):
-                    whole, words = settled_masks(component, fn, report, check)
-                    if several:  # It takes some, and was given none.
-                        rest = (x for x in whole.assumed if NO_MASK not in x)
-                        whole = replace(whole, assumed=(*rest,))
-                    whole = made_for_a_width(module, fn, whole)
-                    told = filter(None, (*said, words))
-                    return Judged(component, whole, tuple(told))
+        whole = (beside, BESIDE), (heads_after_positions(behind), BEHIND)
+        yield [Way("attention", fn, (said,)) for fn, said in bare] + [
+            Way("attention", fn, (said, WRITTEN_OUT)) for fn, said in whole
+        ]
+        # Its values may have to be as wide as its keys.
+        within = [
+            Way("multihead", OnHeadsWithMasks(fn), (said, WRITTEN_OUT))
+            for fn, said in whole
+        ]
+        yield within
+    yield causal
+
+
+def judged_in_a_way(
+    module: nn.Module, ways: list[Way], check: Check
+) -> Judged | None:
+    """Judge it in the way in which the least is wrong; None if none fits."""
+    reports = [check(way.component, way.fn, brief=True) for way in ways]
+    if all(report.faults for report in reports):
+        # Which way is meant is told by how much is in order.
+        reports = [report.whole() for report in reports]
+    tried = zip(reports, ways, strict=True)
+    # Of one head several may fit by their shapes, and one attends.
+    for report, way in sorted(tried, key=lambda one: len(one[0].faults)):
+        if not was_called(report):
+            continue
+        whole, words = settled_masks(way.component, way.fn, report, check)
+        if not way.masked:  # It takes some, and was given none.
+            rest = (x for x in whole.assumed if NO_MASK not in x)
+            whole = replace(whole, assumed=(*rest,))
+        whole = made_for_a_width(module, way.fn, whole)
+        told = filter(None, (*way.said, words))
+        return Judged(way.component, whole, tuple(told))
     return None
 
 
@@ -147,6 +195,17 @@ class OnHeads(nn.Module):
 
 
 HEADS, WIDTH = 3, 12
+
+
+class OnHeadsWithMasks(OnHeads):
+    """The same around what takes a mask too."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return what the heads gather, under a mask for all of them."""
+        each = self.made(x).unflatten(-1, (3, HEADS, WIDTH // HEADS))
+        vectors = each.permute(2, 0, 3, 1, 4)
+        found = self.yours(*vectors, *([] if mask is None else [mask]))
+        return found.transpose(1, 2).flatten(2)
 
 
 class WholeMasks(nn.Module):

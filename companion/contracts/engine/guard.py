@@ -88,11 +88,16 @@ returns. What is not here has none that is ready: a line of one's own will do.
 MOST_MASKS = 2
 """As many `adapters.with_masks` gives."""
 
-MEMORY = re.compile("MemoryError|(not enough|allocate) memory")
-LESS = (
-    "What needs more memory than it may take is not wrong: build a smaller "
-    "one, or give it more, `--memory 8`."
-)
+NO_FAULT = {
+    re.compile("MemoryError|(not enough|allocate) memory"): (
+        "What needs more memory than it may take is not wrong: build a "
+        "smaller one, or give it more, `--memory 8`."
+    ),
+    re.compile("raised (Assertion|NotImplemented)Error in [^:]*mask"): (
+        "It refuses this mask by itself, and so computes nothing wrong with it."
+    ),
+}
+"""What is raised -> why it is no fault."""
 
 OTHERS = re.compile(
     "values to unpack|is invalid for input of size|positional argument|"
@@ -269,8 +274,9 @@ class Guarded:
                 # It swallowed the Stop, and whatever came of it is no result.
                 raise Stop
         raised = Raised(message, cause=cause)
-        if MEMORY.search(what):
-            raised.level, raised.why = RISK, LESS
+        for pattern, why in NO_FAULT.items():
+            if pattern.search(what):
+                raised.level, raised.why = RISK, why
         raised.lines, raised.what = lines, what
         raise raised
 
