@@ -285,6 +285,19 @@ def test_what_refuses_masks_computes_nothing_wrong_with_them():
     assert "It refuses this mask by itself" in report.risks[0].why
 
 
+def test_a_mask_that_is_not_written_yet_is_none_that_is_refused():
+    def my_causal_mask(length):
+        raise NotImplementedError
+
+    assert check("causal_mask", my_causal_mask).faults
+
+    def causal_mask(length):
+        assert length > 3
+        return torch.ones(length, length).tril() > 0
+
+    assert check("causal_mask", causal_mask).faults
+
+
 def test_what_finds_no_memory_is_a_risk():
     def softmax(scores, dim):
         if scores.ndim > 2:

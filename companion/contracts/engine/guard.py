@@ -93,7 +93,7 @@ NO_FAULT = {
         "What needs more memory than it may take is not wrong: build a "
         "smaller one, or give it more, `--memory 8`."
     ),
-    re.compile("raised (Assertion|NotImplemented)Error in [^:]*mask"): (
+    re.compile("raised AssertionError in line [^`]*`[^`]*`, `[^`]*mask"): (
         "It refuses this mask by itself, and so computes nothing wrong with it."
     ),
 }
