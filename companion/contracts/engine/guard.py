@@ -162,7 +162,7 @@ class Guarded:
             called, of all that were tried.
         longest: How many seconds the longest call took that came back.
         since: When the call began that has not come back; None between calls.
-        stands_for: How many calls a call stands for, see ``as_many``.
+        stands_for: How many calls a call stands for, see ``at_once``.
     """
 
     moves_zeros = asks_why = True
@@ -182,15 +182,30 @@ class Guarded:
         self.longest, self.since = 0.0, None
         self.stands_for = 1
 
-    @contextlib.contextmanager
-    def as_many(self, calls: int) -> Iterator[None]:
-        """Take each call meanwhile for so many, whose batches it joins.
+    def at_once(self, every: list[tuple]) -> list[Tensor] | None:
+        """Return the results of several calls, asked as one batch.
 
-        It may take as much longer as they would, and is not slow for that.
+        It may take as long as they would, and is not slow for that. None if it
+        raises or returns something else.
+
+        Args:
+            every: The arguments of each call. Tensors with an axis for the
+                batch, as the first of them has, are joined along it.
         """
-        self.stands_for = calls
+        batch = len(every[0][0])
+        joined = (
+            torch.cat(each)
+            if isinstance(each[0], Tensor)
+            and each[0].ndim > 1
+            and len(each[0]) == batch
+            else each[0]
+            for each in zip(*every, strict=True)
+        )
+        self.stands_for = len(every)
         try:
-            yield
+            return [*self.raw(*joined).chunk(len(every))]
+        except Broken:
+            return None
         finally:
             # What was stopped in the middle is still asked how long it took.
             if self.since is None:

@@ -71,25 +71,14 @@ def moves_as(fn: Guarded, x: Tensor, rest: tuple, wanted: Tensor) -> bool:
     What goes from sentence to sentence is the same before and after there: a
     contract about sentences finds that.
     """
-    every = [one for size in SIZES for one in changes(size * x, size)]
-    others = [in_each(y, len(x), len(every)) for y in rest]
-    try:
-        with fn.as_many(len(every)):
-            got = fn.raw(torch.cat(every), *others)
-    except Broken:
+    every = [(one, *rest) for size in SIZES for one in changes(size * x, size)]
+    if (got := fn.at_once(every)) is None:
         return False
-    seen = torch.zeros_like(wanted)
-    for part in got.chunk(len(SIZES)):
-        before, *after = part.chunk(len(every) // len(SIZES))
+    seen, calls = torch.zeros_like(wanted), len(every) // len(SIZES)
+    for i in range(0, len(every), calls):
+        before, *after = got[i : i + calls]
         seen |= moved_rows(before, after)
     return torch.equal(seen, wanted)
-
-
-def in_each(y: Tensor, batch: int, times: int) -> Tensor:
-    """Repeat a mask that each sentence of a batch has one of."""
-    if y.ndim > 1 and len(y) == batch:
-        return y.repeat(times, *(1 for _ in y.shape[1:]))
-    return y
 
 
 def changes(x: Tensor, size: float) -> list[Tensor]:

@@ -245,19 +245,10 @@ def hides_at_once(fn: Guarded, args: tuple, hidden: Tensor) -> bool:
         args: Its arguments: tensors whose first axis is a batch's, and words.
         hidden: Which key is hidden from which row, (row, key).
     """
-    every = with_changes(args, 2)
-    columns = zip(*every, strict=True)
-    try:
-        with fn.as_many(len(every)):
-            got = fn.raw(
-                *(
-                    torch.cat(x) if isinstance(x[0], Tensor) else x[0]
-                    for x in columns
-                )
-            )
-    except Broken:
+    got = fn.at_once(with_changes(args, 2))
+    if got is None:
         return False
-    before, *after = got.chunk(len(every))
+    before, *after = got
     return not (rows_moved(before, after) & hidden).any()
 
 

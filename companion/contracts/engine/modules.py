@@ -351,7 +351,7 @@ def behind_a_flag(fn: Guarded, unused: list[Tensor]) -> str:
                 got = fn.call(*args)
         except Broken:
             continue
-        ends = [x for x in tensors_within(got) if x.requires_grad]
+        ends = [x for x in tensors_of(got) if x.requires_grad]
         pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
         found = (
             torch.autograd.grad(weighed(pairs), unused, allow_unused=True)
@@ -361,16 +361,6 @@ def behind_a_flag(fn: Guarded, unused: list[Tensor]) -> str:
         if not any(map(is_unused, unused, found)):
             return f"{one.name}={not one.default}"
     return ""
-
-
-def tensors_within(result: object) -> list[Tensor]:
-    """List the tensors of a result, also those in dictionaries."""
-    if isinstance(result, Tensor):
-        return [result]
-    if isinstance(result, dict):
-        result = [*result.values()]
-    several = result if isinstance(result, tuple | list) else []
-    return [x for one in several for x in tensors_within(one)]
 
 
 def is_template(module: nn.Module, unused: list[str]) -> bool:

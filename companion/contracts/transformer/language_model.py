@@ -106,13 +106,10 @@ def token_reach(
 
 def moves_as(fn: Guarded, args: tuple, which: int, wanted: Tensor) -> bool:
     """Tell whether rows move as wanted where all changes are one batch."""
-    every = changes(args, which)
-    try:
-        with fn.as_many(len(every)):
-            got = fn.raw(*map(torch.cat, zip(*every, strict=True)))
-    except Broken:
+    got = fn.at_once(changes(args, which))
+    if got is None:
         return False
-    before, *after = got.chunk(len(every))
+    before, *after = got
     return torch.equal(moved_rows(before, after), wanted)
 
 
