@@ -315,7 +315,7 @@ class Finder:
                 ):
                     late.append(one)
                 elif isinstance(value, type) and (
-                    issubclass(value, nn.Module) or warms_up(value)
+                    can_be_called(value) or warms_up(value)
                 ):
                     taken.add(name)
                     yield one
@@ -895,6 +895,14 @@ def as_typed(text: str) -> str:
         return text
     words = r'`(check\("\w+", …, )?mask="(\w+)"\)?`'
     return re.sub(words, r"`--mask \2`", text)
+
+
+def can_be_called(kind: type) -> bool:
+    """Tell whether a class is a module, and not one that others are made of."""
+    return issubclass(kind, nn.Module) and (
+        kind.forward is not nn.Module.forward
+        or kind.__call__ is not nn.Module.__call__
+    )
 
 
 def is_torchs(value: object) -> bool:

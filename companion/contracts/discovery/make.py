@@ -44,13 +44,13 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
     (r"(en|de)coder_ffn_?(dim|size)|(d|dim)_?ff|fc_?(dim|size)", 24),
-    (r"ffn_?num_?hiddens", 24),
+    (r"ffn_?num_?hiddens|inter(mediate)?", 24),
     (r"(forward_?)?expansion(_?factor)?|(mlp|ff)_?(ratio|mult)|multiplier", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
     (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
     (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(heads?|num)", 3),
-    (r"heads?_?(num|count)", 3),
+    (r"heads?_?(num|count)|nh", 3),
     (r"((num|n)_?)?(enc|dec)(oder)?_?((attention|attn)_?)?heads?", 3),
     (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
@@ -59,13 +59,15 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"top_?k|(num_|n_)?experts?_per_(tok|token)", 2),
     (r"(num|n)_?(kv_?)?groups?", 3),
     (r"num_?(en|de)coder_?layers|N|n_?stacks?|layers?_?num", 2),
+    (r"(enc|dec)(oder)?_?(num|count)", 2),
     (r"((enc|dec)(oder)?_?)?depth", 2),
     (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|words", 11),
-    (r"num_?embeddings|(n_?)?voc(_?(size|dim))?", 11),
+    (r"num_?embeddings|(n_?)?voc(_?(size|dim))?|(?-i:V)", 11),
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
     (r"(enc|dec)(oder)?_num_?tokens?", 11),
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
     (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)", 32),
+    (r"(context|ctx)_?window", 32),
     (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num|(n_?)?ctx", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
@@ -93,7 +95,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
     (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
     (r"(num|n)_?(feats?|features|channels?|hidden|dims?)|ndim", WIDTH),
-    (r"(model|token|layer|norm)_?(dim|size|shape)|normalized_?shape", WIDTH),
+    (r"(model|token|layer|norm|attention|attn)_?(dim|size)", WIDTH),
+    (r"(layer|norm(al(ized)?)?)_?shape|d_?(token|block)", WIDTH),
     (r"dimensions?|c|emb(ed)?|embedding_?size|parameters_shape", WIDTH),
     (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),
     (r"(enc|dec)(oder)?_hid(den)?_?(dim|size)", WIDTH),
@@ -314,9 +317,9 @@ def others(
 
 def only_wanted(kind: Callable, named: dict[str, Any]) -> dict[str, Any]:
     """Leave out of a call what has a default."""
-    parameters = inspect.signature(kind).parameters
+    known = parameters(kind)
     empty = inspect.Parameter.empty
-    return {n: x for n, x in named.items() if parameters[n].default is empty}
+    return {n: x for n, x in named.items() if known[n].default is empty}
 
 
 def by_default(
@@ -385,10 +388,8 @@ def no_larger(most: int) -> Iterator[None]:
 
 def left_at_none(kind: Callable, rate: float) -> dict[str, Any]:
     """Name the sizes that are None by default, with what they could be."""
-    parameters = inspect.signature(kind).parameters.values()
-    sizes = {
-        p.name: size(p.name, rate) for p in parameters if p.default is None
-    }
+    known = parameters(kind).values()
+    sizes = {p.name: size(p.name, rate) for p in known if p.default is None}
     return {name: x for name, x in sizes.items() if type(x) is int and x > 2}
 
 
@@ -396,15 +397,10 @@ def arguments(
     kind: Callable, near: dict[str, object], rate: float = 0.0
 ) -> dict[str, Any]:
     """Choose the arguments of a constructor, by their names."""
-    is_class = isinstance(kind, type)
-    try:
-        signature = inspect.signature(kind.__init__ if is_class else kind)
-    except (TypeError, ValueError):
-        raise NotBuilt("its `__init__` has no signature") from None
-    parameters = [*signature.parameters.values()][is_class:]
+    known = parameters(kind)
     chosen: dict[str, Any] = {}
     unknown = []
-    for one in parameters:
+    for one in known.values():
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             continue
         needed = one.default is one.empty
@@ -420,7 +416,7 @@ def arguments(
             unknown.append(str(reason))
             value = UNKNOWN
         if value is None and needed:
-            value = by_the_others(one, [p.name for p in parameters])
+            value = by_the_others(one, [*known])
         if value is None and needed:
             unknown.append(f"nothing says what its argument `{one.name}` is")
             value = UNKNOWN
@@ -430,6 +426,38 @@ def arguments(
     if unknown:
         raise NotBuilt(unknown[0], typed(kind, chosen, near))
     return chosen
+
+
+def parameters(kind: Callable) -> dict[str, inspect.Parameter]:
+    """List what builds it, by name.
+
+    A class that takes `**kwargs` hands them to the class it is made of, whose
+    arguments then are its own as well.
+
+    Args:
+        kind: The class, or a function that builds a model.
+
+    Raises:
+        NotBuilt: It does not say what it takes.
+    """
+    try:
+        if not isinstance(kind, type):
+            return dict(inspect.signature(kind).parameters)
+        named: dict[str, inspect.Parameter] = {}
+        for one in kind.__mro__:
+            if "__init__" not in vars(one):
+                continue
+            own = [*inspect.signature(one.__init__).parameters.values()][1:]
+            named = {p.name: p for p in own} | named
+            if one in ENDS or all(p.kind is not p.VAR_KEYWORD for p in own):
+                break
+        return named
+    except (TypeError, ValueError):
+        raise NotBuilt("its `__init__` has no signature") from None
+
+
+ENDS = (nn.Module, object)
+"""Classes whose arguments are nobody's sizes."""
 
 
 def by_the_others(one: inspect.Parameter, names: list[str]) -> int | None:
@@ -463,7 +491,7 @@ def own_defaults(
     own: dict[str, Any] = {}
     pairs: list[tuple[Any, Any]] = []
     chosen = arguments(kind, near)
-    for name, one in inspect.signature(kind).parameters.items():
+    for name, one in parameters(kind).items():
         value = chosen.get(name)
         if isinstance(value, Sizes):
             return None
@@ -693,7 +721,7 @@ def settings(kind: type, near: dict, rate: float) -> object:
 def put_into(config: Any) -> dict[str, Any]:
     """Return what a configuration was given that is no dataclass."""
     kind = type(config)
-    names = [*inspect.signature(kind).parameters, *vars(kind)]
+    names = [*parameters(kind), *vars(kind)]
     values = {name: getattr(config, name, None) for name in names}
     return {n: x for n, x in values.items() if x is not None and x == size(n)}
 
