@@ -315,7 +315,8 @@ class Finder:
                 ):
                     late.append(one)
                 elif isinstance(value, type) and (
-                    can_be_called(value) or warms_up(value)
+                    (issubclass(value, nn.Module) and not self.is_base(value))
+                    or warms_up(value)
                 ):
                     taken.add(name)
                     yield one
@@ -323,6 +324,15 @@ class Finder:
                     taken.add(name)
                     yield replace(one, component=kind)
         yield from late
+
+    def is_base(self, kind: type) -> bool:
+        """Tell whether others are made of a class, and it has no `forward`."""
+        return kind.forward is nn.Module.forward and any(
+            isinstance(other, type)
+            and issubclass(other, kind)
+            and other is not kind
+            for other in self.space.values()
+        )
 
     def untried(self) -> list[str]:
         """List what could be a component, and nothing says which."""
@@ -895,14 +905,6 @@ def as_typed(text: str) -> str:
         return text
     words = r'`(check\("\w+", …, )?mask="(\w+)"\)?`'
     return re.sub(words, r"`--mask \2`", text)
-
-
-def can_be_called(kind: type) -> bool:
-    """Tell whether a class is a module, and not one that others are made of."""
-    return issubclass(kind, nn.Module) and (
-        kind.forward is not nn.Module.forward
-        or kind.__call__ is not nn.Module.__call__
-    )
 
 
 def is_torchs(value: object) -> bool:

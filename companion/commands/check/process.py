@@ -198,26 +198,8 @@ class _Trial:
     def stopped(self, at: dict, reason: Exception) -> None:
         """Note why the process ended before it was done."""
         if "part" in at:
-            one = self.found[at["part"]]
             self.finished.append(at["part"])
-            message = explained(str(reason), self.asked.memory)
-            name = one["component"] or one["name"]
-            failed = {
-                "names": ["It comes back"],
-                "message": message,
-                "level": "fault",
-            }
-            found = {
-                "headline": f"{name}: the contracts could not be tried",
-                "failed": [failed],
-                "held": [],
-                "untried": 0,
-                "waiting": [],
-                "assumed": [],
-            }
-            said = {**one, "how": "", "found": found, "page": ""}
-            self.section.parts.append(said)
-            self.part(self.section, said)
+            self.part_stopped(self.found[at["part"]], str(reason))
         elif "cell" in at:
             cell = at["cell"]
             self.left_out.append(cell)
@@ -240,6 +222,34 @@ class _Trial:
                 f"{self.section.target.title}: there was no more time after "
                 f"{ALTOGETHER:g} seconds"
             )
+
+    def part_stopped(self, one: dict, reason: str) -> None:
+        """Note why a part did not come back: a fault of what the user named.
+
+        Of any other nobody knows that its call, or its sizes, are right.
+        """
+        message = explained(reason, self.asked.memory)
+        if not one["component"] and not self.section.target.name:
+            left = {"name": one["name"], "line": one["line"], "level": ""}
+            self.section.unjudged.append({**left, "reason": message})
+            return
+        failed = {
+            "names": ["It comes back"],
+            "message": message,
+            "level": "fault",
+        }
+        name = one["component"] or one["name"]
+        found = {
+            "headline": f"{name}: the contracts could not be tried",
+            "failed": [failed],
+            "held": [],
+            "untried": 0,
+            "waiting": [],
+            "assumed": [],
+        }
+        said = {**one, "how": "", "found": found, "page": ""}
+        self.section.parts.append(said)
+        self.part(self.section, said)
 
     def fail(self, reason: str) -> None:
         """Note why nothing more can be judged."""

@@ -304,6 +304,11 @@ def looks_up(part: nn.Module) -> bool:
 def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     """Judge a translator or a language model."""
     if in_time(lambda: ids_only_by_their_place(module)):
+        if width := in_time(lambda: width_of_positions(module)):
+            x = draw(BATCH, SEQ, width, seed=7)
+            adding = Adding(module)
+            judged = judged_on_vectors(adding, check, {}, width, (x,), str)
+            return replace(judged, assumed=(ADDED_TO, *judged.assumed))
         raise Unjudged(
             "ids go in, and what comes out does not depend on which they are: "
             "a table of positions, for which `add_positions` and `sinusoidal` "
@@ -672,6 +677,50 @@ def ids_only_by_their_place(module: nn.Module) -> bool:
     return torch.equal(got, other) and bool(got.isfinite().all())
 
 
+ADDED_TO = "it returns positions alone, and these were added to vectors"
+
+
+class Adding(nn.Module):
+    """Adds to vectors what a module makes of as many ids, whatever these are.
+
+    Args:
+        module: It returns a row for each position, and calls for no vectors.
+    """
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add the rows to ``x``."""
+        return x + self.module(x.new_zeros(x.shape[:2], dtype=torch.long))
+
+
+POSITIONS = re.compile(r"(?i)^pe$|pos|sinus")
+"""What is called so returns positions that are added."""
+
+OTHER_POSITIONS = re.compile(r"(?i)rot|rope|rel|alibi|bias")
+"""What is called so returns numbers for distances, or angles."""
+
+
+def width_of_positions(module: nn.Module) -> int:
+    """Return how wide a table of positions is that a module returns, or 0.
+
+    It is called so, and has a row for each position, the batch first.
+    """
+    name = type(module).__name__
+    if OTHER_POSITIONS.search(name) or not POSITIONS.search(name):
+        return 0
+    rows = torch.zeros(BATCH, SEQ, dtype=torch.long)
+    got = module(rows)
+    fits = isinstance(got, Tensor) and got.shape[:-1] in (
+        (SEQ,),
+        (1, SEQ),
+        (BATCH, SEQ),
+    )
+    return got.shape[-1] if fits else 0
+
+
 def only_looks_up(module: nn.Module) -> bool:
     """Tell whether a module is an embedding, and no model."""
     matrices = [p for p in module.parameters() if p.ndim > 1]
@@ -917,6 +966,7 @@ def judged_on_vectors(
     else:
         report, words = tried(), ""
     report = with_what_was_said(report, said)
+    in_time(lambda: require_no_window(report, module, width, args))
     if component == "add_positions" and report.passed:
         wrong = in_time(lambda: rates_of(module, width, args))
         report = replace(report, failures=[*report.failures, *wrong])
@@ -936,6 +986,32 @@ def judged_on_vectors(
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, args, best, check)
     return best if not best.report.untried else upside_down(best, tried, check)
+
+
+LEARNED_PAIRS = (
+    "what one position takes from another is learned for each pair of them, "
+    "and is the same whatever stands there, as in a Synthesizer or a mixer: "
+    "queries and keys, of which the contracts know, are not in it"
+)
+
+
+def pairs_are_learned(module: nn.Module, width: int, args: tuple) -> bool:
+    """Tell whether weights are parameters, and depend on nothing that comes.
+
+    Then a parameter has two axes for positions, as many as there may be.
+    """
+    tables = [p for p in module.parameters() if p.ndim > 1]
+    if not any(
+        p.shape[-1] == p.shape[-2] >= SEQ and p.shape[-1] != width
+        for p in tables
+    ):
+        return False
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    return in_time(lambda: is_affine(fn, draw(BATCH, SEQ, width, seed=7)))
 
 
 NAMED_CAUSAL = "its name says so, and each position sees those before it"
@@ -980,7 +1056,8 @@ def rates_of(module: nn.Module, width: int, args: tuple) -> list[Failure]:
     """
     table = added_rows(module, width, args)
     hint, *size = wrong_rates(table[:SEQ]), *table.shape
-    broken = Broken(hint) if hint else wrongly_measured(table, type(module))
+    kind = type(module.module if isinstance(module, Adding) else module)
+    broken = Broken(hint) if hint else wrongly_measured(table, kind)
     if broken is None:
         return []
     return [
@@ -1073,6 +1150,34 @@ def require_attention(
             f"{looks}, but it takes sentences of one length only. "
             f"{type(error).__name__}: {error}"[:240]
         ) from None
+
+
+def require_no_window(
+    report: Report, module: nn.Module, width: int, args: tuple
+) -> None:
+    """Refuse what sees a few positions on either side of each, and no more.
+
+    Of attention within a window the contracts of attention are not true.
+
+    Raises:
+        Unjudged: It is so.
+    """
+    component = report.component
+    if component not in ("multihead", "encoder") or not report.faults:
+        return
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    seen = movement(fn, draw(BATCH, SEQ, width, seed=7))
+    place = torch.arange(SEQ)
+    apart = (place[:, None] - place).abs()
+    if any(torch.equal(seen, apart <= far) for far in range(1, SEQ - 1)):
+        raise Unjudged(
+            f"{LOOKS} {component}, but each position sees those near it only, "
+            "as within a window"
+        )
 
 
 def with_its_input(
@@ -2049,6 +2154,8 @@ def no_decoder(
         raise
     if taken[1] == "encoder" and in_time(lambda: is_decoder(module, width)):
         raise a_decoder(module)
+    if taken[1] == "multihead" and pairs_are_learned(module, width, args):
+        raise Unjudged(LEARNED_PAIRS)
     return taken
 
 

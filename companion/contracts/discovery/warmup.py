@@ -96,7 +96,7 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
     except Exception:
         return None
     # Some count from 0, and add 1 where they compute it.
-    before = 0 if abs(two - 2 * one) < 1e-6 * two else 1
+    before = 1 if abs(2 * two - 3 * one) < 1e-6 * two else 0
 
     def schedule(step: int, d_model: int, warmup: int) -> float:
         return rate(*built(d_model, warmup), count, step - before)
