@@ -68,8 +68,9 @@ from companion.contracts.discovery.rebuild import (
 )
 from companion.contracts.discovery.rotary import ROTARY, SCALED, as_rope
 from companion.contracts.discovery.warmup import as_schedule, warms_up
+from companion.contracts.efficiency.flash_attention import as_published
 from companion.contracts.engine.blame import raised_in
-from companion.contracts.engine.forms import MASKS, takes_mask
+from companion.contracts.engine.forms import MASKS, SAME, takes_mask
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
@@ -98,6 +99,10 @@ FOR_ARRAYS = (
     "its name is that of {}, and it could not be called with tensors, for it "
     "is written with NumPy: `adapters.from_numpy(…)` lets it stay as it is. "
     "See check.md#adapters."
+)
+OTHER_ARGUMENTS = (
+    "its name is that of {}, and its argument `{}` is another's: what the "
+    "contracts know is called as `{}`"
 )
 NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
 """What is said where a call raises, perhaps because sizes do not fit."""
@@ -392,15 +397,21 @@ class Finder:
         judged = self.as_component(one.component, fn, marked=marked)
         if part.by_name and (why := self.other_than(fn, judged.report)):
             return {"unjudged": [self.unjudged(one, why)]}
+        if part.by_name and one.component == "flash_attention":
+            judged = replace(judged, report=as_published(judged.report))
         how = "asked" if one.asked else "name or mark"
         return {"parts": [self.part(one, judged, how)]}
 
     def other_than(self, fn: object, report: Report) -> str:
         """Say why a function with a component's name may be something else."""
+        named = report.component
+        if report.faults and (other := another_argument(fn, named)):
+            return OTHER_ARGUMENTS.format(
+                named, other, COMPONENTS[named].signature
+            )
         if not report.untried:
             return ""
         (first, *_) = report.failures
-        named = report.component
         if takes_arrays(fn):
             return FOR_ARRAYS.format(named)
         if "It cannot be called as" in first.message:
@@ -1120,6 +1131,33 @@ def takes_something(value: object) -> bool:
     if not inspect.isfunction(value):
         return False
     return bool(inspect.signature(value).parameters)
+
+
+def another_argument(fn: object, component: str) -> str:
+    """Name an argument that shows that a function is no such component.
+
+    A type, a device or whole strings where the contracts give something else,
+    or one of another name that moves a known one to a later place.
+    """
+    expected = COMPONENTS[component].parameters
+    known = {name for one in expected for name in SAME.get(one, (one,))}
+    try:
+        taken = [*inspect.signature(fn).parameters.values()]  # pyrefly: ignore
+    except (TypeError, ValueError):
+        return ""
+    names = [one.name for one in taken]
+    for place, (one, usual) in enumerate(zip(taken, expected, strict=False)):
+        moved = one.name not in known and usual in names[place + 1 :]
+        needed = one.default is one.empty
+        text = str(one.annotation).replace("typing.", "")
+        strings = component == "bleu" and STRINGS.fullmatch(text)
+        if one.name in ("dtype", "device") or strings or (needed and moved):
+            return one.name
+    return ""
+
+
+STRINGS = re.compile(r"(?i)<class 'str'>|str|(list|sequence|iterable)\[str\]")
+"""How a type is written of sentences that are not split into words."""
 
 
 def takes_arrays(fn: object) -> bool:

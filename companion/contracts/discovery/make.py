@@ -495,7 +495,7 @@ def own_defaults(
         value = chosen.get(name)
         if isinstance(value, Sizes):
             return None
-        if dataclasses.is_dataclass(value):
+        if is_record(value):
             try:
                 config = type(value)()
             except Exception:
@@ -616,11 +616,11 @@ def configuration(
     if one.default is None:
         kinds = kinds[:1]
     for kind in kinds:
-        if not isinstance(kind, type):
+        if not isinstance(kind, type) or not is_record(kind):
             continue
-        if dataclasses.is_dataclass(kind) and (
-            kind is one.annotation or CONFIG.fullmatch(kind.__name__)
-        ):
+        base = any(is_more(k, kind) for k in kinds)
+        named = CONFIG.fullmatch(kind.__name__) and not base
+        if kind is one.annotation or named:
             return filled(kind, rate)
     for kind in kinds:
         if is_settings(kind) and not any(is_more(k, kind) for k in kinds):
@@ -681,8 +681,20 @@ def inner_of(one: dataclasses.Field) -> type | None:
             return None
     elif one.default is not dataclasses.MISSING:
         kind = type(one.default)
-    known = isinstance(kind, type) and dataclasses.is_dataclass(kind)
+    known = isinstance(kind, type) and is_record(kind)
     return kind if known else None
+
+
+def is_record(value: object) -> bool:
+    """Tell whether it is, or is of, a dataclass that takes what its fields say.
+
+    One with an `__init__` of its own, as of Hugging Face, is a plain class.
+    """
+    if not dataclasses.is_dataclass(value):
+        return False
+    kind = value if isinstance(value, type) else type(value)
+    taken = {*inspect.signature(kind).parameters}
+    return taken <= {one.name for one in dataclasses.fields(kind)}
 
 
 def is_plain(value: object) -> bool:
@@ -696,7 +708,7 @@ def is_settings(kind: object) -> bool:
     return (
         isinstance(kind, type)
         and CONFIG.fullmatch(kind.__name__) is not None
-        and not dataclasses.is_dataclass(kind)
+        and not is_record(kind)
         and not issubclass(kind, (nn.Module, dict, BaseException, enum.Enum))
     )
 
@@ -741,7 +753,7 @@ def expression(value: object, near: dict) -> str:
     if isinstance(value, nn.Module):
         own = {name: x for name, x in near.items() if x is not type(value)}
         return typed(type(value), arguments(type(value), own), own)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if is_record(value) and not isinstance(value, type):
         named = {n: x for n, x in vars(value).items() if size(n) == x}
         return typed(type(value), named, near)
     if is_plain(value):
@@ -757,7 +769,7 @@ def told(value: object) -> str:
         return said_of(Sizes, value._asked)
     if isinstance(value, dict):
         return repr({n: x for n, x in value.items() if size(str(n)) == x})
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if is_record(value) and not isinstance(value, type):
         return said_of(type(value), changed(value))
     if is_plain(value):
         return said_of(type(value), put_into(value))
@@ -786,5 +798,5 @@ def changed(config: Any) -> dict[str, Any]:
         name: x
         for name, x in values.items()
         if (isinstance(x, int | float) and x != given[name])
-        or (dataclasses.is_dataclass(x) and changed(x))
+        or (is_record(x) and changed(x))
     }

@@ -62,6 +62,7 @@ __all__ = [
     "NORMALISED",
     "NO_MASK",
     "PAIRED",
+    "SAME",
     "Form",
     "adopt",
     "other_ways",
@@ -85,7 +86,7 @@ SAYS = {
     "shown": (),
 }
 SHAPED = (*SELF, *ATTENDING, *MODELS, "causal_attention", "feed_forward",
-          "add_positions", "rnn", "rope")  # fmt: skip
+          "add_positions", "rnn", "rope", "flash_attention")  # fmt: skip
 """What may give back more than the one tensor that is wanted."""
 
 SAME = {
@@ -625,7 +626,7 @@ def four_axes(style: Style) -> Style:
     def with_heads(wants: Wanted, named: dict) -> Call | None:
         lead = next(iter(named.values())).shape[:-2]
         more = {
-            name: one_head(x, lead)
+            name: one_head(x, lead) if isinstance(x, Tensor) else x
             for name, x in named.items()
             if x is not None
         }
@@ -711,6 +712,12 @@ def with_masks(axes: int) -> Style:
 def with_masks_of_padding(wants: Wanted, named: dict) -> Call | None:
     """Give a translator masks of padding alone, (batch, key)."""
     return with_both_masks(wants, named, named["src"] != 0, named["tgt"] != 0)
+
+
+def with_numbers_of_padding(wants: Wanted, named: dict) -> Call | None:
+    """Give these as a tokeniser does: 1 for a token, and 0 for padding."""
+    real = ((named[name] != 0).long() for name in ("src", "tgt"))
+    return with_both_masks(wants, named, *real)
 
 
 def with_both_masks(
@@ -986,6 +993,10 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
     "encoder": OF_X,
     "attention": [*PLAIN_ATTENTION, *headed(PLAIN_ATTENTION)],
     "grouped_query_attention": PLAIN_ATTENTION,
+    "flash_attention": [
+        ("", by_place("q", "k", "v", "causal")),
+        *headed([("", by_place("q", "k", "v", "causal"))]),
+    ],
     "causal_attention": [
         ("", by_place("x")),
         ("it was called as (x, x, x)", by_place("x", "x", "x")),
@@ -1030,6 +1041,10 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         (
             "it got masks of padding too, (batch, key)",
             with_masks_of_padding,
+        ),
+        (
+            "it got masks of padding too, (batch, key), as numbers 1 and 0",
+            with_numbers_of_padding,
         ),
     ],
     "rope": [
@@ -1112,7 +1127,7 @@ def readings(
             )
         ),
     ]
-    if name == "attention":
+    if name in ("attention", "flash_attention"):
         found.append(("", without_head))
         found.append((FIRST_TAKEN, first_head))
     if name == "causal_attention":
@@ -1326,11 +1341,44 @@ def adopt(
         plain = found[0] if found else plain
     fn.form = plain
     known = fitting or bool(found)
+    fn.form = in_fewer_axes(fn, with_wants, offered, cases, known) or plain
     fn.form = with_its_mask_of_several(fn, with_wants, cases, known=known)
     if known and component.name == "attention":
         fn.form = of_three_axes(fn, form) or fn.form
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
+
+
+def in_fewer_axes(
+    fn: Guarded, form: Form, offered: list, cases: list[tuple], known: bool
+) -> Form | None:
+    """Return a form whose masks have the axes that are meant, if need be.
+
+    A mask with too many may be taken and mix up what it meets, also if it hides
+    nothing. Nothing, if that is not so, or so with any.
+    """
+    covered = [args for args in cases if has_mask(args)]
+    if not known or fn.component.name not in SELF or not covered:
+        return None
+    plain = fn.form
+    x, mask = covered[-1]
+    with contextlib.suppress(Broken):
+        if not hides_nothing(fn, x, mask):
+            for other in candidates(fn, form, offered, cases):
+                fn.form = other
+                if hides_nothing(fn, x, mask):
+                    return other
+    fn.form = plain
+    return None
+
+
+def hides_nothing(fn: Guarded, x: Tensor, mask: Tensor) -> bool:
+    """Tell whether a mask all True, or all False, is as good as none."""
+    bare = fn.raw(x)
+    return any(
+        torch.allclose(fn.raw(x, full), bare, atol=1e-5)
+        for full in (torch.ones_like(mask), torch.zeros_like(mask))
+    )
 
 
 ONES = "its 0 and 1 were read as False and True"
@@ -1508,10 +1556,28 @@ def usual(
     it is the first that is right, if one is.
     """
     by_table = fn.component.name == "rope" and takes_table(form.wants)
-    most = 2 if by_table else 1
-    fitting = [*itertools.islice(candidates(fn, form, offered, cases), most)]
+    found = candidates(fn, form, offered, cases)
+    if fn.component.name == "translation_model":
+        return with_padding_too(fn, found)
+    fitting = [*itertools.islice(found, 2 if by_table else 1)]
     good = [f for f in fitting if by_table and right_so(fn, f, right)]
     return good or fitting
+
+
+def with_padding_too(fn: Guarded, found: Iterator[Form]) -> list[Form]:
+    """List the first form in which a translator takes padding, or the first.
+
+    Of a mask that hides nothing it may not look at what type it has.
+    """
+    src, tgt = torch.tensor([[1, 2, 3, 0, 0]]), torch.tensor([[1, 2, 3]])
+    first = next(found, None)
+    if first is None:
+        return []
+    for form in itertools.chain([first], found):
+        fn.form = form
+        if fits(fn, (src, tgt)):
+            return [form]
+    return [first]
 
 
 def less_usual(
