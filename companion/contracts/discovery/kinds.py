@@ -393,6 +393,8 @@ def why_unjudged(
         if not [*module.parameters()]:
             return vectors  # There is no table in it.
         return Unjudged("it looks ids up, and no place sees another")
+    if report.faults and in_time(lambda: convolves_ids(module)):
+        return Unjudged(f"{LOOKS} language_model, but {CONVOLUTION}")
     if "sees all tokens" in messages and not has_triangle(module):
         says = [
             f"ids go in, a row of numbers for each comes out, and {SEES_ALL}.",
@@ -406,6 +408,12 @@ def why_unjudged(
             says.insert(-1, UNHEARD.format(name))
         return Unjudged(" ".join(says))
     return None
+
+
+def convolves_ids(module: nn.Module) -> bool:
+    """Tell whether a convolution mixes the ids of a row, and no attention."""
+    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    return convolves(module, lambda: answer(module, (ids,)))
 
 
 UNHEARD = (
@@ -966,7 +974,6 @@ def judged_on_vectors(
     else:
         report, words = tried(), ""
     report = with_what_was_said(report, said)
-    in_time(lambda: require_no_window(report, module, width, args))
     if component == "add_positions" and report.passed:
         wrong = in_time(lambda: rates_of(module, width, args))
         report = replace(report, failures=[*report.failures, *wrong])
@@ -983,6 +990,8 @@ def judged_on_vectors(
         in_time(lambda: require_attention(module, component, width, args))
         if component == "encoder":
             best = in_time(lambda: with_its_input(best, module, width, args))
+    else:
+        in_time(lambda: require_no_neighbours(report, module, width, args))
     if component == "feed_forward" and best.report.faults:
         best = less_its_input(module, width, args, best, check)
     return best if not best.report.untried else upside_down(best, tried, check)
@@ -1152,25 +1161,30 @@ def require_attention(
         ) from None
 
 
-def require_no_window(
+def require_no_neighbours(
     report: Report, module: nn.Module, width: int, args: tuple
 ) -> None:
-    """Refuse what sees a few positions on either side of each, and no more.
+    """Refuse what is wrong as attention, and may be right as something else.
 
-    Of attention within a window the contracts of attention are not true.
+    As a convolution, or as attention within a window: of what sees a few
+    positions on either side the contracts of attention are not true.
 
     Raises:
         Unjudged: It is so.
     """
     component = report.component
-    if component not in ("multihead", "encoder") or not report.faults:
+    attends = component in ("multihead", "encoder", "causal_attention")
+    if not attends or not report.faults:
         return
 
     def fn(x: Tensor) -> Tensor:
         own = (x if a is args[0] else a for a in args)
         return first(module(*own)).detach()
 
-    seen = movement(fn, draw(BATCH, SEQ, width, seed=7))
+    x = draw(BATCH, SEQ, width, seed=7)
+    if convolves(module, lambda: fn(x)):
+        raise Unjudged(f"{LOOKS} {component}, but {CONVOLUTION}")
+    seen = movement(fn, x)
     place = torch.arange(SEQ)
     apart = (place[:, None] - place).abs()
     if any(torch.equal(seen, apart <= far) for far in range(1, SEQ - 1)):
@@ -1178,6 +1192,28 @@ def require_no_window(
             f"{LOOKS} {component}, but each position sees those near it only, "
             "as within a window"
         )
+
+
+CONVOLUTION = "a convolution mixes its positions, and no softmax was heard"
+
+
+def convolves(module: nn.Module, call: Callable[[], Any]) -> bool:
+    """Tell whether a convolution mixes positions in it, and no attention.
+
+    Args:
+        module: It has a convolution that is wider than one position.
+        call: Calls it.
+    """
+    convolutions = (nn.Conv1d, nn.Conv2d)
+    wide = any(
+        isinstance(part, convolutions) and max(part.kernel_size) > 1
+        for part in module.modules()
+    )
+    if not wide:
+        return False
+    with Heard(BATCH) as heard:
+        call()
+    return not heard.found
 
 
 def with_its_input(

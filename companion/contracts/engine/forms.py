@@ -1314,7 +1314,7 @@ def adopt(
         offered = [pair for pair in offered if "mask" in pair[0]]
         fn.form = None
     plain, drawn = fn.form, torch.get_rng_state()
-    cases = list(component.cases().values())
+    cases = usual_cases(component)
     if component.name == "rope" and (made := tables_made(fn, form, cases)):
         fn.form = made
         return
@@ -1349,6 +1349,12 @@ def adopt(
     torch.set_rng_state(drawn)
 
 
+def usual_cases(component: Component) -> list[tuple]:
+    """List the cases that a form must fit; of long ones the first will do."""
+    cases = [*component.cases().values()]
+    return cases[:1] if component.name == "flash_attention" else cases
+
+
 def in_fewer_axes(
     fn: Guarded, form: Form, offered: list, cases: list[tuple], known: bool
 ) -> Form | None:
@@ -1365,8 +1371,13 @@ def in_fewer_axes(
     with contextlib.suppress(Broken):
         if not hides_nothing(fn, x, mask):
             for other in candidates(fn, form, offered, cases):
+                fewer = other.layout in (alone, without_heads)
                 fn.form = other
-                if hides_nothing(fn, x, mask):
+                if (
+                    fewer
+                    and other.absent != "full"
+                    and (hides_nothing(fn, x, mask))
+                ):
                     return other
     fn.form = plain
     return None

@@ -11,6 +11,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -318,8 +319,7 @@ def takes_part(fn: Guarded) -> None:
         says = f"`{name}` takes no part: {UNUSED}{more}"
         if is_template(module_of(fn), [*named]):
             raise Broken(says, cause=UNUSED, level=RISK, why=TEMPLATE)
-        if flag := behind_a_flag(fn, [*named.values()]):
-            why = BEHIND_A_FLAG.format(flag)
+        if why := why_elsewhere(fn, [*named.values()]):
             raise Broken(says, cause=UNUSED, level=RISK, why=why)
         raise Broken(says, cause=UNUSED)
     if any(dead_block(alive[n], s) for n, s in fused.items() if n in alive):
@@ -332,6 +332,44 @@ BEHIND_A_FLAG = (
 )
 
 
+IN_WHAT_ELSE = (
+    "They take part in what else is returned: it is right if that is trained "
+    "by a loss of its own."
+)
+
+
+def why_elsewhere(fn: Guarded, unused: list[Tensor]) -> str:
+    """Say in what else parameters take part that do not in what is judged.
+
+    Args:
+        fn: What is checked.
+        unused: Parameters that take no part in it.
+    """
+    if fn.form is not None and fn.form.reading:
+        whole, fn.form = fn.form, replace(fn.form, reading=None)
+        try:
+            if all_take_part(fn, unused):
+                return IN_WHAT_ELSE
+        finally:
+            fn.form = whole
+    flag = behind_a_flag(fn, unused)
+    return BEHIND_A_FLAG.format(flag) if flag else ""
+
+
+def all_take_part(fn: Guarded, parameters: list[Tensor]) -> bool:
+    """Tell whether a gradient reaches each of them from all that it returns."""
+    try:
+        got = fn.call(*fn.component.example)
+    except Broken:
+        return False
+    ends = [x for x in tensors_of(got) if x.requires_grad]
+    if not ends:
+        return False
+    pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
+    found = torch.autograd.grad(weighed(pairs), parameters, allow_unused=True)
+    return not any(map(is_unused, parameters, found))
+
+
 def behind_a_flag(fn: Guarded, unused: list[Tensor]) -> str:
     """Name the switch of `forward` with which all of these take part.
 
@@ -339,27 +377,16 @@ def behind_a_flag(fn: Guarded, unused: list[Tensor]) -> str:
         fn: What is checked.
         unused: Parameters that take no part without it.
     """
-    module, args = module_of(fn), fn.component.example
+    module = module_of(fn)
     known = inspect.signature(module.forward).parameters.values()
     for one in known:
         if not isinstance(one.default, bool):
             continue
         word = {one.name: not one.default}
         switched = functools.partial(module.forward, **word)
-        try:
-            with mock.patch.object(module, "forward", switched):
-                got = fn.call(*args)
-        except Broken:
-            continue
-        ends = [x for x in tensors_of(got) if x.requires_grad]
-        pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
-        found = (
-            torch.autograd.grad(weighed(pairs), unused, allow_unused=True)
-            if pairs
-            else [None] * len(unused)
-        )
-        if not any(map(is_unused, unused, found)):
-            return f"{one.name}={not one.default}"
+        with mock.patch.object(module, "forward", switched):
+            if all_take_part(fn, unused):
+                return f"{one.name}={not one.default}"
     return ""
 
 
