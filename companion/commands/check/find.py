@@ -65,6 +65,7 @@ from companion.contracts.discovery.rebuild import (
     NOT_TAKEN,
     with_dropout,
     with_own_defaults,
+    with_what_is_unsaved,
 )
 from companion.contracts.discovery.rotary import ROTARY, SCALED, as_rope
 from companion.contracts.discovery.warmup import as_schedule, warms_up
@@ -566,6 +567,7 @@ class Finder:
         """Add what shows only where a class is built with other numbers."""
         with silent():
             judged = with_dropout(judged, kind, self.space)
+            judged = with_what_is_unsaved(judged, kind, self.space)
             return with_own_defaults(judged, kind, self.space)
 
     def of_each_width(self, kind: type, like: nn.Module) -> Callable:

@@ -52,6 +52,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(heads?|num)", 3),
     (r"heads?_?(num|count)|nh", 3),
     (r"((num|n)_?)?(enc|dec)(oder)?_?((attention|attn)_?)?heads?", 3),
+    (r"(num|n)_?att_?heads?", 3),
     (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
     (r"((num|n)_?)?(layers?|blocks?)_?(enc|dec)(oder)?|layers?_?n", 2),
@@ -112,7 +113,9 @@ KEPT = re.compile(
 )
 """What is no size: where it has a default, that stays."""
 
-CONFIG = re.compile(r"(?i).*(config|cfg|args|opts?|hparams|params|options)$")
+CONFIG = re.compile(
+    r"(?i).*(config(uration)?|cfg|args|opts?|hparams|params|options)$"
+)
 
 
 class NotBuilt(Exception):
@@ -192,6 +195,7 @@ def make(
     width: int = WIDTH,
     rate: float = 0.0,
     length: int = 0,
+    seed: int = 0,
 ) -> tuple[Any, str]:
     """Build ``kind`` with sizes that its arguments' names suggest.
 
@@ -201,6 +205,7 @@ def make(
         width: How wide its vectors are to be.
         rate: The rate of its dropout, where an argument asks for one.
         length: How long its sentences may be, if not as usual.
+        seed: What its numbers are drawn with.
 
     Returns:
         The module, and the call in words.
@@ -220,7 +225,7 @@ def make(
             for each in (named, more)
         )
     with torch.random.fork_rng([]):
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         try:
             with EmptyIsNaN():
                 built = kind(**named)
@@ -553,7 +558,9 @@ def value_of(
                 return None
         return False if one.annotation is bool else value
     number = isinstance(default, int | float) and not isinstance(default, bool)
-    if number and not KEPT.fullmatch(one.name):
+    # A GPU, perhaps.
+    place = one.name == "device" and isinstance(default, str | torch.device)
+    if place or (number and not KEPT.fullmatch(one.name)):
         return None if isinstance(value, bool) else value
     return None  # A way to do it, and no size.
 

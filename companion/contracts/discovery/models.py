@@ -34,6 +34,7 @@ from companion.contracts.discovery.kinds import (
     widths,
 )
 from companion.contracts.discovery.make import WIDTH
+from companion.contracts.discovery.unheard import with_what_is_unheard
 from companion.contracts.engine.compare import draw, is_float
 from companion.contracts.engine.forms import ASK_FIRST, ASK_SHIFTED
 from companion.contracts.engine.modules import (
@@ -257,7 +258,8 @@ def judge_alone(
         Unjudged: It is nothing that there are contracts for.
     """
     try:
-        return judge(module, check, near, hints, said)
+        judged = judge(module, check, near, hints, said)
+        return with_what_is_unheard(judged, module, hints)
     except Unjudged as reason:
         if str(reason) == NOTHING and any(True for _ in module.parameters()):
             raise Unjudged(GIVES_BACK) from None

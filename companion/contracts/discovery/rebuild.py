@@ -34,7 +34,13 @@ from companion.contracts.engine.report import Failure
 from companion.contracts.engine.runner import finishes, stop, thread_for
 from companion.contracts.engine.universal import STAYS_ON, repeatable
 
-__all__ = ["ANSWERS", "NOT_TAKEN", "with_dropout", "with_own_defaults"]
+__all__ = [
+    "ANSWERS",
+    "NOT_TAKEN",
+    "with_dropout",
+    "with_own_defaults",
+    "with_what_is_unsaved",
+]
 
 SEQ = 5
 RATE = 0.5
@@ -216,6 +222,79 @@ def with_own_defaults(judged: Judged, kind: Callable, near: dict) -> Judged:
     )
     failures = [*judged.report.failures, risk]
     return replace(judged, report=replace(judged.report, failures=failures))
+
+
+SAVED = "Whatever it draws when it is built is saved with it"
+UNSAVED = (
+    "`{}` is a plain tensor whose numbers are drawn: it is neither a parameter "
+    "nor a buffer, so that nothing trains it, `state_dict()` leaves it out, "
+    "and a model that loads these weights has others there. Make it an "
+    "`nn.Parameter`, or call `register_buffer`."
+)
+
+
+def with_what_is_unsaved(judged: Judged, kind: Callable, near: dict) -> Judged:
+    """Add a fault to a report if a table that counts is drawn and not saved.
+
+    Args:
+        judged: What came of it.
+        kind: The class, or a function that builds a model.
+        near: What else stands in its file.
+    """
+    if judged.report.untried:
+        return judged
+    try:
+        module, _ = make(kind, near)
+        if not plain_tensors(module):
+            return judged
+        other, _ = make(kind, near, seed=1)
+        ids = judged.component in MODELS
+        name = in_time(lambda: drawn_and_heard(module, other, ids=ids))
+    except (NotBuilt, Unjudged):
+        return judged
+    if not name:
+        return judged
+    fault = Failure(SAVED, UNSAVED.format(name), cause=UNSAVED)
+    failures = [*judged.report.failures, fault]
+    return replace(judged, report=replace(judged.report, failures=failures))
+
+
+def plain_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """Return the tables that a module keeps as plain attributes, by name."""
+    return {
+        f"{name}.{attribute}".lstrip("."): x
+        for name, part in module.named_modules()
+        for attribute, x in vars(part).items()
+        if isinstance(x, Tensor) and x.is_floating_point() and x.ndim > 1
+    }
+
+
+def drawn_and_heard(module: nn.Module, other: nn.Module, *, ids: bool) -> str:
+    """Name a plain tensor that each object draws anew, and that counts.
+
+    Args:
+        module: One object of a class.
+        other: Another one.
+        ids: Whether ids go in, and no vectors.
+    """
+    tables, theirs = plain_tensors(module), plain_tensors(other)
+    module.eval()
+    args = a_call(module, ids=ids)
+    before = None if args is None else outcome(module, args)
+    if args is None or before is None:
+        return ""
+    for name, x in tables.items():
+        if name not in theirs or x.shape != theirs[name].shape:
+            continue
+        if torch.equal(x, theirs[name]):
+            continue
+        kept = x.detach().clone()
+        x.data.copy_(theirs[name])
+        after = outcome(module, args)
+        x.data.copy_(kept)
+        if after is not None and not torch.equal(*calm(before, after)):
+            return name
+    return ""
 
 
 def of_width(x: Any, width: int) -> Any:

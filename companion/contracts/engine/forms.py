@@ -945,7 +945,7 @@ MEMORY = (
     r"|x_?enc(oder)?"
 )
 """What decoders call what the encoder has made."""
-CONTEXT = "context|ctx|kv"
+CONTEXT = "context|ctx|(x_)?k_?v(_x)?"
 """What attention to something else calls that, which no decoder does alone."""
 PAIRED = rf"{MEMORY}|y|z|x_?(2|b)|(src|tgt|trg|source|target|other)(_.*)?"
 """What attention to another sequence calls that where it has to be given."""

@@ -1,0 +1,183 @@
+"""What a part that was judged right takes, or computes, and does not use.
+
+No contract of what comes out can see it: a mask that is taken and never read,
+and rotations that turn each head, and not each position.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from companion.contracts.discovery.kinds import (
+    Judged,
+    Unjudged,
+    in_time,
+    understood,
+    widths,
+)
+from companion.contracts.engine.compare import draw
+from companion.contracts.engine.levels import RISK
+from companion.contracts.engine.modules import module_kept
+from companion.contracts.engine.report import Failure
+
+__all__ = ["with_what_is_unheard"]
+
+BATCH, SEQ = 2, 5
+ATTENDING = ("causal_attention", "multihead")
+
+HEARD = "What it takes as a mask can change something"
+NEVER_READ = (
+    "Whatever `{}` hides, nothing changes, in all shapes that it was given: is "
+    "it handed on to the scores?"
+)
+PADDED_BEHIND = (
+    "It is right if padding only ever stands behind the words: there the "
+    "causal mask alone keeps it out."
+)
+
+IN_ORDER = "What is turned by its position knows places"
+IN_VAIN = (
+    "It computes sines and cosines, and still knows no order: put the words "
+    "before the last one in another order, and the last row stays as it is. "
+    "Are vectors turned before the heads stand in front of the positions, so "
+    "that each head gets an angle, and not each position?"
+)
+MEANT_OTHERWISE = "It is right if these are for something else than positions."
+
+
+def with_what_is_unheard(
+    judged: Judged, module: nn.Module, hints: list[int]
+) -> Judged:
+    """Add a risk to a report on attention for what it does not use.
+
+    Args:
+        judged: What came of it; with a fault it stays as it is.
+        module: What was judged.
+        hints: How wide its vectors may be, if it does not show.
+    """
+    if judged.component not in ATTENDING or not judged.report.passed:
+        return judged
+    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+        module.eval()
+        try:
+            found = in_time(lambda: risks(judged, module, hints))
+        except Unjudged:
+            return judged
+    failures = [*judged.report.failures, *found]
+    return replace(judged, report=replace(judged.report, failures=failures))
+
+
+def risks(judged: Judged, module: nn.Module, hints: list[int]) -> list[Failure]:
+    """List what is not used, each as a risk."""
+    width, args = understood(module, [*hints, *widths(module)])
+    x = draw(BATCH, SEQ, width, seed=7)
+
+    def call(vectors: Tensor, **named: Tensor) -> Tensor | None:
+        own = tuple(vectors if a is args[0] else a for a in args)
+        mine = functools.partial(module, **named) if named else module
+        return answered(mine, own[: given_by_place(module, own, named)])
+
+    found = []
+    name = its_mask(module) if judged.component == "causal_attention" else ""
+    if name and never_read(lambda mask: call(x, **{name: mask})):
+        said = NEVER_READ.format(name)
+        found.append((HEARD, said, NEVER_READ, PADDED_BEHIND))
+    if turns_in_vain(call, x):
+        found.append((IN_ORDER, IN_VAIN, IN_VAIN, MEANT_OTHERWISE))
+    return [
+        Failure(contract, said, level=RISK, why=why, cause=cause)
+        for contract, said, cause, why in found
+    ]
+
+
+def answered(call: Callable[..., Any], args: tuple) -> Tensor | None:
+    """Return what comes back of a call, or nothing if it raises."""
+    try:
+        got = call(*args)
+    except Exception:
+        return None
+    while isinstance(got, tuple | list) and got:
+        got = got[0]
+    return got if isinstance(got, Tensor) else None
+
+
+def given_by_place(module: nn.Module, args: tuple, named: dict) -> int:
+    """Tell how many arguments stand before those that are named."""
+    names = [*inspect.signature(module.forward).parameters]
+    places = [names.index(name) for name in named]
+    return min([len(args), *places])
+
+
+def its_mask(module: nn.Module) -> str:
+    """Return the name of the one mask that a module takes, if it takes one."""
+    known = inspect.signature(module.forward).parameters.values()
+    masks = [one.name for one in known if "mask" in one.name.lower()]
+    return masks[0] if len(masks) == 1 else ""
+
+
+def never_read(call: Callable[[Tensor], Tensor | None]) -> bool:
+    """Tell whether masks of all usual shapes and types change nothing.
+
+    Args:
+        call: Returns what comes of a mask, or nothing if it is refused.
+    """
+    taken = False
+    shown = torch.ones(BATCH, SEQ, dtype=torch.bool)
+    shown[0, 1:3] = False
+    pairs = shown[:, None].expand(BATCH, SEQ, SEQ)
+    shapes = [shown, shown[:, None], shown[:, None, None]]
+    shapes += [pairs[0], pairs, pairs[:, None]]
+    for mask in shapes:
+        for kind in (torch.bool, torch.long, torch.float):
+            some, none = mask.to(kind), torch.ones_like(mask).to(kind)
+            got, plain = call(some), call(none)
+            other = call(none - some if kind != torch.bool else ~mask)
+            if got is None or plain is None or other is None:
+                continue
+            if not (torch.equal(got, plain) and torch.equal(other, plain)):
+                return False
+            taken = True
+    return taken
+
+
+class Waves(TorchFunctionMode):
+    """Notes whether a call computes sines and cosines."""
+
+    def __init__(self):
+        super().__init__()
+        self.found: set[str] = set()
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.found.add(getattr(func, "__name__", "").strip("_"))
+        return func(*args, **(kwargs or {}))
+
+    @property
+    def heard(self) -> bool:
+        """Whether there were both, or complex numbers of length 1."""
+        return {"sin", "cos"} <= self.found or "polar" in self.found
+
+
+def turns_in_vain(call: Callable[[Tensor], Any], x: Tensor) -> bool:
+    """Tell whether sinusoids are computed, and no row knows any order.
+
+    Args:
+        call: Calls a module with vectors.
+        x: Those, (batch, seq, width).
+    """
+    with Waves() as waves:
+        got = call(x)
+    if got is None or not waves.heard:
+        return False
+    others = torch.cat([x[:, [2, 0, 3, 1]], x[:, 4:]], 1)
+    turned = call(others)
+    return turned is not None and torch.allclose(
+        got[:, -1], turned[:, -1], atol=1e-5
+    )
