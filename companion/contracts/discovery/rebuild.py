@@ -67,6 +67,8 @@ def with_dropout(judged: Judged, kind: Callable, near: dict) -> Judged:
         on = in_time(lambda: draws_in_evaluation(module, ids=ids))
         plain, _ = make(kind, near)
         moves = in_time(lambda: differ_by_their_rate(plain, module, ids=ids))
+        # What draws without a rate draws something else.
+        on = on and not in_time(lambda: draws_in_evaluation(plain, ids=ids))
     except (NotBuilt, Unjudged):
         return judged
     if moves and not on:

@@ -15,7 +15,7 @@ import functools
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any, NamedTuple
@@ -1461,9 +1461,41 @@ def form_by_name(
     if name == "sinusoidal" and is_normalised(fn):
         reading = functools.partial(denormalised, fn)
         return replace(form, reading=reading, said=(*form.said, NORMALISED))
-    if right is None or name != "translation_model":
+    if name != "translation_model":
+        return None
+    if forced := with_teacher(fn, form):
+        return forced
+    if right is None:
         return None
     return with_labels(fn, mask, right) or with_its_masks(fn, form, mask, right)
+
+
+FORCING = re.compile(
+    r"(?i)(use_?)?(teacher_?forc(ing|e)\w*|tf(_?(ratio|rate|prob\w*))?)"
+)
+"""What the share of steps is called that get the target's own token."""
+ALWAYS = "`{}` was {}, so that each step gets the target's own token"
+
+
+def with_teacher(fn: Guarded, form: Form) -> Form | None:
+    """Return the form in which a translator always gets the target's token."""
+    known = form_parameters(fn.fn)
+    word = next((n for n in known if FORCING.fullmatch(n)), "")
+    if not word:
+        return None
+    value = True if isinstance(known[word].default, bool) else 1.0
+
+    def whole(call: Callable, args: tuple) -> Any:
+        return call(*args, **{word: value})
+
+    said = ALWAYS.format(word, value)
+    return replace(form, whole=whole, said=(*form.said, said))
+
+
+def form_parameters(fn: object) -> Mapping[str, inspect.Parameter]:
+    """Return what it takes, by name, as far as is known."""
+    bound = wanted(fn).bound
+    return bound.parameters if bound else {}
 
 
 A_PAD = re.compile("(?i)pad|id|tok|ignore|val|fill|zero|null|blank|symbol")

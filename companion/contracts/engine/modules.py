@@ -400,9 +400,9 @@ def is_template(module: nn.Module, unused: list[str]) -> bool:
     every = dict(module.named_parameters())
     used = {name: p for name, p in every.items() if name not in unused}
     matrices = [name for name in unused if every[name].ndim > 1]
-    named = layers_by_the_name(module)
+    apart = held_by_a_layer_alone(module)
     return bool(matrices) and all(
-        name.startswith(named) or is_copied_elsewhere(name, every[name], used)
+        id(every[name]) in apart or is_copied_elsewhere(name, every[name], used)
         for name in matrices
     )
 
@@ -413,18 +413,20 @@ BY_NAME = re.compile(
 """What one layer is called that stands beside a list of such layers."""
 
 
-def layers_by_the_name(module: nn.Module) -> tuple[str, ...]:
-    """Return where a layer stands, by its name, beside a list of its kind.
+def held_by_a_layer_alone(module: nn.Module) -> set[int]:
+    """Tell which parameters a layer holds that stands beside a list of its kind.
 
-    Their numbers may have been drawn anew after they were copied.
+    Its name says so. Its numbers may have been drawn anew after it was copied,
+    and its parts may have names of their own.
     """
     lists = [x for x in module.modules() if isinstance(x, nn.ModuleList) and x]
     kinds = [{like(layer) for layer in one} for one in lists]
-    return tuple(
-        f"{name}."
+    return {
+        id(x)
         for name, part in module.named_modules()
         if BY_NAME.fullmatch(name.rpartition(".")[2]) and {like(part)} in kinds
-    )
+        for x in part.parameters()
+    }
 
 
 def like(part: nn.Module) -> tuple:
