@@ -1082,7 +1082,7 @@ def test_what_true_means_is_asked_where_nothing_says_it(told):
     assert signs(parts) == {
         "Heads": "risk",
         "Shown": "risk",  # Of rows that may attend to nothing, as all here.
-        "Past": "",
+        "Past": "risk",  # Of the mask that it takes, and never reads.
         "attention": "risk",
         "marked": "fault",
         "look_ahead_mask": "risk",
