@@ -1461,12 +1461,17 @@ def form_by_name(
     if name == "sinusoidal" and is_normalised(fn):
         reading = functools.partial(denormalised, fn)
         return replace(form, reading=reading, said=(*form.said, NORMALISED))
-    if name != "translation_model":
-        return None
-    if forced := with_teacher(fn, form):
+    if name == "translation_model":
+        return of_a_translator(fn, form, mask, right)
+    return None
+
+
+def of_a_translator(
+    fn: Guarded, form: Form, mask: str | None, right: Right | None
+) -> Form | None:
+    """Return the form that a teacher, labels or masks of its own tell."""
+    if (forced := with_teacher(fn, form)) or right is None:
         return forced
-    if right is None:
-        return None
     return with_labels(fn, mask, right) or with_its_masks(fn, form, mask, right)
 
 

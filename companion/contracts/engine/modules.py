@@ -414,9 +414,9 @@ BY_NAME = re.compile(
 
 
 def held_by_a_layer_alone(module: nn.Module) -> set[int]:
-    """Tell which parameters a layer holds that stands beside a list of its kind.
+    """Tell which parameters a layer beside a list of its kind holds.
 
-    Its name says so. Its numbers may have been drawn anew after it was copied,
+    Its name says so. Its numbers may have been drawn anew after the copies,
     and its parts may have names of their own.
     """
     lists = [x for x in module.modules() if isinstance(x, nn.ModuleList) and x]
