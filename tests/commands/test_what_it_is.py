@@ -334,6 +334,28 @@ def test_a_convolution_is_no_attention_and_no_language_model(told):
         assert "no softmax was heard" in left[name], left[name]
 
 
+CAUSAL_MODEL = """
+class Convolves(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.ids = nn.Embedding(vocab_size, d_model)
+        self.conv = nn.Conv1d(d_model, d_model, 5, padding=4)
+        self.out, self.idle = (nn.Linear(d_model, vocab_size) for _ in "ab")
+
+    def forward(self, ids):
+        return self.out(self.conv(self.ids(ids).mT)[..., :-4].relu().mT)
+"""
+
+
+def test_of_a_convolution_too_an_idle_weight_is_told(told):
+    parts, _ = told(CAUSAL_MODEL)
+    [message] = faults(parts["Convolves"])
+    assert "`idle.weight` takes no part" in message
+    parts, left = told(CAUSAL_MODEL.replace(":-4", "2:-2"))
+    assert parts == {}
+    assert "no softmax was heard" in left["Convolves"]
+
+
 OTHER_ARGUMENTS = """
 def softmax(scores, adjacency, dim=-1):
     weights = scores.exp() * adjacency

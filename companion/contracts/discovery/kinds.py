@@ -24,6 +24,7 @@ from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import Broken, draw
+from companion.contracts.engine.component import title
 from companion.contracts.engine.families import is_linear_once_normed
 from companion.contracts.engine.forms import (
     BY_NAMES,
@@ -36,6 +37,7 @@ from companion.contracts.engine.forms import (
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import (
+    OF_MODULES,
     gains_moved,
     is_lazy,
     module_kept,
@@ -393,7 +395,7 @@ def why_unjudged(
         if not [*module.parameters()]:
             return vectors  # There is no table in it.
         return Unjudged("it looks ids up, and no place sees another")
-    if report.faults and in_time(lambda: convolves_ids(module)):
+    if of_positions(report) and in_time(lambda: convolves_ids(module)):
         return Unjudged(f"{LOOKS} language_model, but {CONVOLUTION}")
     if "sees all tokens" in messages and not has_triangle(module):
         says = [
@@ -1174,7 +1176,7 @@ def require_no_neighbours(
     """
     component = report.component
     attends = component in ("multihead", "encoder", "causal_attention")
-    if not attends or not report.faults:
+    if not attends or not of_positions(report):
         return
 
     def fn(x: Tensor) -> Tensor:
@@ -1192,6 +1194,15 @@ def require_no_neighbours(
             f"{LOOKS} {component}, but each position sees those near it only, "
             "as within a window"
         )
+
+
+def of_positions(report: Report) -> bool:
+    """Tell whether a fault may come of how positions are mixed.
+
+    A weight that takes no part does not.
+    """
+    others = {title(contract) for contract in OF_MODULES}
+    return any(fault.contract not in others for fault in report.faults)
 
 
 CONVOLUTION = "a convolution mixes its positions, and no softmax was heard"
