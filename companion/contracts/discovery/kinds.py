@@ -1212,8 +1212,8 @@ def convolves(module: nn.Module, call: Callable[[], Any]) -> bool:
     """Tell whether a convolution mixes positions in it, and no attention.
 
     Args:
-        module: It has a convolution that is wider than one position.
-        call: Calls it.
+        module: The module.
+        call: Calls it; None, if it raises.
     """
     convolutions = (nn.Conv1d, nn.Conv2d)
     wide = any(
@@ -1223,8 +1223,8 @@ def convolves(module: nn.Module, call: Callable[[], Any]) -> bool:
     if not wide:
         return False
     with Heard(BATCH) as heard:
-        call()
-    return not heard.found
+        got = call()
+    return got is not None and not heard.found
 
 
 def with_its_input(
