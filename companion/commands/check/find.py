@@ -415,7 +415,7 @@ class Finder:
         (first, *_) = report.failures
         if takes_arrays(fn):
             return FOR_ARRAYS.format(named)
-        if "It cannot be called as" in first.message:
+        if "It cannot be called as" in first.message or not report.faults:
             return (
                 f"its name is that of {named}, and it could not be called as "
                 f"one. {first.message}"

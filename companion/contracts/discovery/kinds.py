@@ -2217,6 +2217,9 @@ def judged_norm(
     if any(no_layers(part) for part in module.modules()):
         raise Unjudged(NO_LAYERS)
     report = check(component, module)
+    if report.faults and not [*module.parameters()]:
+        anew = check(component, OfEachWidth(type(module), near))
+        report = report if anew.untried or anew.faults else anew
     if report.untried:
         fn = as_function(type(module), near)
         report = check(component, fn)
@@ -2228,6 +2231,23 @@ def judged_norm(
     if said == ZERO_GAIN:
         report = replace(report, failures=[*report.failures, NO_GAIN])
     return Judged(component, report, (said,))
+
+
+class OfEachWidth(nn.Module):
+    """Builds a norm without parameters anew for the width of what comes.
+
+    Args:
+        kind: Its class.
+        near: What else stands in its file.
+    """
+
+    def __init__(self, kind: type, near: dict):
+        super().__init__()
+        self.kind, self.near = kind, near
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Norm ``x``."""
+        return make(self.kind, self.near, x.shape[-1])[0].eval()(x)
 
 
 def as_function(kind: type, near: dict) -> Callable:

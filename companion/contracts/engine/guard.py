@@ -93,6 +93,10 @@ NO_FAULT = {
         "What needs more memory than it may take is not wrong: build a "
         "smaller one, or give it more, `--memory 8`."
     ),
+    re.compile("does not match the shape of the indexed tensor"): (
+        "It refuses a mask of another shape by itself, and so computes nothing "
+        "wrong with it."
+    ),
     re.compile("raised AssertionError in line [^`]*`[^`]*`, `[^`]*mask"): (
         "It refuses this mask by itself, and so computes nothing wrong with it."
     ),
