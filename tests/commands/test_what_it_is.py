@@ -682,3 +682,126 @@ def test_two_sequences_with_a_mask_that_has_to_be_given_are_understood(told):
     parts, _ = told(ANOTHER)
     assert "it was called as (x, x, mask)" in said(parts["Crosses"])
     assert not faults(parts["Crosses"])
+
+
+OVER_HEADS = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(2)
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.out((weights @ v).flatten(2))
+"""
+
+
+def test_attention_by_its_name_that_compares_heads_is_no_network(told):
+    parts, _ = told(OVER_HEADS)
+    assert parts["MultiHeadAttention"]["component"] == "multihead"
+    [message] = faults(parts["MultiHeadAttention"])
+    assert "the scores compare the heads of one position" in message
+    # Without that name it may be a network with weights of its own.
+    parts, _ = told(OVER_HEADS.replace("MultiHeadAttention", "Mixture"))
+    assert parts["Mixture"]["component"] == "feed_forward"
+
+
+OLD_CHECKPOINT = """
+from torch.utils.checkpoint import checkpoint
+
+
+class Saves(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def gather(self, q, k, v):
+        return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+
+    def forward(self, x):
+        parts = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        y = checkpoint(self.gather, q, k, v, use_reentrant=True)
+        return self.out(y.transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_checkpoint_whose_gradients_cannot_be_asked_is_no_fault(told):
+    parts, _ = told(OLD_CHECKPOINT)
+    assert not parts["Saves"]["found"]["failed"]
+    parts, _ = told(
+        OLD_CHECKPOINT.replace("q, k, v, use", "q, k.detach(), v, use")
+    )
+    assert faults(parts["Saves"])
+
+
+FIXED_WIDTH = """
+class SimpleRMSNorm(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.scale = dim**0.5
+
+    def forward(self, x):
+        return nn.functional.normalize(x, dim=-1) * self.scale
+"""
+
+
+def test_a_norm_that_knows_its_width_is_built_for_each(told):
+    parts, _ = told(FIXED_WIDTH)
+    assert not faults(parts["SimpleRMSNorm"])
+    parts, _ = told(FIXED_WIDTH.replace("dim**0.5", "dim**0.5 / 2"))
+    assert parts == {} or faults(parts["SimpleRMSNorm"])
+
+
+BY_INDEX = """
+def attention(q, k, v, mask=None):
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores[..., ~mask] = -1e9
+    return scores.softmax(-1) @ v
+
+
+def masked_softmax(scores, mask):
+    scores = scores.clone()
+    scores[mask == 0] = -torch.inf
+    return scores.softmax(-1)
+"""
+
+
+def test_a_mask_that_is_an_index_refuses_other_shapes_and_is_not_wrong(told):
+    parts, left = told(BY_INDEX)
+    assert not faults(parts["attention"])
+    assert "does not match the shape" in told_of(parts["attention"])
+    assert "could not be called as one" in left["masked_softmax"]
+    parts, _ = told(BY_INDEX.replace("-1e9", "-1.0"))
+    assert faults(parts["attention"])
+
+
+PICTURE = """
+class Reduces(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.heads, self.q = num_heads, nn.Linear(dim, dim)
+        self.kv, self.out = nn.Linear(dim, 2 * dim), nn.Linear(dim, dim)
+
+    def forward(self, x, H, W):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in (self.q(x), *self.kv(x).chunk(2, -1))
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_the_height_of_a_picture_is_no_mask(told):
+    parts, left = told(PICTURE)
+    assert parts == {}
+    assert "no usual call was understood" in left["Reduces"]
+    parts, _ = told(PICTURE.replace("x, H, W", "x, mask=None"))
+    assert "The mask is not used" in told_of(parts["Reduces"])

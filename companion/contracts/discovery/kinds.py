@@ -988,7 +988,7 @@ def judged_on_vectors(
         lambda: is_to_be_causal(module, component, width, args)
     ):
         return judged_as_causal(module, check, [width])
-    if no_mask:
+    if no_mask and said != NAMED_ATTENTION:
         in_time(lambda: require_attention(module, component, width, args))
         if component == "encoder":
             best = in_time(lambda: with_its_input(best, module, width, args))
@@ -1641,6 +1641,8 @@ def calls(
     A mask lets all be seen, first as the user has said, then otherwise.
     """
     most, least = most_arguments(module), least_arguments(module)
+    if {name.lower() for name in wanted(module)} >= OF_A_PICTURE:
+        return
     may = torch.full((1, 1, SEQ, SEQ), not hidden)
     own = (may[0].expand(BATCH, SEQ, SEQ),)
     keys = (may[0, 0, :1].expand(BATCH, SEQ),)
@@ -1676,6 +1678,10 @@ def calls(
         for args in ((x, x), (x, x, None), (x, x, own[0]), (x, x, other[0])):
             if least <= len(args) <= most:
                 yield args
+
+
+OF_A_PICTURE = {"h", "w"}
+"""What a module wants that folds its positions into a picture."""
 
 
 def asks_another(module: nn.Module, width: int) -> bool:
@@ -1735,7 +1741,7 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
     """
 
     def fn(x: Tensor) -> Tensor:
-        own = (x if a is args[0] else a for a in args)
+        own = (x.clone() if a is args[0] else a for a in args)
         return first(module(*own)).detach()
 
     x = draw(BATCH, SEQ, width, seed=7)
@@ -1998,6 +2004,8 @@ def named_or_taken(
         taken = taken_for(module, width, args)
         if taken[1] in MIXING and is_called_a_norm(module):
             return by_its_name(module, OVER_OTHERS)
+        if taken[1] == "feed_forward" and attends_to_no_position(module, args):
+            return module, "multihead", NAMED_ATTENTION
         lone = taken[1] == "encoder"
         if lone and bare(module) is None and ATTENTION.fullmatch(name):
             return by_name
@@ -2011,6 +2019,22 @@ def named_or_taken(
             return by_name
         raise
     return taken
+
+
+NAMED_ATTENTION = "its name says so, and a softmax weighs in it"
+
+
+def attends_to_no_position(module: nn.Module, args: tuple) -> bool:
+    """Tell whether what is called attention attends, and not to positions."""
+    if not CALLED_ATTENTION.search(type(module).__name__):
+        return False
+
+    def weighs() -> bool:
+        with Heard(BATCH) as heard:
+            module(*args)
+        return bool(heard.found)
+
+    return in_time(weighs)
 
 
 def by_name_alone(
@@ -2040,6 +2064,8 @@ def by_name_of_a_part(
     """Take a module that is no norm for what its name says, likewise."""
     if LINEAR_MAP in reason and is_called_a_network(module):
         return module, "feed_forward", "its name says so"
+    if LINEAR_MAP in reason and attends_to_no_position(module, args):
+        return module, "multihead", NAMED_ATTENTION
     if WHOLE in reason and in_time(
         lambda: is_attention_alone(module, width, args)
     ):
