@@ -647,3 +647,39 @@ def test_a_configuration_names_no_model_where_it_has_sizes(told):
     parts, left = told(OF_A_TYPE)
     assert left == {}
     assert parts["GPT"]["component"] == "language_model"
+
+
+CASCADE = """
+class Cascade(nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, q, k, v, mask=None):
+        assert q.shape[-1] == v.shape[-1]
+        found, last = [], 0
+        for a, b, c in zip(*(x.split(1, dim=1) for x in (q, k, v))):
+            scores = (a + last) @ b.mT / q.shape[-1] ** 0.5
+            if mask is not None:
+                scores = scores.masked_fill(~mask, -1e9)
+            weights = self.drop(scores.softmax(-1))
+            last = weights @ c
+            found.append(last)
+        return torch.cat(found, 1), weights
+"""
+
+
+def test_heads_may_build_on_each_other_and_return_their_weights(told):
+    parts, _ = told(CASCADE)
+    assert parts["Cascade"]["component"] == "multihead"
+    assert not faults(parts["Cascade"])
+    parts, _ = told(CASCADE.replace("softmax(-1)", "softmax(-2)"))
+    assert "Cascade" not in parts or faults(parts["Cascade"])
+
+
+def test_attention_on_heads_may_return_its_weights_too(told):
+    both = ON_HEADS.replace("softmax(-1)), v)", "softmax(-1)), v), scores")
+    assert both != ON_HEADS
+    parts, left = told(both)
+    assert left == {}
+    assert not faults(parts["Gathers"])

@@ -106,6 +106,8 @@ def ways_to_ask(module: nn.Module, wants: Wanted) -> Iterator[list[Way]]:
         within = [
             Way("multihead", OnHeadsWithMasks(fn), (said, WRITTEN_OUT))
             for fn, said in whole
+        ] + [
+            Way("multihead", OnHeadsWithMasks(fn), (said,)) for fn, said in bare
         ]
         yield within
     yield causal
@@ -189,9 +191,13 @@ class OnHeads(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return what the heads gather, side by side."""
+        return self.gathered(x)
+
+    def gathered(self, x: Tensor, *masks: Tensor) -> Tensor:
+        """Return that, with weights left out that come beside it."""
         each = self.made(x).unflatten(-1, (3, HEADS, WIDTH // HEADS))
-        found = self.yours(*each.permute(2, 0, 3, 1, 4))
-        return found.transpose(1, 2).flatten(2)
+        found = first(self.yours(*each.permute(2, 0, 3, 1, 4), *masks))
+        return found.transpose(1, 2).flatten(2)  # pyrefly: ignore
 
 
 HEADS, WIDTH = 3, 12
@@ -202,10 +208,7 @@ class OnHeadsWithMasks(OnHeads):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return what the heads gather, under a mask for all of them."""
-        each = self.made(x).unflatten(-1, (3, HEADS, WIDTH // HEADS))
-        vectors = each.permute(2, 0, 3, 1, 4)
-        found = self.yours(*vectors, *([] if mask is None else [mask]))
-        return found.transpose(1, 2).flatten(2)
+        return self.gathered(x, *([] if mask is None else [mask]))
 
 
 class WholeMasks(nn.Module):

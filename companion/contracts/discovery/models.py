@@ -265,7 +265,7 @@ def judge_alone(
             raise Unjudged(GIVES_BACK) from None
         uncalled = str(reason).startswith(NO_CALL)
         # Three vectors, and no attention: then their axes may be others.
-        otherwise = uncalled or THREE in str(reason)
+        otherwise = uncalled or THREE in str(reason) or str(reason) == NOTHING
         judged = judged_on_heads(module, check) if otherwise else None
         if judged and (uncalled or judged.report.passed):
             return judged
