@@ -415,7 +415,8 @@ class Finder:
         (first, *_) = report.failures
         if takes_arrays(fn):
             return FOR_ARRAYS.format(named)
-        if "It cannot be called as" in first.message or not report.faults:
+        refused = "does not match the shape of the indexed" in first.message
+        if "It cannot be called as" in first.message or refused:
             return (
                 f"its name is that of {named}, and it could not be called as "
                 f"one. {first.message}"
