@@ -95,6 +95,9 @@ __all__ = ["Finder", "report_of", "told"]
 NAMED_SO = "its name says so"
 COUNTED_BY_ITSELF = "its own count of steps was put to each that was asked for"
 
+AN_INDEX = re.compile("does not match the shape of the indexed tensor")
+"""What PyTorch says of a mask that is an index, and has another shape."""
+
 RAISED_BY = "It raised "
 FOR_ARRAYS = (
     "its name is that of {}, and it could not be called with tensors, for it "
@@ -415,7 +418,7 @@ class Finder:
         (first, *_) = report.failures
         if takes_arrays(fn):
             return FOR_ARRAYS.format(named)
-        refused = "does not match the shape of the indexed" in first.message
+        refused = AN_INDEX.search(first.message)
         if "It cannot be called as" in first.message or refused:
             return (
                 f"its name is that of {named}, and it could not be called as "
