@@ -719,7 +719,7 @@ def test_a_triangle_that_it_keeps_says_that_attention_is_to_be_causal(told):
 
 def test_a_name_alone_makes_nothing_a_fault(told):
     parts, left = told(OTHERS)
-    assert "cannot be called as `greedy_decode(" in left["greedy_decode"]
+    assert "its argument `model` is another's" in left["greedy_decode"]
     mask = parts["subsequent_mask"]
     assert not faults(mask)
     assert "added to the scores" in said(mask)

@@ -72,6 +72,7 @@ from companion.contracts.discovery.warmup import as_schedule, warms_up
 from companion.contracts.efficiency.flash_attention import as_published
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.forms import MASKS, SAME, takes_mask
+from companion.contracts.engine.guard import AN_INDEX
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
@@ -94,9 +95,6 @@ __all__ = ["Finder", "report_of", "told"]
 
 NAMED_SO = "its name says so"
 COUNTED_BY_ITSELF = "its own count of steps was put to each that was asked for"
-
-AN_INDEX = re.compile("does not match the shape of the indexed tensor")
-"""What PyTorch says of a mask that is an index, and has another shape."""
 
 RAISED_BY = "It raised "
 FOR_ARRAYS = (
@@ -1142,8 +1140,9 @@ def takes_something(value: object) -> bool:
 def another_argument(fn: object, component: str) -> str:
     """Name an argument that shows that a function is no such component.
 
-    A type, a device or whole strings where the contracts give something else,
-    or one of another name that moves a known one to a later place.
+    A type, a device, a model or whole strings where the contracts give
+    something else, any number of arguments, or one of another name that moves
+    a known one to a later place.
     """
     expected = COMPONENTS[component].parameters
     known = {name for one in expected for name in SAME.get(one, (one,))}
@@ -1157,7 +1156,9 @@ def another_argument(fn: object, component: str) -> str:
         needed = one.default is one.empty
         text = str(one.annotation).replace("typing.", "")
         strings = component == "bleu" and STRINGS.fullmatch(text)
-        if one.name in ("dtype", "device") or strings or (needed and moved):
+        other = one.name in ({"dtype", "device", "model"} - {*expected})
+        many = one.kind is one.VAR_POSITIONAL
+        if other or many or strings or (needed and moved):
             return one.name
     return ""
 

@@ -82,6 +82,7 @@ __all__ = [
     "in_time",
     "judge",
     "judged_as_causal",
+    "never_read",
     "understood",
     "widths",
 ]
@@ -432,23 +433,36 @@ def unheard_mask(module: nn.Module) -> str:
     if len(names) < 2 or "mask" not in names[1]:
         return ""
     ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
-    shown = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
     rest = [None] * (least_arguments(module) - 2)
-    taken = False
     with module_kept(module), torch.no_grad():
         module.eval()
-        for axes in range(3):
-            for kind in (torch.bool, torch.long, torch.float):
-                its = shown.unflatten(0, (-1, *[1] * axes))
-                masks = (its, 1 - its, torch.ones_like(its))
-                calls = [(ids, mask.to(kind), *rest) for mask in masks]
-                got = [answer(module, args) for args in calls]
-                if any(x is None for x in got):
-                    continue
-                if not all(torch.equal(x, got[0]) for x in got):
-                    return ""
-                taken = True
-    return names[1] if taken else ""
+        unread = never_read(lambda mask: answer(module, (ids, mask, *rest)))
+    return names[1] if unread else ""
+
+
+def never_read(call: Callable[[Tensor], Tensor | None]) -> bool:
+    """Tell whether masks of all usual shapes and types change nothing.
+
+    Args:
+        call: Returns what comes of a mask for 2 sentences of 5, or nothing if
+            the mask is refused.
+    """
+    taken = False
+    shown = torch.ones(BATCH, SEQ, dtype=torch.bool)
+    shown[0, 1:3] = False
+    pairs = shown[:, None].expand(BATCH, SEQ, SEQ)
+    shapes = [shown, shown[:, None], shown[:, None, None]]
+    shapes += [pairs[0], pairs, pairs[:, None]]
+    for mask in shapes:
+        for kind in (torch.bool, torch.long, torch.float):
+            every = (mask, ~mask, torch.ones_like(mask))
+            got = [call(one.to(kind)) for one in every]
+            if any(x is None for x in got):
+                continue
+            if not all(torch.equal(x, got[0]) for x in got):
+                return False
+            taken = True
+    return taken
 
 
 IDS_TO_LOGITS = "a row of ids goes in, and logits for each of them come out"

@@ -265,9 +265,11 @@ def judge_alone(
             raise Unjudged(GIVES_BACK) from None
         uncalled = str(reason).startswith(NO_CALL)
         # Three vectors, and no attention: then their axes may be others.
-        otherwise = uncalled or THREE in str(reason) or str(reason) == NOTHING
+        # Of positions that are taken for heads each gets itself back.
+        no_vectors = uncalled or str(reason) == NOTHING
+        otherwise = no_vectors or THREE in str(reason)
         judged = judged_on_heads(module, check) if otherwise else None
-        if judged and (uncalled or judged.report.passed):
+        if judged and (no_vectors or judged.report.passed):
             return judged
         if uncalled and in_time(lambda: looks_over_one_sentence(module, hints)):
             raise Unjudged(f"{reason} {ONE_SENTENCE}") from None

@@ -4,7 +4,6 @@ No contract of what comes out can see it: a mask that is taken and never read,
 and rotations that turn each head, and not each position.
 """
 
-import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +16,9 @@ from torch.overrides import TorchFunctionMode
 from companion.contracts.discovery.kinds import (
     Judged,
     Unjudged,
+    first,
     in_time,
+    never_read,
     understood,
     widths,
 )
@@ -80,8 +81,12 @@ def risks(judged: Judged, module: nn.Module, hints: list[int]) -> list[Failure]:
 
     def call(vectors: Tensor, **named: Tensor) -> Tensor | None:
         own = tuple(vectors if a is args[0] else a for a in args)
-        mine = functools.partial(module, **named) if named else module
-        return answered(mine, own[: given_by_place(module, own, named)])
+        placed = own[: given_by_place(module, own, named)]
+        try:
+            got = first(module(*placed, **named))
+        except Exception:
+            return None
+        return got if isinstance(got, Tensor) else None
 
     found = []
     name = its_mask(module) if judged.component == "causal_attention" else ""
@@ -96,17 +101,6 @@ def risks(judged: Judged, module: nn.Module, hints: list[int]) -> list[Failure]:
     ]
 
 
-def answered(call: Callable[..., Any], args: tuple) -> Tensor | None:
-    """Return what comes back of a call, or nothing if it raises."""
-    try:
-        got = call(*args)
-    except Exception:
-        return None
-    while isinstance(got, tuple | list) and got:
-        got = got[0]
-    return got if isinstance(got, Tensor) else None
-
-
 def given_by_place(module: nn.Module, args: tuple, named: dict) -> int:
     """Tell how many arguments stand before those that are named."""
     names = [*inspect.signature(module.forward).parameters]
@@ -119,31 +113,6 @@ def its_mask(module: nn.Module) -> str:
     known = inspect.signature(module.forward).parameters.values()
     masks = [one.name for one in known if "mask" in one.name.lower()]
     return masks[0] if len(masks) == 1 else ""
-
-
-def never_read(call: Callable[[Tensor], Tensor | None]) -> bool:
-    """Tell whether masks of all usual shapes and types change nothing.
-
-    Args:
-        call: Returns what comes of a mask, or nothing if it is refused.
-    """
-    taken = False
-    shown = torch.ones(BATCH, SEQ, dtype=torch.bool)
-    shown[0, 1:3] = False
-    pairs = shown[:, None].expand(BATCH, SEQ, SEQ)
-    shapes = [shown, shown[:, None], shown[:, None, None]]
-    shapes += [pairs[0], pairs, pairs[:, None]]
-    for mask in shapes:
-        for kind in (torch.bool, torch.long, torch.float):
-            some, none = mask.to(kind), torch.ones_like(mask).to(kind)
-            got, plain = call(some), call(none)
-            other = call(none - some if kind != torch.bool else ~mask)
-            if got is None or plain is None or other is None:
-                continue
-            if not (torch.equal(got, plain) and torch.equal(other, plain)):
-                return False
-            taken = True
-    return taken
 
 
 class Waves(TorchFunctionMode):

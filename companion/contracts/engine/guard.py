@@ -31,6 +31,7 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.levels import RISK
 
 __all__ = [
+    "AN_INDEX",
     "STRAY",
     "Guarded",
     "OtherNumbers",
@@ -88,12 +89,15 @@ returns. What is not here has none that is ready: a line of one's own will do.
 MOST_MASKS = 2
 """As many `adapters.with_masks` gives."""
 
+AN_INDEX = re.compile("does not match the shape of the indexed tensor")
+"""What PyTorch says of a mask that is an index, and has another shape."""
+
 NO_FAULT = {
     re.compile("MemoryError|(not enough|allocate) memory"): (
         "What needs more memory than it may take is not wrong: build a "
         "smaller one, or give it more, `--memory 8`."
     ),
-    re.compile("does not match the shape of the indexed tensor"): (
+    AN_INDEX: (
         "It refuses a mask of another shape by itself, and so computes nothing "
         "wrong with it."
     ),
