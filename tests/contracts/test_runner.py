@@ -117,7 +117,8 @@ def test_a_call_that_stands_for_many_may_take_as_long_as_they(impatient):
 
     [slow] = check("causal_attention", causal_attention).failures
     assert (slow.level, slow.contract) == ("risk", "No row sees its future")
-    assert "One call takes 0.0 seconds" in slow.message
+    # How long is the wall's clock, in which other work counts.
+    assert "One call takes 0." in slow.message
     assert workers() == 0
 
 
