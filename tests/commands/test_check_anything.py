@@ -295,6 +295,9 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(repository, capfd):
     assert path.read_text() == MODEL
     gone = path.parent / "no" / "report.json"
     assert main(["check", str(path), "--json", str(gone)]) == 2
+    read = capfd.readouterr()
+    assert f"--json: there is no folder {gone.parent} for" in read.err
+    assert read.out == ""  # Nothing was judged for want of a place.
 
 
 @pytest.mark.bad_input

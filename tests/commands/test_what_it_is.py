@@ -3,46 +3,11 @@
 The code is written anew, in the style of what was found in repositories.
 """
 
-from pathlib import Path
-
 import pytest
 
-from companion.commands.check.process import Asked, judged
-from companion.commands.check.target import Target
+from tests.commands.parts import excuses, faults, said, told_of
 
 pytestmark = pytest.mark.once
-
-BEGIN = """
-import os
-
-import torch
-from torch import nn
-"""
-
-
-@pytest.fixture
-def told(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # A name is not folded then.
-
-    def judge(text):
-        path = Path("mine.py")
-        path.write_text(BEGIN + text, encoding="utf-8")
-        section = judged(Target(path), Asked())
-        assert not section.error
-        parts = {p["name"]: p for p in section.parts}
-        left = {one["name"]: one["reason"] for one in section.unjudged}
-        return parts, left
-
-    return judge
-
-
-def faults(part):
-    groups = part["found"]["failed"]
-    return [g["message"] for g in groups if g["level"] == "fault"]
-
-
-def said(part):
-    return " ".join(part["found"]["assumed"])
 
 
 HANDED_ON = """
@@ -453,8 +418,7 @@ class Layer(nn.Module):
 def test_weights_of_a_second_result_are_a_risk(told):
     parts, _ = told(SECOND_RESULT)
     assert not faults(parts["Layer"])
-    excuses = [g["excuse"] for g in parts["Layer"]["found"]["failed"]]
-    assert any("in what else is returned" in one for one in excuses)
+    assert "in what else is returned" in excuses(parts["Layer"])
     parts, _ = told(SECOND_RESULT.replace("x, self.halt(x.mean(1))", "x, None"))
     assert "`module.halt.weight` takes no part" in faults(parts["Layer"])[0]
 
@@ -568,10 +532,6 @@ class CausalAttention(nn.Module):
 FRONT = "q, k, v = (y.transpose(1, 2) for y in (q, k, v))"
 TURNED = "q, k = turn(q), turn(k)"
 READ = "if mask is not None: scores = scores.masked_fill(mask == 0, -1e9)"
-
-
-def told_of(part):
-    return " ".join(g["message"] for g in part["found"]["failed"])
 
 
 def test_a_mask_that_is_never_read_and_heads_that_are_turned_are_risks(told):

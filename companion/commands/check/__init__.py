@@ -129,7 +129,7 @@ def run(options: Namespace) -> int:
         if find_spec("torch") is None:
             raise ModuleNotFoundError(name="torch")
     for path, suffix in ((options.html, ".html"), (options.json, ".json")):
-        _require_suffix(path, suffix)
+        _require_place(path, suffix)
     found = targets(options.target)
     note_if_unlimited()
     asked = Asked(
@@ -185,16 +185,23 @@ def _judged(target: Target, asked: Asked, show, *, many: bool) -> Section:
     return judged(target, asked, show=printed, part=part)
 
 
-def _require_suffix(path: Path | None, suffix: str) -> None:
-    """Refuse to write over what is no report.
+def _require_place(path: Path | None, suffix: str) -> None:
+    """Refuse to write over what is no report, or where there is no folder.
 
     Raises:
         ValueError: The name is not that of a report.
+        OSError: There is no such folder.
     """
-    if path and str(path) != "-" and path.suffix != suffix:
+    if path is None or str(path) == "-":
+        return
+    if path.suffix != suffix:
         raise ValueError(
             f"--{suffix[1:]}: expected the name of a file, *{suffix}, got "
             f"{path}"
+        )
+    if not path.parent.is_dir():
+        raise NotADirectoryError(
+            f"--{suffix[1:]}: there is no folder {path.parent} for {path.name}"
         )
 
 

@@ -129,7 +129,7 @@ ALIASES = {
     r"(get_|create_|make_)?(sinusoid(al)?|sinusoidal_positional|positional)_?"
     r"(encodings?|embeddings?|table|encoding_table|pe)?": "sinusoidal",
     r"shift_(tokens_)?right": "shift_right",
-    r"apply_rot(ary|ate).*|rotary(_embedding|_emb)?": "rope",
+    r"apply_(rot(ary|ate)|rope).*|rotary(_pos)?(_embedding|_emb)?": "rope",
     r"layernorm": "layer_norm",
     r"rmsnorm": "rms_norm",
     r"(my|masked|naive|own|manual)_softmax": "masked_softmax",

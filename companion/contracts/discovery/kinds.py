@@ -20,6 +20,7 @@ from companion.contracts.discovery.limits import (
     only_length,
 )
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
+from companion.contracts.discovery.published import by_convention
 from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.blame import raised_in
@@ -168,7 +169,11 @@ def judge(
     with called_by_position(module) as named, gains_moved([module]) as told:
         judged = judged_as_it_is(module, check, near or {}, hints or [], said)
     more = (BY_NAMES if named else "", told.rstrip("."))
-    return replace(judged, assumed=(*judged.assumed, *filter(None, more)))
+    return replace(
+        judged,
+        report=by_convention(module, judged.report),
+        assumed=(*judged.assumed, *filter(None, more)),
+    )
 
 
 def judged_as_it_is(
@@ -398,6 +403,8 @@ def why_unjudged(
         return Unjudged("it looks ids up, and no place sees another")
     if of_positions(report) and in_time(lambda: convolves_ids(module)):
         return Unjudged(f"{LOOKS} language_model, but {CONVOLUTION}")
+    if report.faults and in_time(lambda: returns_states(module)):
+        return Unjudged(f"ids go in, and {RECURRENT_STATES}")
     if "sees all tokens" in messages and not has_triangle(module):
         says = [
             f"ids go in, a row of numbers for each comes out, and {SEES_ALL}.",
@@ -411,6 +418,25 @@ def why_unjudged(
             says.insert(-1, UNHEARD.format(name))
         return Unjudged(" ".join(says))
     return None
+
+
+RECURRENT_STATES = (
+    "what a recurrent layer keeps comes out, with no row for each of them"
+)
+
+
+def returns_states(module: nn.Module) -> bool:
+    """Tell whether a recurrent module returns what has no row for an id.
+
+    Its first sizes are those of layers and sentences then, which may be the
+    sizes of what went in by chance.
+    """
+    ids = torch.tensor([[1, 2, 3, 4, 5, 6, 7]] * 3)
+    found = answer(module, (ids,))
+    recurrent = any(isinstance(x, nn.RNNBase) for x in module.modules())
+    if not recurrent or found is None:
+        return False
+    return found.shape[:2] not in (ids.shape, ids.mT.shape)
 
 
 def convolves_ids(module: nn.Module) -> bool:
@@ -1182,8 +1208,9 @@ def require_no_neighbours(
 ) -> None:
     """Refuse what is wrong as attention, and may be right as something else.
 
-    As a convolution, or as attention within a window: of what sees a few
-    positions on either side the contracts of attention are not true.
+    As a convolution, or as attention within a window, or dilated: of what sees
+    only positions that are so far off, on either side, the contracts of
+    attention are not true.
 
     Raises:
         Unjudged: It is so.
@@ -1203,11 +1230,17 @@ def require_no_neighbours(
     seen = movement(fn, x)
     place = torch.arange(SEQ)
     apart = (place[:, None] - place).abs()
-    if any(torch.equal(seen, apart <= far) for far in range(1, SEQ - 1)):
-        raise Unjudged(
-            f"{LOOKS} {component}, but each position sees those near it only, "
-            "as within a window"
-        )
+    by_distance = torch.equal(seen, seen[0][apart])
+    if by_distance and seen[0, 0] and 1 < seen[0].sum() < SEQ:
+        near = seen[0].diff().sum() == 1
+        which = WITHIN_A_WINDOW if near else AT_SOME_DISTANCES
+        raise Unjudged(f"{LOOKS} {component}, but {which}")
+
+
+WITHIN_A_WINDOW = "each position sees those near it only, as within a window"
+AT_SOME_DISTANCES = (
+    "each position sees those at some distances only, as in dilated attention"
+)
 
 
 def of_positions(report: Report) -> bool:

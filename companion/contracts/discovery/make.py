@@ -38,6 +38,10 @@ HEAD = 4
 DROPOUT = r".*drop.*|p|dr_rate|pdrop"
 """What a rate of dropout is called."""
 
+EXPERTS = r"(num|n)_?((routed|local|moe)_?)?experts?"
+CHOSEN = r"top_?k|(num_|n_)?(activated_|active_)?experts?_per_(tok(en)?)"
+"""What the numbers of experts are called: of all, and of those a token asks."""
+
 SIZES: tuple[tuple[str, object], ...] = (
     (r"d_?ffn?|dff|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
     (r"intermediate_?(size|dim)|(mlp|inner|filter|forward)_?(dim|size)", 24),
@@ -56,8 +60,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
     (r"((num|n)_?)?(layers?|blocks?)_?(enc|dec)(oder)?|layers?_?n", 2),
-    (r"(num|n)_?experts?", 4),
-    (r"top_?k|(num_|n_)?experts?_per_(tok|token)", 2),
+    (EXPERTS, 4),
+    (CHOSEN, 2),
     (r"(num|n)_?(kv_?)?groups?", 3),
     (r"num_?(en|de)coder_?layers|N|n_?stacks?|layers?_?num", 2),
     (r"(enc|dec)(oder)?_?(num|count)", 2),
@@ -109,7 +113,7 @@ UNKNOWN = object()
 
 KEPT = re.compile(
     r"(?i)((rope|rotary)_?)?(theta|base)|lr|learning_?rate|mem(ory)?_?len(gth)?"
-    r"|(num|n)_?experts?|top_?k|(num_|n_)?experts?_per_(tok|token)"
+    rf"|{EXPERTS}|{CHOSEN}"
 )
 """What is no size: where it has a default, that stays."""
 
@@ -428,9 +432,16 @@ def arguments(
         if value is not None:
             chosen[one.name] = value
     chosen = reconciled(chosen)
+    if "num_embeddings" in chosen and POSITIONS.search(kind.__name__):
+        chosen["num_embeddings"] = PLACES
     if unknown:
         raise NotBuilt(unknown[0], typed(kind, chosen, near))
     return chosen
+
+
+POSITIONS = re.compile("(?i)posi")
+PLACES = 40
+"""How many rows a table of positions is given, of which it may skip some."""
 
 
 def parameters(kind: Callable) -> dict[str, inspect.Parameter]:
@@ -474,7 +485,7 @@ def by_the_others(one: inspect.Parameter, names: list[str]) -> int | None:
     """
     beside = {size(name) for name in names}
     if one.name == "k":  # How many experts, or how wide vectors are.
-        experts = any(re.fullmatch(r"(num|n)_?experts?", n) for n in names)
+        experts = any(re.fullmatch(EXPERTS, n) for n in names)
         if experts:
             return 2
         return WIDTH if 3 in beside and WIDTH not in beside else None

@@ -839,8 +839,8 @@ def behind(wants: Wanted, named: dict) -> Call | None:
 
 
 def takes_table(wants: Wanted) -> bool:
-    """Tell whether a rotation says that it wants a table, by its name."""
-    return vectors_before_a_table(wants) > 0
+    """Tell whether a rotation says that it wants tables, by their names."""
+    return vectors_before_a_table(wants) + vectors_before_tables(wants) > 0
 
 
 def vectors_before_a_table(wants: Wanted) -> int:
@@ -879,6 +879,87 @@ def turned_by_table(wants: Wanted, named: dict, vectors: Tensor) -> Call | None:
     table = torch.polar(torch.ones_like(angles), angles)
     return filled(wants, ((*(vectors,) * count, table), {}), named)
 
+
+COSINES = re.compile(r"(?i)(\w*_)?cos(ines?|_?\w*)?")
+SINES = re.compile(r"(?i)(\w*_)?sin(es?|_?\w*)?")
+"""What a rotation calls the two tables that it is given."""
+
+
+def vectors_before_tables(wants: Wanted) -> int:
+    """Return how many arguments a rotation takes before its two, if any."""
+    pairs = enumerate(itertools.pairwise(wants.names))
+    return next(
+        (
+            i
+            for i, (one, two) in pairs
+            if COSINES.fullmatch(one) and SINES.fullmatch(two)
+        ),
+        0,
+    )
+
+
+@dataclass(frozen=True)
+class ByTables:
+    """Gives what turns vectors the cosines and sines for it, of base 10000.
+
+    Attributes:
+        layout: From the angles (seq, head_dim / 2), the table.
+        axes: Where axes of size 1 stand in it.
+        first: Whether the heads stand before the positions.
+    """
+
+    layout: Callable[[Tensor], Tensor]
+    axes: tuple[int, ...]
+    first: bool
+
+    def __call__(self, wants: Wanted, named: dict) -> Call | None:
+        """Return the call; None, if tables are not what it takes."""
+        count = vectors_before_tables(wants)
+        if not count:
+            return None
+        vectors, positions = with_heads(named["x"]), named["positions"]
+        if not self.first:
+            vectors = vectors.transpose(1, 2)
+        more = [n for n in wants.names[count + 2 :] if n in wants.required]
+        at = positions
+        if more and "pos" in more[0]:  # It looks them up in the tables.
+            at = torch.arange(int(positions.max()) + 1)
+        even = torch.arange(0, vectors.shape[-1], 2) / vectors.shape[-1]
+        angles = self.layout(torch.outer(at.float(), 10000.0**-even))
+        for axis in self.axes:
+            angles = angles.unsqueeze(axis)
+        args = *(vectors,) * count, angles.cos(), angles.sin()
+        words = {} if at is positions else {more[0]: positions[None]}
+        return filled(wants, (args, words), named)
+
+
+def both_halves(angles: Tensor) -> Tensor:
+    """Write the angles out for two halves that are alike."""
+    return torch.cat([angles, angles], -1)
+
+
+def each_twice(angles: Tensor) -> Tensor:
+    """Write each angle out twice in a row."""
+    return angles.repeat_interleave(2, -1)
+
+
+def one_a_pair(angles: Tensor) -> Tensor:
+    """Leave the angles as they are."""
+    return angles
+
+
+GOT_TABLES = "it got tables of cosines and sines, {}, of base 10000"
+TABLES = [
+    (GOT_TABLES.format(told), ByTables(layout, axes, first=first))
+    for layout, told in (
+        (both_halves, "both halves alike"),
+        (each_twice, "each angle twice in a row"),
+        (one_a_pair, "one angle for a pair"),
+    )
+    for first in (True, False)
+    for axes in ((), (0,), (0, 0), (1,), (0, 2))
+]
+"""In which layouts and shapes a rotation may want its tables."""
 
 WIDTHS = {"head_dim", "d_head", "dim_head", "rotary_dim", *SAME["d_model"]}
 LENGTHS = {"end", "max_seq_len", "max_seq_length", "seq_length", "block_size",
@@ -1058,6 +1139,7 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
             "(batch, head, seq, head_dim)",
             table_and_heads_first,
         ),
+        *TABLES,
         ("", by_place("x", "positions")),
         (BY_NAMES, by_names("x", "positions")),
         (
@@ -1109,7 +1191,7 @@ def readings(
     if style is of_queries_and_keys:
         rows = "its masks have no axis for the heads, (batch, seq, seq)"
         return [("", None), (rows, first_row)]
-    if style is table_and_heads_first:
+    if style is table_and_heads_first or getattr(style, "first", False):
         return [("", as_given), (FIRST_TAKEN, first_as_given)]
     if name not in SHAPED:
         return [("", None)]
@@ -1600,16 +1682,16 @@ def usual(
 ) -> list[Form]:
     """List the first form that fits, if one does.
 
-    A table of complex numbers fits heads before the positions and behind: there
-    it is the first that is right, if one is.
+    Tables fit in several layouts, and heads before the positions and behind:
+    there it is the first that is right, if one is.
     """
     by_table = fn.component.name == "rope" and takes_table(form.wants)
     found = candidates(fn, form, offered, cases)
     if fn.component.name == "translation_model":
         return with_padding_too(fn, found)
-    fitting = [*itertools.islice(found, 2 if by_table else 1)]
-    good = [f for f in fitting if by_table and right_so(fn, f, right)]
-    return good or fitting
+    fitting = [*itertools.islice(found, None if by_table else 1)]
+    good = (f for f in fitting if by_table and right_so(fn, f, right))
+    return [*itertools.islice(good, 1)] or fitting
 
 
 def with_padding_too(fn: Guarded, found: Iterator[Form]) -> list[Form]:

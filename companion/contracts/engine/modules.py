@@ -326,6 +326,10 @@ def takes_part(fn: Guarded) -> None:
         require_each_third(fn)
 
 
+WITH_AN_ARGUMENT = (
+    "With `{}` they take part: it is right if yours is given that in use."
+)
+
 BEHIND_A_FLAG = (
     "With `{}` they take part in what is returned: it is right if that is "
     "trained by a loss of its own."
@@ -352,8 +356,10 @@ def why_elsewhere(fn: Guarded, unused: list[Tensor]) -> str:
                 return IN_WHAT_ELSE
         finally:
             fn.form = whole
-    flag = behind_a_flag(fn, unused)
-    return BEHIND_A_FLAG.format(flag) if flag else ""
+    if flag := behind_a_flag(fn, unused):
+        return BEHIND_A_FLAG.format(flag)
+    given = with_an_argument(fn, unused)
+    return WITH_AN_ARGUMENT.format(given) if given else ""
 
 
 def all_take_part(fn: Guarded, parameters: list[Tensor]) -> bool:
@@ -377,17 +383,41 @@ def behind_a_flag(fn: Guarded, unused: list[Tensor]) -> str:
         fn: What is checked.
         unused: Parameters that take no part without it.
     """
-    module = module_of(fn)
-    known = inspect.signature(module.forward).parameters.values()
-    for one in known:
-        if not isinstance(one.default, bool):
-            continue
-        word = {one.name: not one.default}
-        switched = functools.partial(module.forward, **word)
-        with mock.patch.object(module, "forward", switched):
-            if all_take_part(fn, unused):
+    for one in inspect.signature(module_of(fn).forward).parameters.values():
+        if isinstance(one.default, bool):
+            word = {one.name: not one.default}
+            if take_part_with(fn, unused, word):
                 return f"{one.name}={not one.default}"
     return ""
+
+
+def with_an_argument(fn: Guarded, unused: list[Tensor]) -> str:
+    """Name the argument of `forward`, None by default, that they wait for.
+
+    It may be vectors, such as a memory, or a number for each pair of them.
+
+    Args:
+        fn: What is checked.
+        unused: Parameters that take no part without it.
+    """
+    vectors = [x for x in fn.component.example if is_float(x) and x.ndim == 3]
+    if not vectors:
+        return ""
+    x = vectors[0]
+    pairs = draw(len(x), x.shape[1], x.shape[1], seed=113)
+    for one in inspect.signature(module_of(fn).forward).parameters.values():
+        for value in (x.flip(0), pairs) if one.default is None else ():
+            if take_part_with(fn, unused, {one.name: value}):
+                return one.name
+    return ""
+
+
+def take_part_with(fn: Guarded, unused: list[Tensor], word: dict) -> bool:
+    """Tell whether they take part where `forward` is given this word."""
+    module = module_of(fn)
+    switched = functools.partial(module.forward, **word)
+    with mock.patch.object(module, "forward", switched):
+        return all_take_part(fn, unused)
 
 
 def is_template(module: nn.Module, unused: list[str]) -> bool:
@@ -548,18 +578,36 @@ def never_chosen(fn: Guarded, named: dict[str, Tensor]) -> dict[str, Tensor]:
     own = {one for name in used for one in families(name)}
     if not any(own & families(name) for name in named):
         return named
-    matrices = [p for p in module.parameters() if p.ndim > 1 and len(p) > 1]
-    for turn in range(SHUFFLES):
+    turn = idle = 0
+    while named and idle < SHUFFLES:
+        before = len(named)
         with module_kept(module):
-            for seed, p in enumerate(matrices):
-                order = draw(p.numel(), seed=811 + 97 * turn + seed).argsort()
-                flat = p.detach().flatten()[order.to(p.device)]
-                p.data.copy_(flat.view(p.shape))
+            shuffle(module, turn)
             for args in fn.cases:
-                named = unused(fn, args, named) if named else {}
-        if not named:
-            break
+                more = of_more_rows(args, turn)
+                named = unused(fn, more, named) if named else {}
+        turn, idle = turn + 1, idle + 1 if len(named) == before else 0
     return named
+
+
+def of_more_rows(args: tuple, turn: int) -> tuple:
+    """Return vectors for many times as many rows, where there is no mask."""
+    if len(args) > 1 or not is_float(args[0]):
+        return args
+    sizes = ROWS * len(args[0]), *args[0].shape[1:]
+    return (draw(*sizes, seed=821 + turn),)
+
+
+ROWS = 32
+"""So many times more rows find more of the experts."""
+
+
+def shuffle(module: nn.Module, turn: int) -> None:
+    """Put the numbers of each parameter into an order of this turn."""
+    for seed, p in enumerate(module.parameters()):
+        order = draw(p.numel(), seed=811 + 97 * turn + seed).argsort()
+        flat = p.detach().flatten()[order.to(p.device)]
+        p.data.copy_(flat.view(p.shape))
 
 
 def families(name: str) -> set[str]:

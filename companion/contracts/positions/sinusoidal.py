@@ -397,13 +397,18 @@ def base_for_exponent(length, d_model):
     return torch.where(j % 2 == 0, angle.sin(), angle.cos())
 
 
+ROUNDED = 0.05
+"""How far rounding in float32 moves the sine of an angle of some thousands."""
+CLOSE = 1e-3
+"""How far that of an angle of some units, which another base moves further."""
+
 WRONG = {
-    "sign-of-the-exponent",
-    "dimension-for-i",
-    "rounded-down",
-    "base-for-exponent",
+    "sign-of-the-exponent": ROUNDED,
+    "dimension-for-i": CLOSE,
+    "rounded-down": CLOSE,
+    "base-for-exponent": CLOSE,
 }
-"""Mistakes in the rates that no convention explains."""
+"""Mistakes in the rates that no convention explains, and how near one is."""
 
 
 def wrong_rates(found: Tensor) -> str:
@@ -419,10 +424,10 @@ def wrong_rates(found: Tensor) -> str:
     if torch.allclose(found, oracle(*size), atol=ROUNDED):
         return ""
     for mistake in SINUSOIDAL.mistakes:
-        table = mistake.fn(*size).float() if mistake.id in WRONG else None
-        if table is not None and any(
-            torch.allclose(found, other, atol=ROUNDED)
-            for other in layouts(table)
+        atol = WRONG.get(mistake.id)
+        if atol is not None and any(
+            torch.allclose(found, table, atol=atol)
+            for table in layouts(mistake.fn(*size).float())
         ):
             return mistake.hint
     return ""
@@ -433,7 +438,3 @@ def layouts(table: Tensor) -> list[Tensor]:
     sines, cosines = table[:, 0::2], table[:, 1::2]
     halves = [torch.cat(x, -1) for x in ([sines, cosines], [cosines, sines])]
     return [table, *halves]
-
-
-ROUNDED = 0.05
-"""How far rounding in float32 moves the sine of an angle of some thousands."""

@@ -1,0 +1,77 @@
+"""What is a fault in general, and right in a published model of that name."""
+
+import re
+from dataclasses import replace
+from typing import NamedTuple
+
+from torch import nn
+
+from companion.contracts.engine.levels import FAULT, RISK
+from companion.contracts.engine.report import Report
+
+__all__ = ["by_convention"]
+
+
+class Convention(NamedTuple):
+    """What a model does on purpose.
+
+    Attributes:
+        named: What is found in the name of its class.
+        told: How the message begins that the contracts have for it.
+        why: When it is right.
+        all_follows: Whether every other fault is a consequence of it.
+    """
+
+    named: re.Pattern
+    told: re.Pattern
+    why: str
+    all_follows: bool = False
+
+
+CONVENTIONS = (
+    # Raffel et al. (2020): the published code draws queries with a deviation
+    # of (d_model · d_kv)^-0.5, and scales no scores.
+    Convention(
+        re.compile(r"(?<![A-Z])M?T5(?![0-9])|(?i:^m?t5_)"),
+        re.compile("The scores are not divided by anything"),
+        "It is right with the weights of a trained T5, or where queries are "
+        "drawn smaller by that root, as a T5 draws them.",
+    ),
+    # Zamir et al. (2022), Restormer: its layer norm without a bias.
+    Convention(
+        re.compile(r"(?i)bias_?free|(without|no)_?bias"),
+        re.compile("It divides by the standard deviation, from which the mean"),
+        "It is right as the layer norm without a bias of Restormer, which "
+        "leaves the mean in.",
+        all_follows=True,
+    ),
+    Convention(
+        re.compile(r"(?i)norm"),
+        re.compile(r"The gain is 1 \+ `gain`"),
+        "It is right with weights that are stored less 1, as Gemma's are. With "
+        "its own all vectors are twice as long at first.",
+        all_follows=True,
+    ),
+)
+
+
+def by_convention(module: nn.Module, report: Report) -> Report:
+    """Make risks of faults that a model of this name has on purpose.
+
+    Args:
+        module: What was judged.
+        report: What was found.
+    """
+    names = {type(part).__name__ for part in module.modules()}
+    kept = report.failures
+    for one in CONVENTIONS:
+        fits = [one.told.match(f.message) for f in report.faults]
+        if any(fits) and any(map(one.named.search, names)):
+            kept = [
+                replace(f, level=RISK, why=one.why)
+                if f.level == FAULT
+                and (one.all_follows or one.told.match(f.message))
+                else f
+                for f in kept
+            ]
+    return replace(report, failures=kept)

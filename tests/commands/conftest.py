@@ -1,0 +1,32 @@
+"""What the tests of commands share."""
+
+from pathlib import Path
+
+import pytest
+
+from companion.commands.check.process import Asked, judged
+from companion.commands.check.target import Target
+
+BEGIN = """
+import os
+
+import torch
+from torch import nn
+"""
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch):
+    """Judge a text as a file: its parts by name, and why others are not."""
+    monkeypatch.chdir(tmp_path)  # A name is not folded then.
+
+    def judge(text):
+        path = Path("mine.py")
+        path.write_text(BEGIN + text, encoding="utf-8")
+        section = judged(Target(path), Asked())
+        assert not section.error
+        parts = {p["name"]: p for p in section.parts}
+        left = {one["name"]: one["reason"] for one in section.unjudged}
+        return parts, left
+
+    return judge
