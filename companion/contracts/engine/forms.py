@@ -333,7 +333,9 @@ class Form:
         results = []
         for i in range(three.shape[1]):
             its = three[:, i].unflatten(0, (-1, *[1] * axes))
-            call = self.style(self.wants, {**named, "mask": its})
+            # What adds to its input in place must not see its own sum again.
+            own = {name: copied(x) for name, x in named.items()}
+            call = self.style(self.wants, {**own, "mask": its})
             got = fn(*call[0], **call[1])
             if self.reading is last_layer:
                 got = last_layer(got, ())

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -189,27 +190,35 @@ def in_eval_mode(module: nn.Module | None) -> bool:
 
 
 def drops_out(fn: Guarded, args: tuple) -> bool:
-    """Tell whether a call of ``fn`` draws, and calls on dropout."""
-
-    class Listener(TorchFunctionMode):
-        called = False
-
-        def __torch_function__(self, func, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            name = getattr(func, "__name__", "")
-            # What PyTorch's own module calls inside does not pass here.
-            named = "dropout" in name or "multi_head_attention" in name
-            # With this one blocks.Dropout draws its mask.
-            named |= name == "random_"
-            self.called |= named or kwargs.get("dropout_p", 0) > 0
-            return func(*args, **kwargs)
-
-    # A dropout that is off is called too, but draws nothing.
-    before = torch.get_rng_state()
-    with Listener() as listener:
+    """Tell whether what a call of ``fn`` draws is dropout."""
+    with Drawing() as drawing:
         fn.raw(*args)
-    drawn = not torch.equal(torch.get_rng_state(), before)
-    return drawn and listener.called
+    return drawing.drops
+
+
+class Drawing(TorchFunctionMode):
+    """Notes whether a call draws, as dropout does.
+
+    Attributes:
+        drops: It is so.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drops = False
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        before = torch.get_rng_state()
+        got = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        # What PyTorch's own functions call inside does not pass here, and with
+        # `random_` blocks.Dropout draws its mask.
+        attention = "attention" in name
+        if "dropout" in name or attention or name == "random_":
+            self.drops |= not torch.equal(torch.get_rng_state(), before)
+        return got
 
 
 def untouched(fn: Guarded) -> None:
