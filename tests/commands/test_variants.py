@@ -421,3 +421,209 @@ def test_a_sign_that_is_lost_in_them_is_a_fault(told, before, after, broken):
     wrong = [part for part in parts.values() if faults(part)]
     assert len(wrong) == broken
     assert all("changes its length" in contracts(part) for part in wrong)
+
+
+PICTURE_FIRST = """
+class Captions(nn.Module):
+    def __init__(self, vocab_size, hidden_size, num_heads, vision_dim=7):
+        super().__init__()
+        self.token = nn.Embedding(vocab_size, hidden_size)
+        self.place = nn.Embedding(40, hidden_size)
+        self.project = nn.Linear(vision_dim, hidden_size)
+        self.layer = nn.TransformerEncoderLayer(
+            hidden_size, num_heads, 24, 0.0, batch_first=True
+        )
+        self.head = nn.Linear(hidden_size, vocab_size)
+
+    def forward(self, ids, pixel_values=None):
+        n, before = ids.shape[1], 0
+        x = self.token(ids) + self.place(torch.arange(n))
+        if pixel_values is not None:
+            picture = self.project(pixel_values)
+            before = picture.shape[1]
+            x = torch.cat([picture, x], 1)
+        whole = n + before
+        later = torch.ones(whole, whole, dtype=torch.bool).triu(1)
+        return self.head(self.layer(x, src_mask=later))[:, before:]
+"""
+
+
+def test_weights_that_the_code_uses_with_an_argument_only_are_a_risk(told):
+    parts, _ = told(PICTURE_FIRST)
+    assert not faults(parts["Captions"])
+    assert "where `pixel_values` is given" in excuses(parts["Captions"])
+    never = PICTURE_FIRST.replace("if pixel_values is not None", "if False")
+    parts, _ = told(never)
+    assert "`project.weight` takes no part" in faults(parts["Captions"])[0]
+
+
+PADDED_MASK = """
+class Layer(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.n1, self.n2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.up, self.down = nn.Linear(dim, 2 * dim), nn.Linear(2 * dim, dim)
+
+    def forward(self, x, mask=None):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.qkv(self.n1(x)).chunk(3, -1)
+        )
+        if mask is not None:
+            mask = mask[:, None] if mask.ndim == 3 else mask
+            free = x.shape[1] - mask.shape[-2]
+            mask = nn.functional.pad(mask, (0, 0, free, 0), value=True)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, mask)
+        x = x + self.out(y.transpose(1, 2).flatten(2))
+        return x + self.down(self.up(self.n2(x)).relu())
+"""
+
+
+def test_a_mask_that_is_filled_up_in_front_is_written_out_for_each_row(told):
+    parts, _ = told(PADDED_MASK)
+    assert not faults(parts["Layer"])
+    assert "its masks are (batch, 1, seq, seq)" in said(parts["Layer"])
+    parts, _ = told(PADDED_MASK.replace("q, k, v, mask)", "q, k, v, mask.mT)"))
+    assert faults(parts["Layer"])
+
+
+SPARSE = """
+class NAMED(nn.Module):
+    def __init__(self, d_model, n_heads, reach=1):
+        super().__init__()
+        self.heads, self.reach = n_heads, reach
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, mask=None):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.qkv(x).chunk(3, -1)
+        )
+        place = torch.arange(x.shape[1])
+        far = (place[:, None] - place).abs() > self.reach
+        far = far & (place % 3 != 0)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            far = far | mask
+        scores = scores.masked_fill(far, -1e9)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_what_is_called_another_kind_of_attention_has_no_faults(told):
+    parts, left = told(SPARSE.replace("NAMED", "StridedSparseAttention"))
+    assert not parts
+    assert "another kind of attention" in left["StridedSparseAttention"]
+    parts, _ = told(SPARSE.replace("NAMED", "SelfAttention"))
+    assert faults(parts["SelfAttention"])
+    wide = SPARSE.replace("NAMED", "LocalAttention")
+    wide = wide.replace("reach=1", "reach=90")
+    parts, left = told(wide)  # All see all: there is nothing to excuse.
+    assert not left
+    assert not faults(parts["LocalAttention"])
+
+
+COSINES_FIRST = """
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        place = torch.arange(40).float()[:, None]
+        i = torch.arange(d_model).float()
+        i = RATE
+        angle = place / 10000.0 ** (i / d_model)
+        table = torch.where(torch.arange(d_model) % 2 == 0,
+                            angle.cos(), angle.sin())
+        self.register_buffer("table", table)
+
+    def forward(self, x):
+        return x + self.table[: x.shape[1]]
+"""
+
+
+@pytest.mark.parametrize("rate", ["2 * i", "i"])
+def test_a_dimension_for_i_is_told_where_cosines_come_first(told, rate):
+    parts, _ = told(COSINES_FIRST.replace("RATE", rate))
+    [fault] = faults(parts["PositionalEncoding"])
+    assert "Pair 0: its sine turns by 0." in fault
+    parts, _ = told(COSINES_FIRST.replace("RATE", "i - i % 2"))
+    assert not faults(parts["PositionalEncoding"])
+
+
+BY_IDS = """
+class PositionalEmbedding(nn.Module):
+    def __init__(self, n_seq, n_emb):
+        super().__init__()
+        place = torch.arange(n_seq).float()[:, None]
+        i = torch.arange(0, n_emb, 2).float()
+        angle = place * 10000.0 ** -(i / n_emb)
+        table = torch.stack([angle.sin(), angle.cos()], -1).flatten(1)
+        self.table = nn.Embedding.from_pretrained(table)
+
+    def forward(self, ids):
+        places = torch.arange(ids.shape[1]).expand(ids.shape) + 1
+        return self.table(places.masked_fill(ids == 0, 0))
+"""
+
+
+def test_positions_that_leave_padding_at_0_are_judged(told):
+    parts, _ = told(BY_IDS)
+    assert parts["PositionalEmbedding"]["component"] == "add_positions"
+    assert not faults(parts["PositionalEmbedding"])
+    parts, _ = told(BY_IDS.replace("angle.cos()", "angle.sin()"))
+    [fault] = faults(parts["PositionalEmbedding"])
+    assert fault.startswith("There are no cosines")
+
+
+EIGHT_HEADS = """
+class Layer(nn.Module):
+    def __init__(self, model_dimensions, nb_units):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(
+            model_dimensions, 8, batch_first=True
+        )
+        self.n1, self.n2 = (nn.LayerNorm(model_dimensions) for _ in range(2))
+        self.up = nn.Linear(model_dimensions, nb_units)
+        self.down = nn.Linear(nb_units, model_dimensions)
+
+    def forward(self, x, key_padding_mask=None):
+        seen, _ = self.attention(x, x, x, key_padding_mask=key_padding_mask)
+        x = self.n1(x + seen)
+        return self.n2(x + self.down(self.up(x).relu()))
+"""
+
+
+def test_what_has_8_heads_inside_is_built_twice_as_wide(told):
+    parts, left = told(EIGHT_HEADS)
+    assert not left
+    assert "Layer(model_dimensions=24" in said(parts["Layer"])
+    assert not faults(parts["Layer"])
+
+
+SCALE = """
+def attention(q, k, v, scale, mask=None):
+    scores = q @ k.mT / scale
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e4)
+    return scores.softmax(-1) @ v
+
+
+def scaled_dot_product_attention(q, k, v, scale, mask=None):
+    scores = q @ k.mT * scale
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e4)
+    return scores.softmax(-1) @ v
+"""
+
+
+def test_a_scale_that_is_given_multiplies_or_divides(told):
+    parts, _ = told(SCALE)
+    one, two = parts.values()
+    assert not faults(one)
+    assert not faults(two)
+    assert "by which it divides" in said(one)
+    assert "by which it divides" not in said(two)
+    parts, _ = told(SCALE.replace("scale\n", "scale**2\n"))
+    assert all(map(faults, parts.values()))

@@ -158,9 +158,13 @@ def run(options: Namespace) -> int:
             write_json(options.json, sections)
     if not any(section.parts for section in sections):
         if len(sections) > 1 and not any(s.unjudged for s in sections):
+            failed, n = sum(bool(s.error) for s in sections), len(sections)
             raise ValueError(
-                f"{options.target}: there is nothing to check in its "
-                f"{len(sections)} files"
+                f"{options.target}: {failed} of its {n} files could not be "
+                "imported, as told above, and there is nothing else to check"
+                if failed
+                else f"{options.target}: there is nothing to check in its {n} "
+                "files"
             )
         return NOTHING
     levels = [worst(p["found"]) for s in sections for p in s.parts]

@@ -283,6 +283,7 @@ def _send_all(
 ) -> None:
     import os
     import sys
+    import warnings
 
     from companion.commands.check.find import COMPONENTS, Finder
     from companion.commands.check.imports import (
@@ -291,6 +292,8 @@ def _send_all(
         run_cells,
     )
 
+    # What PyTorch warns of comes once for each call of a contract.
+    warnings.simplefilter("ignore")
     send({"at": {"import": True}})
     here = Path.cwd()
     # No file beside it is taken for a module that is installed.

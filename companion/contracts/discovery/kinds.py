@@ -20,7 +20,7 @@ from companion.contracts.discovery.limits import (
     only_length,
 )
 from companion.contracts.discovery.make import WIDTH, NotBuilt, make
-from companion.contracts.discovery.published import by_convention
+from companion.contracts.discovery.published import another_kind, by_convention
 from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.blame import raised_in
@@ -38,7 +38,6 @@ from companion.contracts.engine.forms import (
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import (
-    OF_MODULES,
     gains_moved,
     is_lazy,
     module_kept,
@@ -62,6 +61,7 @@ from companion.contracts.engine.scale import (
     axis_heard,
 )
 from companion.contracts.engine.scale import WHOLE as WHOLE_ATTENTION
+from companion.contracts.engine.weights import OF_MODULES
 from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
@@ -84,6 +84,7 @@ __all__ = [
     "judge",
     "judged_as_causal",
     "never_read",
+    "require_no_other_kind",
     "understood",
     "widths",
 ]
@@ -168,6 +169,7 @@ def judge(
         )
     with called_by_position(module) as named, gains_moved([module]) as told:
         judged = judged_as_it_is(module, check, near or {}, hints or [], said)
+    require_no_other_kind(module, judged)
     more = (BY_NAMES if named else "", told.rstrip("."))
     return replace(
         judged,
@@ -743,7 +745,12 @@ class Adding(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Add the rows to ``x``."""
-        return x + self.module(x.new_zeros(x.shape[:2], dtype=torch.long))
+        ids = torch.full(x.shape[:2], NO_PADDING, device=x.device)
+        return x + self.module(ids)
+
+
+NO_PADDING = 2
+"""An id that stands for padding nowhere: 0 or 1 does."""
 
 
 POSITIONS = re.compile(r"(?i)^pe$|pos|sinus")
@@ -761,8 +768,7 @@ def width_of_positions(module: nn.Module) -> int:
     name = type(module).__name__
     if OTHER_POSITIONS.search(name) or not POSITIONS.search(name):
         return 0
-    rows = torch.zeros(BATCH, SEQ, dtype=torch.long)
-    got = module(rows)
+    got = module(torch.full((BATCH, SEQ), NO_PADDING))
     fits = isinstance(got, Tensor) and got.shape[:-1] in (
         (SEQ,),
         (1, SEQ),
@@ -1203,6 +1209,24 @@ def require_attention(
         ) from None
 
 
+ANOTHER_KIND = (
+    "`{}` says that it is another kind of attention, for which not all of "
+    "these contracts hold"
+)
+
+
+def require_no_other_kind(module: nn.Module, judged: Judged) -> None:
+    """Refuse faults of what bears the name of another kind of attention.
+
+    Raises:
+        Unjudged: It is so.
+    """
+    name = another_kind(module)
+    if name and judged.component in MIXING and of_positions(judged.report):
+        why = ANOTHER_KIND.format(name)
+        raise Unjudged(f"{LOOKS} {judged.component}, but {why}")
+
+
 def require_no_neighbours(
     report: Report, module: nn.Module, width: int, args: tuple
 ) -> None:
@@ -1216,8 +1240,7 @@ def require_no_neighbours(
         Unjudged: It is so.
     """
     component = report.component
-    attends = component in ("multihead", "encoder", "causal_attention")
-    if not attends or not of_positions(report):
+    if component not in MIXING or not of_positions(report):
         return
 
     def fn(x: Tensor) -> Tensor:

@@ -48,7 +48,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
     (r"(en|de)coder_ffn_?(dim|size)|(d|dim)_?ff|fc_?(dim|size)", 24),
-    (r"ffn_?num_?hiddens|inter(mediate)?", 24),
+    (r"ffn_?num_?hiddens|inter(mediate)?|ff_?hid(den)?_?(dim|size)", 24),
+    (r"mlp_?hidden_?(dim|size)|(ff|ffn|mlp)_?(units|features|width)", 24),
     (r"(forward_?)?expansion(_?factor)?|(mlp|ff)_?(ratio|mult)|multiplier", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
@@ -58,7 +59,9 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"((num|n)_?)?(enc|dec)(oder)?_?((attention|attn)_?)?heads?", 3),
     (r"(num|n)_?att_?heads?", 3),
     (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
+    (r"layer_?(idx|index|id)|(idx|index)_?layer", 0),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
+    (r"((num|n)_?)?trans(former)?s?_?(layers?|blocks?)", 2),
     (r"((num|n)_?)?(layers?|blocks?)_?(enc|dec)(oder)?|layers?_?n", 2),
     (EXPERTS, 4),
     (CHOSEN, 2),
@@ -67,7 +70,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(enc|dec)(oder)?_?(num|count)", 2),
     (r"((enc|dec)(oder)?_?)?depth", 2),
     (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|words", 11),
-    (r"num_?embeddings|(n_?)?voc(_?(size|dim))?|(?-i:V)", 11),
+    (r"num_?embeddings|(n_?)?voca?(_?(size|dim))?|(?-i:V)", 11),
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
     (r"(enc|dec)(oder)?_num_?tokens?", 11),
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
@@ -102,7 +105,10 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(num|n)_?(feats?|features|channels?|hidden|dims?)|ndim", WIDTH),
     (r"(model|token|layer|norm|attention|attn)_?(dim|size)", WIDTH),
     (r"(layer|norm(al(ized)?)?)_?shape|d_?(token|block)", WIDTH),
-    (r"dimensions?|c|emb(ed)?|embedding_?size|parameters_shape", WIDTH),
+    (r"dimensions?|c|emb(ed)?|embedding_?size|parameters_shape|d_?m", WIDTH),
+    (r"(model|embed(ding)?|emb|hidden|inp|input)_?dim(ension)?s?", WIDTH),
+    (r"(feature|transformer|attention|attn)_?(dim|size)(ension)?s?", WIDTH),
+    (r"transformer_?(width|d_?model)|(enc|encoder)_?dim", WIDTH),
     (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),
     (r"(enc|dec)(oder)?_hid(den)?_?(dim|size)", WIDTH),
 )  # fmt: skip
@@ -143,12 +149,15 @@ def size(name: str, rate: float = 0.0) -> object:
         name: Its name.
         rate: What it is, if it is a rate of dropout.
     """
-    name = name.strip("_")
+    name = COUNT.sub("num_", name.strip("_"))
     for pattern, value in SIZES:
         if re.fullmatch(pattern, name, re.IGNORECASE):
             return rate if pattern is DROPOUT else value
     return None
 
+
+COUNT = re.compile(r"(?i)^((nb|nr|no|number)_(of_)?|(num|n)_of_)(?=[a-z])")
+"""Other words for `num_`."""
 
 UNCHOSEN = {"model_type", "pretrained"}
 """What a configuration may name in place of sizes; None, where it does not."""
@@ -305,8 +314,8 @@ def others(
 ) -> Iterator[dict[str, Any]]:
     """List what else may build a class, where sizes by name do not.
 
-    Sizes for what is None; its own defaults, with what it wants besides; and
-    another configuration than a plain class of the file.
+    Sizes for what is None; another configuration than a plain class of the
+    file; its own defaults, with what it wants besides; and twice the width.
 
     Args:
         kind: The class, or a function that builds a model.
@@ -322,6 +331,16 @@ def others(
     # With a rate it would be another one than with a rate of 0.
     if wanted != named and not rate:
         yield wanted
+    # It may have 8 heads inside, by which 12 cannot be divided.
+    twice = {WIDTH: 2 * WIDTH, 2 * WIDTH: 4 * WIDTH}
+    larger = {n: twice.get(x, x) if is_size(x) else x for n, x in named.items()}
+    if larger != named:
+        yield larger
+
+
+def is_size(value: object) -> bool:
+    """Tell whether it is a number, and no Boolean."""
+    return type(value) is int
 
 
 def only_wanted(kind: Callable, named: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from companion.contracts.discovery.kinds import (
     in_time,
     judge,
     judged_as_causal,
+    require_no_other_kind,
     understood,
     widths,
 )
@@ -270,6 +271,7 @@ def judge_alone(
         otherwise = no_vectors or THREE in str(reason)
         judged = judged_on_heads(module, check) if otherwise else None
         if judged and (no_vectors or judged.report.passed):
+            require_no_other_kind(module, judged)
             return judged
         if uncalled and in_time(lambda: looks_over_one_sentence(module, hints)):
             raise Unjudged(f"{reason} {ONE_SENTENCE}") from None

@@ -1,4 +1,4 @@
-"""What is a fault in general, and right in a published model of that name."""
+"""What is a fault in general, and right in what bears a published name."""
 
 import re
 from dataclasses import replace
@@ -9,7 +9,7 @@ from torch import nn
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.report import Report
 
-__all__ = ["by_convention"]
+__all__ = ["another_kind", "by_convention"]
 
 
 class Convention(NamedTuple):
@@ -75,3 +75,17 @@ def by_convention(module: nn.Module, report: Report) -> Report:
                 for f in kept
             ]
     return replace(report, failures=kept)
+
+
+ANOTHER_KIND = re.compile(
+    r"(?i)(window|local|sliding|neighbou?r(hood)?|sparse|strided?|dilat(ed|ion)"
+    r"|axial|random|linear|linformer|performer|nystrom|lsh|recurrent|prefix)"
+    r"\w*att(entio)?n"
+)
+"""Attention that sees some positions only, or weighs them otherwise."""
+
+
+def another_kind(module: nn.Module) -> str:
+    """Return the class in it whose name says that it attends otherwise."""
+    names = (type(part).__name__ for part in module.modules())
+    return next(filter(ANOTHER_KIND.search, names), "")

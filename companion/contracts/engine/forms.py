@@ -545,10 +545,36 @@ def filled(wants: Wanted, call: Call, named: dict) -> Call | None:
     return done if wants.binds(done) else None
 
 
+def vectors_of(named: dict) -> Tensor:
+    """Return the keys, or what they are made of."""
+    return named["k"] if "k" in named else named["x"]
+
+
+def dividing(style: Style) -> Style:
+    """Give what has to be given a `scale` the root, by which it divides."""
+
+    def call(wants: Wanted, named: dict) -> Call | None:
+        args, words = style(wants, named) or ((), {})
+        if "scale" not in words:
+            return None
+        return args, {**words, "scale": 1 / words["scale"]}
+
+    return call
+
+
+def divided(offered: list[tuple[str, Style]]) -> list[tuple[str, Style]]:
+    """Offer each with a `scale` that divides, too."""
+    own = "its `scale` was √d_k, by which it divides"
+    return [
+        (f"{said}; {own}" if said else own, dividing(style))
+        for said, style in offered
+    ]
+
+
 USUAL = {
     "dropout": lambda named: None,
     "d_k": lambda named: named["k"].shape[-1] if "k" in named else None,
-    "scale": lambda named: named["k"].shape[-1] ** -0.5,
+    "scale": lambda named: vectors_of(named).shape[-1] ** -0.5,
     "need_weights": lambda named: False,
     "return_attention": lambda named: False,
     "training": lambda named: False,
@@ -1072,9 +1098,13 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
         ("", by_place("length")),
         ("it was called as (length, length)", by_place("length", "length")),
     ],
-    "multihead": OF_X,
+    "multihead": [*OF_X, *divided(OF_X)],
     "encoder": OF_X,
-    "attention": [*PLAIN_ATTENTION, *headed(PLAIN_ATTENTION)],
+    "attention": [
+        *PLAIN_ATTENTION,
+        *headed(PLAIN_ATTENTION),
+        *divided(PLAIN_ATTENTION),
+    ],
     "grouped_query_attention": PLAIN_ATTENTION,
     "flash_attention": [
         ("", by_place("q", "k", "v", "causal")),
@@ -1445,7 +1475,8 @@ def in_fewer_axes(
     """Return a form whose masks have the axes that are meant, if need be.
 
     A mask with too many may be taken and mix up what it meets, also if it hides
-    nothing. Nothing, if that is not so, or so with any.
+    nothing; and one that has an axis of size 1 for all rows may be filled up,
+    and not be broadcast. Nothing, if that is not so, or so with any.
     """
     covered = [args for args in cases if has_mask(args)]
     if not known or fn.component.name not in SELF or not covered:
@@ -1453,14 +1484,15 @@ def in_fewer_axes(
     plain = fn.form
     x, mask = covered[-1]
     with contextlib.suppress(Broken):
-        if not hides_nothing(fn, x, mask):
+        mixes = not hides_nothing(fn, x, mask)
+        if mixes or not hides_as_written_out(fn, x, mask):
+            meant = {alone, without_heads, *([] if mixes else [written_out])}
             for other in candidates(fn, form, offered, cases):
-                fewer = other.layout in (alone, without_heads)
                 fn.form = other
                 if (
-                    fewer
+                    other.layout in meant
                     and other.absent != "full"
-                    and (hides_nothing(fn, x, mask))
+                    and hides_nothing(fn, x, mask)
                 ):
                     return other
     fn.form = plain
@@ -1474,6 +1506,14 @@ def hides_nothing(fn: Guarded, x: Tensor, mask: Tensor) -> bool:
         torch.allclose(fn.raw(x, full), bare, atol=1e-5)
         for full in (torch.ones_like(mask), torch.zeros_like(mask))
     )
+
+
+def hides_as_written_out(fn: Guarded, x: Tensor, mask: Tensor) -> bool:
+    """Tell whether a mask for all rows hides what one for each row hides."""
+    if mask.ndim != 4 or mask.shape[-2] != 1:
+        return True
+    whole = mask.expand(*mask.shape[:2], x.shape[-2], mask.shape[-1])
+    return torch.allclose(fn.raw(x, mask), fn.raw(x, whole), atol=1e-5)
 
 
 ONES = "its 0 and 1 were read as False and True"
@@ -1684,15 +1724,16 @@ def usual(
 ) -> list[Form]:
     """List the first form that fits, if one does.
 
-    Tables fit in several layouts, and heads before the positions and behind:
-    there it is the first that is right, if one is.
+    Tables fit in several layouts, heads before the positions and behind, and a
+    scale may multiply or divide: there it is the first that is right, if any.
     """
-    by_table = fn.component.name == "rope" and takes_table(form.wants)
+    rotates = fn.component.name == "rope" and takes_table(form.wants)
+    either = rotates or "scale" in form.wants.required
     found = candidates(fn, form, offered, cases)
     if fn.component.name == "translation_model":
         return with_padding_too(fn, found)
-    fitting = [*itertools.islice(found, None if by_table else 1)]
-    good = (f for f in fitting if by_table and right_so(fn, f, right))
+    fitting = [*itertools.islice(found, None if either else 1)]
+    good = (f for f in fitting if either and right_so(fn, f, right))
     return [*itertools.islice(good, 1)] or fitting
 
 

@@ -11,7 +11,6 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -37,7 +36,6 @@ from companion.contracts.engine.scale import over_another_axis
 
 __all__ = [
     "MADE_ANEW",
-    "OF_MODULES",
     "apart_in_training",
     "gains_moved",
     "held_apart",
@@ -54,17 +52,16 @@ __all__ = [
     "network_pairs",
     "no_way_past",
     "require_grad_mode",
+    "require_registered",
+    "require_two_steps",
+    "tensors_of",
+    "unused",
     "watched",
     "ways_past_each_other",
     "works_at_home",
     "zeros_moved",
 ]
 
-UNUSED = (
-    "no gradient reaches it, whatever the input. Is it built and never called, "
-    "or is the path to it cut by `.detach()` or `no_grad`?"
-)
-TEMPLATE = "It is right if it is the template that others were copied from."
 MADE_ANEW = (
     "A {} is made anew in each call, so its weights are never trained: make it "
     "once, in `__init__`."
@@ -294,370 +291,6 @@ def starts_at_zero(x: Tensor) -> bool:
     return (x.ndim > 1 or x.numel() == 1) and not x.any()
 
 
-def takes_part(fn: Guarded) -> None:
-    """Every weight of a module takes part."""
-    if made := made_anew(fn):
-        raise Broken(MADE_ANEW.format(made))
-    require_registered(fn)
-    parameters = module_of(fn).named_parameters()
-    # What has no numbers, such as a memory of length 0, needs none.
-    named = {n: p for n, p in parameters if p.requires_grad and p.numel()}
-    if named:
-        example = fn.component.example
-        require_two_steps(module_of(fn), lambda: fn.raw(*example), named)
-    fused = {name: p.shape for name, p in projections(module_of(fn))}
-    alive: dict[str, Tensor] = {}
-    # A part may be used for some inputs only, such as one expert of many.
-    for args in fn.cases:
-        named = unused(fn, args, named, fused, alive) if named else {}
-    if named:
-        require_grad_mode(fn, fn.component.example)
-        named = of_no_outcome(fn, never_chosen(fn, named))
-    if named:
-        name, *others = named
-        more = f" So it is with {len(others)} more." if others else ""
-        says = f"`{name}` takes no part: {UNUSED}{more}"
-        if is_template(module_of(fn), [*named]):
-            raise Broken(says, cause=UNUSED, level=RISK, why=TEMPLATE)
-        if why := why_elsewhere(fn, [*named.values()]):
-            raise Broken(says, cause=UNUSED, level=RISK, why=why)
-        raise Broken(says, cause=UNUSED)
-    if any(dead_block(alive[n], s) for n, s in fused.items() if n in alive):
-        require_each_third(fn)
-
-
-WITH_AN_ARGUMENT = (
-    "With `{}` they take part: it is right if yours is given that in use."
-)
-
-BEHIND_A_FLAG = (
-    "With `{}` they take part in what is returned: it is right if that is "
-    "trained by a loss of its own."
-)
-
-
-IN_WHAT_ELSE = (
-    "They take part in what else is returned: it is right if that is trained "
-    "by a loss of its own."
-)
-
-
-def why_elsewhere(fn: Guarded, unused: list[Tensor]) -> str:
-    """Say in what else parameters take part that do not in what is judged.
-
-    Args:
-        fn: What is checked.
-        unused: Parameters that take no part in it.
-    """
-    if fn.form is not None and fn.form.reading:
-        whole, fn.form = fn.form, replace(fn.form, reading=None)
-        try:
-            if all_take_part(fn, unused):
-                return IN_WHAT_ELSE
-        finally:
-            fn.form = whole
-    if flag := behind_a_flag(fn, unused):
-        return BEHIND_A_FLAG.format(flag)
-    given = with_an_argument(fn, unused)
-    return WITH_AN_ARGUMENT.format(given) if given else ""
-
-
-def all_take_part(fn: Guarded, parameters: list[Tensor]) -> bool:
-    """Tell whether a gradient reaches each of them from all that it returns."""
-    try:
-        got = fn.call(*fn.component.example)
-    except Broken:
-        return False
-    ends = [x for x in tensors_of(got) if x.requires_grad]
-    if not ends:
-        return False
-    pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
-    found = torch.autograd.grad(weighed(pairs), parameters, allow_unused=True)
-    return not any(map(is_unused, parameters, found))
-
-
-def behind_a_flag(fn: Guarded, unused: list[Tensor]) -> str:
-    """Name the switch of `forward` with which all of these take part.
-
-    Args:
-        fn: What is checked.
-        unused: Parameters that take no part without it.
-    """
-    for one in inspect.signature(module_of(fn).forward).parameters.values():
-        if isinstance(one.default, bool):
-            word = {one.name: not one.default}
-            if take_part_with(fn, unused, word):
-                return f"{one.name}={not one.default}"
-    return ""
-
-
-def with_an_argument(fn: Guarded, unused: list[Tensor]) -> str:
-    """Name the argument of `forward`, None by default, that they wait for.
-
-    It may be vectors, such as a memory, or a number for each pair of them.
-
-    Args:
-        fn: What is checked.
-        unused: Parameters that take no part without it.
-    """
-    vectors = [x for x in fn.component.example if is_float(x) and x.ndim == 3]
-    if not vectors:
-        return ""
-    x = vectors[0]
-    pairs = draw(len(x), x.shape[1], x.shape[1], seed=113)
-    for one in inspect.signature(module_of(fn).forward).parameters.values():
-        for value in (x.flip(0), pairs) if one.default is None else ():
-            if take_part_with(fn, unused, {one.name: value}):
-                return one.name
-    return ""
-
-
-def take_part_with(fn: Guarded, unused: list[Tensor], word: dict) -> bool:
-    """Tell whether they take part where `forward` is given this word."""
-    module = module_of(fn)
-    switched = functools.partial(module.forward, **word)
-    with mock.patch.object(module, "forward", switched):
-        return all_take_part(fn, unused)
-
-
-def is_template(module: nn.Module, unused: list[str]) -> bool:
-    """Tell whether what takes no part is what others were copied from.
-
-    Args:
-        module: The whole.
-        unused: The names of parameters that take no part.
-    """
-    every = dict(module.named_parameters())
-    used = {name: p for name, p in every.items() if name not in unused}
-    matrices = [name for name in unused if every[name].ndim > 1]
-    apart = held_by_a_layer_alone(module)
-    return bool(matrices) and all(
-        id(every[name]) in apart or is_copied_elsewhere(name, every[name], used)
-        for name in matrices
-    )
-
-
-BY_NAME = re.compile(
-    r"(.*_)?(template|prototype)|((en|de)coder_)?(layer|block)"
-)
-"""What one layer is called that stands beside a list of such layers."""
-
-
-def held_by_a_layer_alone(module: nn.Module) -> set[int]:
-    """Tell which parameters a layer beside a list of its kind holds.
-
-    Its name says so. Its numbers may have been drawn anew after the copies,
-    and its parts may have names of their own.
-    """
-    lists = [x for x in module.modules() if isinstance(x, nn.ModuleList) and x]
-    kinds = [{like(layer) for layer in one} for one in lists]
-    return {
-        id(x)
-        for name, part in module.named_modules()
-        if BY_NAME.fullmatch(name.rpartition(".")[2]) and {like(part)} in kinds
-        for x in part.parameters()
-    }
-
-
-def like(part: nn.Module) -> tuple:
-    """Return the class of a module, and the names and shapes of its weights."""
-    shapes = ((name, x.shape) for name, x in part.named_parameters())
-    return type(part), *shapes
-
-
-def is_copied_elsewhere(
-    name: str, matrix: Tensor, used: dict[str, Tensor]
-) -> bool:
-    """Tell whether a part that is used holds a copy of what is not.
-
-    It stands by itself. Of copies in one list, or in one layer, those that are
-    not called are no template.
-    """
-    parts = name.split(".")
-    for i in range(1, len(parts)):
-        own = ".".join(parts[:i])
-        if not any(n.startswith(f"{own}.") for n in used):
-            break
-    else:
-        return False
-    inner, before = name.removeprefix(own), own.rpartition(".")[0]
-    copies = [
-        other.removesuffix(inner)
-        for other, p in used.items()
-        if other.endswith(inner) and torch.equal(p, matrix)
-    ]
-    beside = any(copy.rpartition(".")[0] == before for copy in copies)
-    return bool(copies) and not beside and not parts[i - 1].isdigit()
-
-
-A_THIRD = (
-    "The numbers {} to {} that `{}` makes are never used: no gradient reaches "
-    "its weights for them, whatever the input. If it makes queries, keys and "
-    "values at once, is one of them taken twice, and another never?"
-)
-
-
-def require_each_third(fn: Guarded) -> None:
-    """Raise Broken if queries, keys or values are projected for nothing.
-
-    Where one matrix makes all three, its gradient as a whole is not 0.
-    """
-    fused = projections(module_of(fn))
-    if not fused:
-        return
-    alive = {name: torch.zeros(out.shape[0]).bool() for name, out in fused}
-    weights = [out for _, out in fused]
-    for args in fn.cases:
-        ends = [x for x in tensors_in(fn.raw(*args)) if x.requires_grad]
-        pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
-        if not pairs:
-            return
-        found = torch.autograd.grad(weighed(pairs), weights, allow_unused=True)
-        for (name, _), got in zip(fused, found, strict=True):
-            if got is not None:
-                alive[name] |= got.ne(0).any(-1)
-    for name, out in fused:
-        if dead := dead_block(alive[name], out.shape):
-            first, last = dead
-            told = A_THIRD.format(first, last - 1, name)
-            raise Broken(told, cause=A_THIRD)
-
-
-def dead_block(alive: Tensor, shape: torch.Size) -> tuple[int, int] | None:
-    """Return where queries, keys or values are dead, and all else is not."""
-    rows = alive.tolist()
-    for first, last in blocks(*shape):
-        if all(
-            is_alive != (first <= i < last) for i, is_alive in enumerate(rows)
-        ):
-            return first, last
-    return None
-
-
-def projections(module: nn.Module) -> list[tuple[str, Tensor]]:
-    """List the matrices (out, in) that may make queries, keys and values."""
-    return [
-        (name, p)
-        for part_name, part in module.named_modules()
-        for own, p in part.named_parameters(recurse=False)
-        if p.ndim == 2
-        and p.requires_grad
-        and not is_lazy(p)
-        and (isinstance(part, nn.Linear) or own == "in_proj_weight")
-        and blocks(*p.shape)
-        for name in [f"{part_name}.{own}".lstrip(".")]
-    ]
-
-
-def blocks(rows: int, width: int) -> list[tuple[int, int]]:
-    """Return where keys and values begin and end, and queries before them.
-
-    Of fewer keys than queries each is shared by several.
-    """
-    keys, odd = divmod(rows - width, 2)
-    if odd or not 1 < keys <= width:
-        return []
-    ends = 0, width, width + keys, rows
-    return [*itertools.pairwise(ends)]
-
-
-SHUFFLES = 12
-"""How often weights are shuffled, so that a router chooses other experts."""
-NUMBER = re.compile(r"(?<=[._])\d+(?=[._])")
-"""What tells apart the names of parts of one list."""
-
-
-def never_chosen(fn: Guarded, named: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return those parameters that no call uses, whatever the weights are.
-
-    A router chooses a few experts for each vector. With its numbers in another
-    order it chooses others, and what is not called stays unused.
-    """
-    module = module_of(fn)
-    used = {n for n, _ in module.named_parameters()} - {*named}
-    own = {one for name in used for one in families(name)}
-    if not any(own & families(name) for name in named):
-        return named
-    turn = idle = 0
-    while named and idle < SHUFFLES:
-        before = len(named)
-        with module_kept(module):
-            shuffle(module, turn)
-            for args in fn.cases:
-                more = of_more_rows(args, turn)
-                named = unused(fn, more, named) if named else {}
-        turn, idle = turn + 1, idle + 1 if len(named) == before else 0
-    return named
-
-
-def of_more_rows(args: tuple, turn: int) -> tuple:
-    """Return vectors for many times as many rows, where there is no mask."""
-    if len(args) > 1 or not is_float(args[0]):
-        return args
-    sizes = ROWS * len(args[0]), *args[0].shape[1:]
-    return (draw(*sizes, seed=821 + turn),)
-
-
-ROWS = 32
-"""So many times more rows find more of the experts."""
-
-
-def shuffle(module: nn.Module, turn: int) -> None:
-    """Put the numbers of each parameter into an order of this turn."""
-    for seed, p in enumerate(module.parameters()):
-        order = draw(p.numel(), seed=811 + 97 * turn + seed).argsort()
-        flat = p.detach().flatten()[order.to(p.device)]
-        p.data.copy_(flat.view(p.shape))
-
-
-def families(name: str) -> set[str]:
-    """Return the names that a weight shares with those of its siblings."""
-    found = NUMBER.finditer(f".{name}")
-    return {f".{name}"[: m.start()] + f".{name}"[m.end() :] for m in found}
-
-
-def of_no_outcome(fn: Guarded, named: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return those parameters that are used for nothing that is returned.
-
-    Beside its logits a model may return a value, or its own loss if it gets
-    targets; attention of two sequences may return what each of them gathers.
-    """
-    module, outcomes = module_of(fn), []
-    if not named:
-        return named
-    model = fn.component.name.endswith("_model")
-
-    def hear(part: nn.Module, args: tuple, result: object) -> None:
-        outcomes.extend(x for x in tensors_of(result) if x.requires_grad)
-
-    example, hook = fn.component.example, module.register_forward_hook(hear)
-    asked = inspect.signature(module.forward).parameters
-    goals = {n: example[-1] for n in asked if TARGETS.fullmatch(n)}
-    try:
-        fn.raw(*example)
-        with contextlib.suppress(Exception):
-            if goals and len(example) == 1:
-                module(*map(torch.clone, example), **goals)
-    finally:
-        hook.remove()
-    for end in outcomes:
-        # Caches and maps are not what a model is trained for.
-        meant = end.ndim < 3 or end.shape[-1] == 1
-        alike = end.ndim == 3 and end.shape == outcomes[0].shape
-        if named and (meant if model else alike):
-            weights = list(named.values())
-            found = torch.autograd.grad(
-                end.sum(), weights, retain_graph=True, allow_unused=True
-            )
-            pairs = zip(named.items(), found, strict=True)
-            named = {name: p for (name, p), got in pairs if is_unused(p, got)}
-    return named
-
-
-TARGETS = re.compile(r"(?i)(targets?|labels?|y|tgts?|next_?(ids|tokens))")
-"""What a model calls the tokens for which it computes its own loss."""
-
-
 class GradOff(TorchFunctionMode):
     """Notes whether gradients end because the code switches them off.
 
@@ -814,36 +447,6 @@ def weights_of(held: list) -> list[nn.Parameter]:
     return list({id(p): p for p in own}.values())
 
 
-def unused(
-    fn: Guarded,
-    args: tuple,
-    named: dict[str, Tensor],
-    fused: Container[str] = (),
-    alive: dict[str, Tensor] | None = None,
-) -> dict[str, Tensor]:
-    """Return those parameters that this call does not use.
-
-    Args:
-        fn: What is checked.
-        args: What it is called with.
-        named: The parameters.
-        fused: Matrices of which it is noted, which rows are used.
-        alive: There it is noted: for each name a Boolean a row.
-    """
-    ends = [x for x in tensors_in(fn.raw(*args)) if x.requires_grad]
-    if not ends:
-        return named
-    pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
-    found = torch.autograd.grad(
-        weighed(pairs), list(named.values()), allow_unused=True
-    )
-    pairs = [*zip(named.items(), found, strict=True)]
-    for (name, _), got in pairs:
-        if name in fused and got is not None and alive is not None:
-            alive[name] = got.ne(0).any(-1)
-    return {name: p for (name, p), got in pairs if is_unused(p, got)}
-
-
 class Uses(TorchFunctionMode):
     """Notes the order in which a call uses parameters."""
 
@@ -923,6 +526,36 @@ def network_pairs(matrices: dict[str, Tensor]) -> list[tuple[str, str]]:
         if i and up == down[::-1] and up[0] != up[1]:
             found.append((one, following))
     return found
+
+
+def unused(
+    fn: Guarded,
+    args: tuple,
+    named: dict[str, Tensor],
+    fused: Container[str] = (),
+    alive: dict[str, Tensor] | None = None,
+) -> dict[str, Tensor]:
+    """Return those parameters that this call does not use.
+
+    Args:
+        fn: What is checked.
+        args: What it is called with.
+        named: The parameters.
+        fused: Matrices of which it is noted, which rows are used.
+        alive: There it is noted: for each name a Boolean a row.
+    """
+    ends = [x for x in tensors_in(fn.raw(*args)) if x.requires_grad]
+    if not ends:
+        return named
+    pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
+    found = torch.autograd.grad(
+        weighed(pairs), list(named.values()), allow_unused=True
+    )
+    pairs = [*zip(named.items(), found, strict=True)]
+    for (name, _), got in pairs:
+        if name in fused and got is not None and alive is not None:
+            alive[name] = got.ne(0).any(-1)
+    return {name: p for (name, p), got in pairs if is_unused(p, got)}
 
 
 def is_unused(parameter: Tensor, gradient: Tensor | None) -> bool:
@@ -1071,10 +704,6 @@ def same_draws(fn: Guarded, args: tuple) -> list[Tensor]:
     """Return the float results, with the same numbers for every dropout."""
     torch.manual_seed(0)
     return [x.detach() for x in tensors_in(fn.raw(*args)) if is_float(x)]
-
-
-OF_MODULES = (takes_part, apart_in_training)
-"""What is tried on a component that may have weights, if it is a module."""
 
 
 # Tensors that a module keeps with their graph, so that training fails: the

@@ -35,7 +35,6 @@ from companion.contracts.engine.levels import (
     same_cause_same_level,
 )
 from companion.contracts.engine.modules import (
-    OF_MODULES,
     made_on_the_cpu,
     module_kept,
     module_of,
@@ -48,6 +47,7 @@ from companion.contracts.engine.universal import (
     contracts_of,
     level_of_known,
 )
+from companion.contracts.engine.weights import OF_MODULES
 
 __all__ = [
     "EITHER_FIRST",

@@ -23,13 +23,13 @@ from companion.contracts.engine.guard import Guarded, Raised
 from companion.contracts.engine.levels import FAULT
 from companion.contracts.engine.modules import (
     MADE_ANEW,
-    OF_MODULES,
     held_apart,
     made_anew,
     module_kept,
     module_of,
     require_grad_mode,
 )
+from companion.contracts.engine.weights import OF_MODULES
 
 __all__ = [
     "GATE",

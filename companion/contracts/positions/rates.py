@@ -114,7 +114,10 @@ def unpaired(sines: Tensor, cosines: Tensor, width: int) -> Broken | None:
     for name, factor in (("no-shared-angle", 1), ("dimension-for-pair", 2)):
         j = torch.arange(width, dtype=torch.float64)
         rates = 10000.0 ** (-factor * j / width)
-        if alike(sines, rates[0::2]) and alike(cosines, rates[1::2]):
+        first, second = rates[0::2], rates[1::2]
+        if (alike(sines, first) and alike(cosines, second)) or (
+            alike(cosines, first) and alike(sines, second)
+        ):
             at = int((sines - cosines).abs().argmax())
             measured = (
                 f"Pair {at}: its sine turns by {sines[at]:.3g} a step, and its "

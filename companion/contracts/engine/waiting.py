@@ -1,0 +1,201 @@
+"""Weights that take no part in what is judged, and may in something else.
+
+In what else is returned, behind a switch, or with an argument that is optional.
+"""
+
+import ast
+import functools
+import inspect
+import textwrap
+from collections.abc import Iterator
+from dataclasses import replace
+from unittest import mock
+
+import torch
+from torch import Tensor, nn
+
+from companion.contracts.engine.compare import (
+    Broken,
+    draw,
+    is_float,
+    weighed,
+)
+from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.modules import (
+    is_unused,
+    module_of,
+    tensors_of,
+)
+
+__all__ = ["why_elsewhere"]
+
+WITH_AN_ARGUMENT = (
+    "With `{}` they take part: it is right if yours is given that in use."
+)
+
+WAITS = (
+    "The code uses them where `{}` is given, and it was not: it is right if "
+    "yours is given that in use."
+)
+
+BEHIND_A_FLAG = (
+    "With `{}` they take part in what is returned: it is right if that is "
+    "trained by a loss of its own."
+)
+
+IN_WHAT_ELSE = (
+    "They take part in what else is returned: it is right if that is trained "
+    "by a loss of its own."
+)
+
+
+def why_elsewhere(fn: Guarded, named: dict[str, Tensor]) -> str:
+    """Say in what else parameters take part that do not in what is judged.
+
+    Args:
+        fn: What is checked.
+        named: Parameters that take no part in it.
+    """
+    unused = [*named.values()]
+    if fn.form is not None and fn.form.reading:
+        whole, fn.form = fn.form, replace(fn.form, reading=None)
+        try:
+            if all_take_part(fn, unused):
+                return IN_WHAT_ELSE
+        finally:
+            fn.form = whole
+    if flag := behind_a_flag(fn, unused):
+        return BEHIND_A_FLAG.format(flag)
+    if given := with_an_argument(fn, unused):
+        return WITH_AN_ARGUMENT.format(given)
+    waited = {waits_for(module_of(fn), name) for name in named}
+    return WAITS.format(*waited) if len(waited) == 1 and all(waited) else ""
+
+
+def all_take_part(fn: Guarded, parameters: list[Tensor]) -> bool:
+    """Tell whether a gradient reaches each of them from all that it returns."""
+    try:
+        got = fn.call(*fn.component.example)
+    except Broken:
+        return False
+    ends = [x for x in tensors_of(got) if x.requires_grad]
+    if not ends:
+        return False
+    pairs = [(x, draw(*x.shape, seed=97)) for x in ends]
+    found = torch.autograd.grad(weighed(pairs), parameters, allow_unused=True)
+    return not any(map(is_unused, parameters, found))
+
+
+def behind_a_flag(fn: Guarded, unused: list[Tensor]) -> str:
+    """Name the switch of `forward` with which all of these take part.
+
+    Args:
+        fn: What is checked.
+        unused: Parameters that take no part without it.
+    """
+    for one in inspect.signature(module_of(fn).forward).parameters.values():
+        if isinstance(one.default, bool):
+            word = {one.name: not one.default}
+            if take_part_with(fn, unused, word):
+                return f"{one.name}={not one.default}"
+    return ""
+
+
+def with_an_argument(fn: Guarded, unused: list[Tensor]) -> str:
+    """Name the argument of `forward`, None by default, that they wait for.
+
+    It may be vectors, such as a memory, or a number for each pair of them.
+
+    Args:
+        fn: What is checked.
+        unused: Parameters that take no part without it.
+    """
+    vectors = [x for x in fn.component.example if is_float(x) and x.ndim == 3]
+    if not vectors:
+        return ""
+    x = vectors[0]
+    pairs = draw(len(x), x.shape[1], x.shape[1], seed=113)
+    for one in inspect.signature(module_of(fn).forward).parameters.values():
+        for value in (x.flip(0), pairs) if one.default is None else ():
+            if take_part_with(fn, unused, {one.name: value}):
+                return one.name
+    return ""
+
+
+def take_part_with(fn: Guarded, unused: list[Tensor], word: dict) -> bool:
+    """Tell whether they take part where `forward` is given this word."""
+    module = module_of(fn)
+    switched = functools.partial(module.forward, **word)
+    with mock.patch.object(module, "forward", switched):
+        return all_take_part(fn, unused)
+
+
+def waits_for(module: nn.Module, parameter: str) -> str:
+    """Name the argument, None by default, without which no line asks for it.
+
+    Nothing, if there is none, or the code cannot be read.
+
+    Args:
+        module: The whole.
+        parameter: The name of a parameter in it.
+    """
+    path = parameter.split(".")
+    for i, attribute in enumerate(path):
+        owner = module.get_submodule(".".join(path[:i]))
+        try:
+            code = textwrap.dedent(inspect.getsource(type(owner).forward))
+        except (OSError, TypeError):
+            continue
+        [forward, *_] = ast.parse(code).body
+        if not isinstance(forward, ast.FunctionDef):
+            continue
+        for name in left_at_none(forward):
+            if asked_under(forward, attribute, name):
+                return name
+    return ""
+
+
+def left_at_none(forward: ast.FunctionDef) -> list[str]:
+    """List the arguments of a function that are None by default."""
+    args = forward.args
+    every = [*args.posonlyargs, *args.args]
+    given = [None] * (len(every) - len(args.defaults)) + args.defaults
+    pairs = [*zip(every, given, strict=True)]
+    pairs += zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    return [
+        one.arg
+        for one, default in pairs
+        if isinstance(default, ast.Constant) and default.value is None
+    ]
+
+
+def asked_under(forward: ast.FunctionDef, attribute: str, name: str) -> bool:
+    """Tell whether a part is asked for, and only where an argument is there.
+
+    Args:
+        forward: The function.
+        attribute: Its part, an attribute of `self`.
+        name: The argument, which an `if` around it names.
+    """
+    mentions = [*mentions_of(forward, attribute)]
+    under = {
+        id(one)
+        for branch in ast.walk(forward)
+        if isinstance(branch, ast.If | ast.IfExp)
+        and any(is_named(x, name) for x in ast.walk(branch.test))
+        for one in mentions_of(branch, attribute)
+    }
+    return bool(mentions) and all(id(one) in under for one in mentions)
+
+
+def mentions_of(code: ast.AST, attribute: str) -> Iterator[ast.AST]:
+    """List where `self.attribute` stands."""
+    for one in ast.walk(code):
+        asked = isinstance(one, ast.Attribute) and one.attr == attribute
+        if asked and is_named(one.value, "self"):
+            yield one
+
+
+def is_named(code: ast.AST, name: str) -> bool:
+    """Tell whether it is a name, and this one."""
+    return isinstance(code, ast.Name) and code.id == name
