@@ -30,11 +30,10 @@ from companion.contracts.adapters import (
 )
 from companion.contracts.attention.attention import UNSCALED
 from companion.contracts.discovery.heads import BEHIND
-from companion.contracts.discovery.kinds import (
+from companion.contracts.discovery.kinds.calls import (
     ADDED_ALONG_THE_FIRST,
     NO_CALL,
     NOTHING,
-    SEES_ALL,
     SEQUENCE_FIRST,
     WHOLE,
     Judged,
@@ -45,6 +44,7 @@ from companion.contracts.discovery.kinds import (
     understood,
     widths,
 )
+from companion.contracts.discovery.kinds.ids import SEES_ALL
 from companion.contracts.discovery.make import NotBuilt, by_default, make
 from companion.contracts.discovery.models import (
     different_parts,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from companion.contracts.adapters import heads_after_positions, mask_added
 from companion.contracts.attention.attention import ATTENTION, right_scale
-from companion.contracts.discovery.kinds import (
+from companion.contracts.discovery.kinds.calls import (
     Check,
     Judged,
     first,

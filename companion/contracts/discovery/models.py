@@ -13,26 +13,28 @@ from torch import Tensor, nn
 
 from companion.contracts.adapters import sequence_first
 from companion.contracts.discovery.heads import judged_on_heads
-from companion.contracts.discovery.kinds import (
+from companion.contracts.discovery.kinds.calls import (
     ADDED_ALONG_THE_FIRST,
     LOOKS,
     NO_CALL,
     NOTHING,
-    SEES_ALL,
     SEQUENCE_FIRST,
-    THREE,
     WHOLE,
     Judged,
-    Resized,
     Unjudged,
     answer,
     hides,
     in_time,
-    judge,
-    judged_as_causal,
-    require_no_other_kind,
     understood,
     widths,
+)
+from companion.contracts.discovery.kinds.ids import SEES_ALL
+from companion.contracts.discovery.kinds.judge import judge
+from companion.contracts.discovery.kinds.recognition import THREE
+from companion.contracts.discovery.kinds.vectors import (
+    Resized,
+    judged_as_causal,
+    require_no_other_kind,
 )
 from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.unheard import with_what_is_unheard

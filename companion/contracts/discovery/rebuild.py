@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from companion.contracts.discovery.kinds import (
+from companion.contracts.discovery.kinds.calls import (
     Judged,
     Unjudged,
     in_time,

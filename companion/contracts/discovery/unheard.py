@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from companion.contracts.discovery.kinds import (
+from companion.contracts.discovery.kinds.calls import (
     Judged,
     Unjudged,
     first,
     in_time,
-    never_read,
     understood,
     widths,
 )
+from companion.contracts.discovery.kinds.ids import never_read
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules import module_kept

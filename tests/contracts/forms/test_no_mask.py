@@ -10,7 +10,7 @@ from contracts.right.standins import weigh
 from torch import nn
 
 from companion.contracts import check, check_model
-from companion.contracts.discovery.kinds import ATTENTION
+from companion.contracts.discovery.kinds.recognition import ATTENTION
 from companion.contracts.engine.forms import NO_MASK
 from companion.contracts.pytest_tests import judge
 from companion.positions import rotate

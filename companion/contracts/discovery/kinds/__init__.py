@@ -1,0 +1,1 @@
+"""What kind of component a module is, and what its contracts then say."""

@@ -1,0 +1,586 @@
+"""How a module wants to be called with vectors, and what it then returns."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from companion.contracts.discovery.make import WIDTH
+from companion.contracts.discovery.raising import fails, wanted
+from companion.contracts.engine.blame import raised_in
+from companion.contracts.engine.compare import draw
+from companion.contracts.engine.forms import (
+    CONTEXT,
+    MEMORY,
+    PAIRED,
+)
+from companion.contracts.engine.guard import Stop
+from companion.contracts.engine.modules import (
+    is_lazy,
+    module_kept,
+)
+from companion.contracts.engine.report import Report
+from companion.contracts.engine.runner import (
+    finishes,
+    stop,
+    thread_for,
+    too_long,
+)
+
+__all__ = [
+    "ADDED_ALONG_THE_FIRST",
+    "BATCH",
+    "CLOSE",
+    "DECODER",
+    "LOOKS",
+    "NOTHING",
+    "NO_CALL",
+    "RAISED",
+    "SEQ",
+    "SEQUENCE_FIRST",
+    "WHOLE",
+    "Check",
+    "Judged",
+    "NoAnswer",
+    "Raises",
+    "Unjudged",
+    "a_decoder",
+    "alike",
+    "answer",
+    "asks_first",
+    "by_default",
+    "calls",
+    "first",
+    "has_triangle",
+    "hides",
+    "in_time",
+    "is_affine",
+    "is_decoder",
+    "least_arguments",
+    "masks_are_told",
+    "most_arguments",
+    "movement",
+    "refuses",
+    "sequence_seems_first",
+    "understood",
+    "was_called",
+    "widths",
+]
+
+BATCH, SEQ = 2, 5
+
+
+LOOKS = "it looks like"
+
+
+NO_CALL = "no usual call was understood"
+
+
+WHOLE = "A whole language model of it can be judged"
+
+
+NOTHING = "in use it does nothing"
+
+
+CLOSE = {"rtol": 1e-3, "atol": 1e-4}
+
+
+Check = Callable[..., Report]
+
+
+class Unjudged(Exception):
+    """There is no contract for it; the message says why."""
+
+
+class Raises(Unjudged):
+    """It raises in every call that one of its kind takes.
+
+    Args:
+        why: What is raised.
+    """
+
+    def __init__(self, why: str):
+        super().__init__(f"{why} {OTHERWISE}")
+        self.why = why
+
+
+OTHERWISE = "Only a risk: it is right if yours wants to be called otherwise."
+
+
+class NoAnswer(Unjudged):
+    """A call takes too long, or wants to end the process."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What something was taken for, and what came of it.
+
+    Attributes:
+        component: The name of the component.
+        report: What the contracts say.
+        assumed: How it was recognised, and how it was called, in sentences.
+    """
+
+    component: str
+    report: Report
+    assumed: tuple[str, ...] = ()
+
+
+SECONDS = 5.0
+"""How long it may take to find out what something is."""
+
+
+LATE = (
+    f"it had not come back after {too_long(SECONDS)} and was stopped. Does a "
+    "loop never end?"
+)
+
+
+def in_time(task: Callable[[], Any]) -> Any:
+    """Return what ``task`` does, which calls somebody's code.
+
+    Raises:
+        NoAnswer: It takes too long, or wants to end the process.
+    """
+    done: list[tuple[Any, BaseException | None]] = []
+
+    def work() -> None:
+        try:
+            with torch.no_grad():
+                done.append((task(), None))
+        except Stop:
+            raise
+        except BaseException as error:
+            done.append((None, error))
+
+    thread, finished, clock = thread_for(work)
+    try:
+        thread.start()
+        finishes(finished, clock, SECONDS)
+    finally:
+        if not finished.is_set():
+            stop(thread, finished)
+    if not done:
+        raise NoAnswer(LATE)
+    [(found, error)] = done
+    if error is None:
+        return found
+    if isinstance(error, Unjudged):
+        raise error
+    if isinstance(error, Exception):
+        raise Unjudged(
+            f"one call of it came back, and another raised {raised_in(error)}"
+        )
+    raise NoAnswer(f"a call of it raised {type(error).__name__}")
+
+
+RAISED = "It raised "
+
+
+def was_called(report: Report) -> bool:
+    """Tell whether a call was understood, whatever is wrong with it."""
+    shaped = "It returns a tensor of the right shape" in report.held
+    return not report.untried or shaped
+
+
+def has_triangle(module: nn.Module, ahead: int = 0) -> bool:
+    """Tell whether a buffer is a causal mask: then it was meant to be one.
+
+    Args:
+        module: What may hold it.
+        ahead: How many positions ahead it may be seen, if it is off by some.
+    """
+    for x in module.buffers():
+        if x.ndim > 1 and x.shape[-1] == x.shape[-2] > 1:
+            part = x.reshape(-1, *x.shape[-2:])[0] != 0
+            if torch.equal(part, torch.ones_like(part).tril(ahead)) or (
+                torch.equal(part, torch.ones_like(part).triu(1 + ahead))
+            ):
+                return True
+    return False
+
+
+DECODER = "a decoder"
+
+
+SECOND = rf"{PAIRED}|context|xa"
+"""What they call it where it stands second."""
+
+
+def a_decoder(module: nn.Module) -> Unjudged:
+    """Say that it is a decoder."""
+    names = ", ".join(inspect.signature(module.forward).parameters)
+    return Unjudged(
+        f"it takes `{names}`: {DECODER}, which has no contracts of its own. "
+        "The whole translator is judged with it"
+    )
+
+
+def is_decoder(module: nn.Module, width: int) -> bool:
+    """Tell whether a module looks at itself, and at a memory.
+
+    It adds to what comes in, which attention to a memory alone does not do.
+
+    Args:
+        module: What takes vectors.
+        width: How wide they are.
+    """
+    names = wanted(module)[1:2]
+    names = names or [*inspect.signature(module.forward).parameters][1:2]
+    if not any(re.fullmatch(SECOND, name) for name in names):
+        return False
+    return any(
+        looks_at_itself_too(module, width, swapped, turned)
+        for swapped in (False, True)
+        for turned in (False, True)
+    )
+
+
+def looks_at_itself_too(
+    module: nn.Module, width: int, swapped: bool, turned: bool
+) -> bool:
+    """Tell whether one of two sequences looks at both, and is added.
+
+    Args:
+        module: What takes two.
+        width: How wide their vectors are.
+        swapped: Whether it is the second that looks.
+        turned: Whether the sequence comes first.
+    """
+    more = [None] * (least_arguments(module) - 2)
+
+    def call(own: Tensor, memory: Tensor) -> Any:
+        two = (memory, own) if swapped else (own, memory)
+        if not turned:
+            return first(module(*two, *more))
+        got = first(module(*(x.transpose(0, 1) for x in two), *more))
+        return got.transpose(0, 1)
+
+    x, memory, other = (draw(BATCH, SEQ, width, seed=s) for s in (7, 8, 9))
+    try:
+        got, moved = (call(x, y) for y in (memory, other))
+        if got.shape != x.shape or torch.equal(got, moved):
+            return False
+        rows = movement(lambda v: call(v, memory), x)
+        with module_kept(module):
+            for weight in module.parameters():
+                if weight.ndim > 1:
+                    weight.data.zero_()
+            left, after = (call(v, memory) for v in (x, other))
+    except Exception:
+        return False
+    apart = rows & ~torch.eye(SEQ, dtype=torch.bool)
+    return bool(apart.any()) and not torch.equal(left, after)
+
+
+def masks_are_told(check: Check) -> bool:
+    """Tell whether the user has said what True means in masks."""
+    return "mask" in getattr(check, "keywords", {})
+
+
+def hides(check: Check) -> bool:
+    """Tell whether the user has said that True hides in masks."""
+    return getattr(check, "keywords", {}).get("mask") == "hidden"
+
+
+def understood(
+    module: nn.Module, hints: list[int], *, hidden: bool = False
+) -> tuple[int, tuple]:
+    """Find the width of a module, and a call that it takes.
+
+    Args:
+        module: The module.
+        hints: How wide its vectors may be, if it does not show.
+        hidden: Whether True is known to hide in its masks.
+
+    Raises:
+        Unjudged: None of the usual calls is taken.
+    """
+    blind, said, reshaped = None, [], False
+    for width in dict.fromkeys([*widths(module), *hints, WIDTH]):
+        x = draw(BATCH, SEQ, width, seed=3)
+        for args in calls(module, x, hidden=hidden):
+            try:
+                got = first(module(*args))
+            except Exception as error:
+                said.append((args, f"It raised {raised_in(error)}"))
+                continue
+            if isinstance(got, Tensor) and got.shape == x.shape:
+                if sees(module, args, got):
+                    return width, args
+                blind = blind or (width, args)
+            else:
+                reshaped |= isinstance(got, Tensor)
+                said.append((args, returned(got, x)))
+    if blind is not None:
+        return blind
+    names = list(inspect.signature(module.forward).parameters)
+    own = [*widths(module), *hints, WIDTH]
+    named = any(re.fullmatch(MEMORY, name) for name in names)
+    # What comes back without that is no decoder, but of another width.
+    wants = any(re.fullmatch(MEMORY, name) for name in wanted(module))
+    named &= wants or not reshaped
+    if named or any(is_decoder(module, width) for width in own):
+        raise a_decoder(module)
+    plain = of_plain(said)
+    raises = said and all(text.startswith(RAISED) for _, text in said)
+    bad = raises and not refuses(plain) and fails(module, own)
+    reason = f"{NO_CALL}, from `{', '.join(names)}`. {plain}".rstrip()
+    raise Raises(reason) if bad else Unjudged(reason)
+
+
+def refuses(said: str) -> bool:
+    """Tell whether what was raised says that something else is wanted.
+
+    A number stands where no name or default says what is meant.
+    """
+    number = re.search(r"'(int|bool)' object (is not|has no|does not)", said)
+    return f"{RAISED}AssertionError" in said or bool(number)
+
+
+def returned(got: object, x: Tensor) -> str:
+    """Tell what came back that is not as `x` is."""
+    if isinstance(got, Tensor):
+        return f"It returned shape {tuple(got.shape)} for {tuple(x.shape)}."
+    what = "None" if got is None else f"a {type(got).__name__}"
+    return f"It returned {what}."
+
+
+def of_plain(said: list[tuple[tuple, str]]) -> str:
+    """Choose what the plain call did: the shortest, and without None.
+
+    Of several widths it is the one with which it came back.
+    """
+    plain = [one for one in said if not any(a is None for a in one[0])] or said
+    short = [text for args, text in plain if len(args) == len(plain[0][0])]
+    back = [text for text in short if not text.startswith(RAISED)]
+    return next(iter([*back, *short]), "")
+
+
+def widths(module: nn.Module) -> list[int]:
+    """List how wide the vectors of a module may be, likely ones first."""
+    own = [x for x in module.parameters() if not is_lazy(x)]
+    found = [x.shape[-1] for x in own if x.ndim]
+    tables = [x for x in module.buffers() if not is_lazy(x)]
+    found += [x.shape[-1] for x in tables if x.ndim > 1]
+    return list(dict.fromkeys(n for n in found if n > 1))[:4]
+
+
+def sees(module: nn.Module, args: tuple, got: Tensor) -> bool:
+    """Tell whether a mask that is given lets anything be seen.
+
+    Where it hides all, what comes back is NaN, or the same for any vectors.
+    """
+    x, *more = args
+    if not any(isinstance(a, Tensor) and a.dtype == torch.bool for a in more):
+        return True
+    y = draw(*x.shape, seed=4)
+    other = first(module(*(y if a is x else a for a in args)))
+    return bool(got.isfinite().all()) and not torch.equal(got, other)
+
+
+def calls(
+    module: nn.Module, x: Tensor, *, hidden: bool = False
+) -> Iterator[tuple]:
+    """List the usual calls that fit the number of its arguments.
+
+    A mask lets all be seen, first as the user has said, then otherwise.
+    """
+    most, least = most_arguments(module), least_arguments(module)
+    if {name.lower() for name in wanted(module)} >= OF_A_PICTURE:
+        return
+    may = torch.full((1, 1, SEQ, SEQ), not hidden)
+    own = (may[0].expand(BATCH, SEQ, SEQ),)
+    keys = (may[0, 0, :1].expand(BATCH, SEQ),)
+    other, no_keys = (~own[0],), (~keys[0],)
+    for args in (
+        (x,),
+        (x, None),
+        (x, x, x),
+        (x, x, x, None),
+        (x, None, None),
+        (x, may),
+        (x, ~may),
+        (x, may[0, 0]),
+        (x, ~may[0, 0]),
+        (x, x, x, may),
+        (x, x, x, ~may),
+        (x, x, x, may[0, 0]),
+        (x, x, x, ~may[0, 0]),
+        (x, x, x, None, None),
+        (x, 0),
+        (x, *own),
+        (x, *other),
+        (x, x, x, *own),
+        (x, x, x, *other),
+        (x, *keys),
+        (x, *no_keys),
+        (x, x, x, *keys),
+        (x, x, x, *no_keys),
+    ):
+        if least <= len(args) <= most:
+            yield args
+    if asks_another(module, x.shape[-1]):
+        for args in ((x, x), (x, x, None), (x, x, own[0]), (x, x, other[0])):
+            if least <= len(args) <= most:
+                yield args
+
+
+OF_A_PICTURE = {"h", "w"}
+"""What a module wants that folds its positions into a picture."""
+
+
+def asks_another(module: nn.Module, width: int) -> bool:
+    """Tell whether two sequences go in, of which one asks the other.
+
+    A decoder does that too, and looks at itself besides.
+    """
+    (second,) = wanted(module)[1:2] or ("",)
+    if re.fullmatch(CONTEXT, second):
+        return True
+    required = least_arguments(module) > 1 and "mask" not in second
+    known = required and re.fullmatch(PAIRED, second)
+    return bool(known) and not is_decoder(module, width)
+
+
+def most_arguments(module: nn.Module) -> int:
+    """Count what its forward takes by position at most."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return 9
+    return sum(one.kind is not one.KEYWORD_ONLY for one in parameters)
+
+
+def least_arguments(module: nn.Module) -> int:
+    """Count what its forward wants."""
+    parameters = inspect.signature(module.forward).parameters.values()
+    return sum(
+        one.default is one.empty
+        and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        for one in parameters
+    )
+
+
+def first(result: object) -> object:
+    """Return the output, where it comes with weights."""
+    while isinstance(result, tuple | list) and result:
+        result = result[0]
+    return result
+
+
+def answer(module: nn.Module, args: tuple) -> Tensor | None:
+    """Return what a module answers, or nothing if it raises."""
+    if not least_arguments(module) <= len(args) <= most_arguments(module):
+        return None
+    try:
+        got = first(module(*args))
+    except Exception:
+        return None
+    return got if isinstance(got, Tensor) and got.is_floating_point() else None
+
+
+def alike(x: Tensor) -> Tensor:
+    """Put what stands first everywhere, in memory of its own for `view`."""
+    return x[:, :1].expand_as(x).contiguous()
+
+
+SEQUENCE_FIRST = (
+    "what stands first in its tensors is what it looks over: one place sees "
+    "the same place of other sentences, and nothing else. If the sequence "
+    "comes first in yours, it may be right: judge "
+    "`adapters.sequence_first(…)` of it. If the batch comes first, this is a "
+    "fault"
+)
+
+
+ADDED_ALONG_THE_FIRST = (
+    "what it adds differs along what stands first in its tensors, and nowhere "
+    "else. If the sequence comes first in yours, it may be right: judge "
+    "`adapters.sequence_first(…)` of it. If the batch comes first, this is a "
+    "fault"
+)
+
+
+def by_default(module: nn.Module) -> str:
+    """Say where `batch_first` was left at False, which is its default."""
+    for name, part in module.named_modules():
+        named = inspect.signature(type(part).__init__).parameters
+        one = named.get("batch_first")
+        parts = part.modules()
+        if one is None or one.default is not False:
+            continue
+        if not any(getattr(x, "batch_first", False) for x in parts):
+            where = f" in `{name}` ({type(part).__name__})" if name else ""
+            return (
+                f". `batch_first` is False{where}, as by default: with "
+                "`batch_first=True` the batch comes first"
+            )
+    return ""
+
+
+def asks_first(module: nn.Module, width: int, args: tuple) -> bool:
+    """Tell whether its first axis seems to be that of the positions.
+
+    Args:
+        module: What takes vectors.
+        width: How wide they are.
+        args: What it is called with.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    return bool(sequence_seems_first(fn, draw(BATCH, SEQ, width, seed=7)))
+
+
+def sequence_seems_first(fn: Callable[[Tensor], Tensor], x: Tensor) -> str:
+    """Say how the first axis is taken for the positions, if it seems so.
+
+    Either as attention looks over positions, or as positions are added.
+    """
+    others = draw(*x.shape, seed=11)  # A norm undoes what is a mere multiple.
+    try:
+        got, other = fn(x), fn(torch.cat([x[:1], others[1:]]))
+        # With a causal mask the first place sees itself alone.
+        later = fn(torch.cat([others[:1], x[1:]]))
+        lone = fn(x[:, :1])
+        added = got - x
+        twice = fn(2 * x) - 2 * x
+    except Exception:
+        return ""
+    if got.shape != x.shape or lone.shape != x[:, :1].shape:
+        return ""
+    first_still = torch.allclose(got[:1], other[:1], **CLOSE)
+    if not (first_still and torch.allclose(got[-1:], later[-1:], **CLOSE)):
+        alone = torch.allclose(lone, got[:, :1], **CLOSE)
+        return SEQUENCE_FIRST if alone else ""
+    same = added[:, :1, :].expand_as(added)
+    apart = not torch.allclose(added[0], added[1], **CLOSE)
+    constant = torch.allclose(added, twice, **CLOSE)
+    if constant and apart and torch.allclose(added, same, **CLOSE):
+        return ADDED_ALONG_THE_FIRST
+    return ""
+
+
+def movement(fn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Map which row moves with which position, in any sentence."""
+    columns = []
+    for place in range(SEQ):
+        changed = x.clone()
+        changed[:, place] += draw(BATCH, x.shape[-1], seed=31 + place)
+        gap = (fn(changed) - fn(x)).abs().nan_to_num(0)
+        columns.append(gap.flatten(2).amax((0, -1)))
+    moved = torch.stack(columns, -1)
+    return moved > 1e-5 * moved.max()
+
+
+def is_affine(fn: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+    """Tell whether a straight line is mapped to a straight line."""
+    y = draw(*x.shape, seed=41)
+    halfway = fn((x + y) / 2)
+    return torch.allclose(halfway, (fn(x) + fn(y)) / 2, **CLOSE)

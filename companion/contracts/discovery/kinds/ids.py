@@ -1,0 +1,587 @@
+"""Judge what takes ids: translators and language models."""
+
+import contextlib
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from companion.contracts.adapters import sequence_first
+from companion.contracts.discovery.kinds.calls import (
+    BATCH,
+    DECODER,
+    LOOKS,
+    NOTHING,
+    RAISED,
+    SEQ,
+    Check,
+    Judged,
+    Raises,
+    Unjudged,
+    answer,
+    first,
+    has_triangle,
+    in_time,
+    least_arguments,
+    masks_are_told,
+    most_arguments,
+    refuses,
+    was_called,
+    widths,
+)
+from companion.contracts.discovery.kinds.vectors import (
+    CONVOLUTION,
+    NO_PADDING,
+    Adding,
+    convolves,
+    judged_on_vectors,
+    of_positions,
+)
+from companion.contracts.discovery.limits import (
+    limit,
+    of_one_length,
+    only_length,
+)
+from companion.contracts.discovery.make import WIDTH
+from companion.contracts.discovery.raising import fails, wanted
+from companion.contracts.discovery.readings import said_by, settled
+from companion.contracts.engine.compare import draw
+from companion.contracts.engine.levels import FAULT, RISK
+from companion.contracts.engine.modules import (
+    module_kept,
+    watched,
+)
+from companion.contracts.engine.report import Report
+from companion.contracts.engine.runner import (
+    EITHER_FIRST,
+    WHICH_FIRST,
+)
+from companion.contracts.engine.scale import (
+    axis_heard,
+)
+
+__all__ = ["SEES_ALL", "judged_on_ids", "never_read", "takes_ids"]
+
+SEES_ALL = "every row sees all tokens"
+
+
+NAMES_OF_IDS = re.compile(
+    r"(?i)((input|token|src|tgt|trg|source|target)s?_?)?(ids|idxs?|indices)"
+)
+"""What only ids are called, and no vectors."""
+
+
+def takes_ids(module: nn.Module) -> bool:
+    """Tell whether something in it looks up ids, or they are asked for."""
+    bags = any(isinstance(x, nn.EmbeddingBag) for x in module.modules())
+    if bags or rows_for_ids(module):
+        return True
+    if any(map(NAMES_OF_IDS.fullmatch, wanted(module)[:1])):
+        return True
+    return answers_ids(module)
+
+
+def answers_ids(module: nn.Module) -> bool:
+    """Tell whether it answers one of the usual calls with ids."""
+    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    calls = [(ids,), (ids, None), (ids, ids), (ids, ids[:, 1:])]
+    calls += [(ids, ids, None, None), (ids, None, None)]
+    return any(answer(module, args) is not None for args in calls)
+
+
+def rows_for_ids(module: nn.Module) -> list[int]:
+    """List how many ids each embedding in it knows, PyTorch's or its own."""
+    return [
+        len(next(part.parameters()))
+        for part in module.modules()
+        if isinstance(part, nn.Embedding) or looks_up(part)
+    ]
+
+
+def looks_up(part: nn.Module) -> bool:
+    """Tell whether it is an embedding that somebody wrote.
+
+    It holds one table, has a row of it for each id, and takes no vectors.
+    """
+    own = [*part.parameters()]
+    if len(own) != 1 or own[0].ndim != 2 or len(own[0]) < 2:
+        return False
+    ids = torch.tensor([[0, 1, 1]])
+    found = answer(part, (ids,))
+    vectors = torch.zeros(*ids.shape, len(own[0].mT))
+    return (
+        found is not None
+        and found.shape == vectors.shape
+        and answer(part, (vectors,)) is None
+    )
+
+
+def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
+    """Judge a translator or a language model."""
+    if in_time(lambda: ids_only_by_their_place(module)):
+        if width := in_time(lambda: width_of_positions(module)):
+            x = draw(BATCH, SEQ, width, seed=7)
+            adding = Adding(module)
+            judged = judged_on_vectors(adding, check, {}, width, (x,), str)
+            return replace(judged, assumed=(ADDED_TO, *judged.assumed))
+        raise Unjudged(
+            "ids go in, and what comes out does not depend on which they are: "
+            "a table of positions, for which `add_positions` and `sinusoidal` "
+            "have contracts"
+        )
+    report = translates = None
+    if most_arguments(module) > 1:
+        report, words = on_ids("translation_model", module, check)
+        said = ["two rows of ids go in, and logits for the second come out"]
+        said += [words] if words else []
+        if was_called(report):
+            require_no_limit(module, report)
+            return Judged("translation_model", report, tuple(said))
+        translates = report
+    report, words = on_ids("language_model", module, check)
+    if nan := in_time(lambda: nan_for_any_ids(module, report)):
+        return Judged("language_model", nan, (IDS_TO_LOGITS,))
+    both = translates is not None and in_time(lambda: reads_both(module))
+    if both or not was_called(report):
+        raise not_called(module, vectors, translates, report)
+    require_no_limit(module, report)
+    if turned := along_the_first(module, check, report):
+        report = either_first(report, turned)
+    elif refused := why_unjudged(module, report, vectors):
+        raise refused
+    said = IDS_TO_LOGITS
+    if in_time(lambda: returns_vectors(module)):
+        said = STATES
+    return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+def along_the_first(
+    module: nn.Module, check: Check, report: Report
+) -> Report | None:
+    """Check a model with the sequence first, if a recurrent layer is so.
+
+    One without ``batch_first`` is. Nothing, where that mends nothing.
+
+    Args:
+        module: It was called with the batch first.
+        check: ``companion.contracts.check``.
+        report: What was found then.
+    """
+    recurrent = [x for x in module.modules() if isinstance(x, nn.RNNBase)]
+    if not report.faults or all(x.batch_first for x in recurrent):
+        return None
+    turned = check("language_model", sequence_first(module))
+    left = {f.contract for f in turned.faults}
+    mends = any(f.contract not in left for f in report.faults)
+    return turned if was_called(turned) and mends else None
+
+
+def either_first(report: Report, turned: Report) -> Report:
+    """Make risks of faults that are none where the sequence comes first.
+
+    Args:
+        report: With the batch first.
+        turned: With the sequence first.
+    """
+    left = {f.contract for f in turned.faults}
+    kept = [
+        replace(f, level=RISK, why=EITHER_FIRST, cause=WHICH_FIRST)
+        if f.level == FAULT and f.contract not in left
+        else f
+        for f in report.failures
+    ]
+    return replace(report, failures=kept)
+
+
+def why_unjudged(
+    module: nn.Module, report: Report, vectors: Unjudged
+) -> Unjudged | None:
+    """Say why what is no language model, or may be none, is not judged.
+
+    Args:
+        module: It was called as a language model.
+        report: What was found then.
+        vectors: Why it cannot be called with vectors.
+    """
+    messages = " ".join(f.message for f in report.failures)
+    if "its own token only" in messages and only_looks_up(module):
+        if not [*module.parameters()]:
+            return vectors  # There is no table in it.
+        return Unjudged("it looks ids up, and no place sees another")
+    if of_positions(report) and in_time(lambda: convolves_ids(module)):
+        return Unjudged(f"{LOOKS} language_model, but {CONVOLUTION}")
+    if report.faults and in_time(lambda: returns_states(module)):
+        return Unjudged(f"ids go in, and {RECURRENT_STATES}")
+    if "sees all tokens" in messages and not has_triangle(module):
+        says = [
+            f"ids go in, a row of numbers for each comes out, and {SEES_ALL}.",
+            "If it predicts the next token, this is a fault: the causal mask "
+            "is missing.",
+            "If it fills gaps, or is an encoder, it is right.",
+            'Only you know: `check("language_model", …)` judges it as the '
+            "former",
+        ]
+        if name := in_time(lambda: unheard_mask(module)):
+            says.insert(-1, UNHEARD.format(name))
+        return Unjudged(" ".join(says))
+    return None
+
+
+RECURRENT_STATES = (
+    "what a recurrent layer keeps comes out, with no row for each of them"
+)
+
+
+def returns_states(module: nn.Module) -> bool:
+    """Tell whether a recurrent module returns what has no row for an id.
+
+    Its first sizes are those of layers and sentences then, which may be the
+    sizes of what went in by chance.
+    """
+    ids = torch.tensor([[1, 2, 3, 4, 5, 6, 7]] * 3)
+    found = answer(module, (ids,))
+    recurrent = any(isinstance(x, nn.RNNBase) for x in module.modules())
+    if not recurrent or found is None:
+        return False
+    return found.shape[:2] not in (ids.shape, ids.mT.shape)
+
+
+def convolves_ids(module: nn.Module) -> bool:
+    """Tell whether a convolution mixes the ids of a row, and no attention."""
+    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    return convolves(module, lambda: answer(module, (ids,)))
+
+
+UNHEARD = (
+    "Whatever `{}` hides, no number changes: is it handed on to the attention?"
+)
+
+
+def unheard_mask(module: nn.Module) -> str:
+    """Return the name of a mask of padding that hides nothing, or nothing.
+
+    It is the second argument; the usual shapes and types are tried.
+    """
+    names = [*inspect.signature(module.forward).parameters]
+    if len(names) < 2 or "mask" not in names[1]:
+        return ""
+    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    rest = [None] * (least_arguments(module) - 2)
+    with module_kept(module), torch.no_grad():
+        module.eval()
+        unread = never_read(lambda mask: answer(module, (ids, mask, *rest)))
+    return names[1] if unread else ""
+
+
+def never_read(call: Callable[[Tensor], Tensor | None]) -> bool:
+    """Tell whether masks of all usual shapes and types change nothing.
+
+    Args:
+        call: Returns what comes of a mask for 2 sentences of 5, or nothing if
+            the mask is refused.
+    """
+    taken = False
+    shown = torch.ones(BATCH, SEQ, dtype=torch.bool)
+    shown[0, 1:3] = False
+    pairs = shown[:, None].expand(BATCH, SEQ, SEQ)
+    shapes = [shown, shown[:, None], shown[:, None, None]]
+    shapes += [pairs[0], pairs, pairs[:, None]]
+    for mask in shapes:
+        for kind in (torch.bool, torch.long, torch.float):
+            every = (mask, ~mask, torch.ones_like(mask))
+            got = [call(one.to(kind)) for one in every]
+            if any(x is None for x in got):
+                continue
+            if not all(torch.equal(x, got[0]) for x in got):
+                return False
+            taken = True
+    return taken
+
+
+IDS_TO_LOGITS = "a row of ids goes in, and logits for each of them come out"
+
+
+NAN = (
+    "So it is with any ids, and its weights are finite: does some row of the "
+    "mask hide all, so that its softmax is 0/0? A causal mask keeps the "
+    "diagonal: `tril()` says who may attend, and `triu(1)` what to hide."
+)
+
+
+def nan_for_any_ids(module: nn.Module, report: Report) -> Report | None:
+    """Return a report on logits that are NaN whatever the ids; else nothing.
+
+    Some ids may be padding, and weights that nobody has drawn may be anything.
+    """
+    got = report.failures[0].got if report.untried else None
+    if got is None or got.isfinite().all():
+        return None
+    drawn = all(
+        p.isfinite().all() and p.abs().max() < 1e4
+        for p in module.parameters()
+        if p.numel() and p.is_floating_point()
+    )
+    ids = torch.arange(1, 10)[:, None].expand(-1, SEQ)
+    found = answer(module, ((ids + torch.arange(SEQ)) % 9 + 1,))
+    if not drawn or found is None or found.ndim != 3:
+        return None
+    if not found.isnan().flatten(2).any(-1).all(0).any():
+        return None
+    over = axis_heard(lambda: answer(module, (ids,)), len(ids)) or NAN
+    first, *others = report.failures
+    told = replace(first, message=f"{first.message} {over}", cause=over)
+    return replace(report, failures=[told, *others])
+
+
+def not_called(
+    module: nn.Module,
+    vectors: Unjudged,
+    translates: Report | None,
+    report: Report,
+) -> Unjudged:
+    """Say why neither a translator nor a language model could be called."""
+    if DECODER in str(vectors):
+        return vectors
+    two = [name for name in wanted(module) if "mask" not in name][1:]
+    # What wants two rows of ids says nothing where it gets one.
+    (failure, *_) = (translates if two else report).failures
+    why = why_no_model(module, failure.message)
+    own = [*widths(module), WIDTH][:1]
+    raises = RAISED in why and not refuses(why)
+    bad = raises and in_time(lambda: fails(module, own, ids=True))
+    return Raises(why) if bad else Unjudged(why)
+
+
+STATES = (
+    "a row of ids goes in, and a vector for each of them comes out: below an "
+    "output layer this is a language model, whose states were judged"
+)
+
+
+def returns_vectors(module: nn.Module) -> bool:
+    """Tell whether what it returns is as wide as its table, not as long."""
+    ids, past = torch.tensor([[1, 2, 3]]), torch.ones(3, 3).bool().tril()
+    for mask in (None, past, past[None], past[None, None]):
+        rest = [mask] * (least_arguments(module) - 1)
+        found = answer(module, (ids, *rest))
+        if found is not None and found.ndim == 3:
+            rows = rows_for_ids(module)
+            tables = [p for p in module.parameters() if len(p) in rows]
+            known = {p.shape[-1] for p in tables if p.ndim == 2}
+            return found.shape[-1] in known - {*rows}
+    return False
+
+
+def require_no_limit(module: nn.Module, report: Report) -> None:
+    """Refuse a model whose memory, or one length, may be why it fails.
+
+    Raises:
+        Unjudged: It is so.
+    """
+    if why := in_time(lambda: limit(module, report)):
+        raise Unjudged(why)
+
+
+def reads_both(module: nn.Module) -> bool:
+    """Tell whether it wants two rows of ids, and logits come of both.
+
+    So do a translator's, and not those of a language model, which gets what
+    is to follow for its loss. What says of which segment a token is comes
+    with every token, and makes no translator.
+    """
+    two = [name for name in wanted(module) if "mask" not in name]
+    if len(two) < 2 or re.search("(?i)seg|type", " ".join(two)):
+        return False
+    one = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    masks = [None] * (least_arguments(module) - 2)
+    rows = (one, one), (one % 5 + 1, one), (one, one % 5 + 1)
+    got = [answer(module, (*pair, *masks)) for pair in rows]
+    if any(x is None or x.ndim < 3 for x in got):
+        return False
+    before, *after = got
+    return not any(torch.equal(before, x) for x in after)
+
+
+def on_ids(
+    component: str, module: nn.Module, check: Check
+) -> tuple[Report, str]:
+    """Check a model, in either reading of the masks that it may be given."""
+    # What its `forward` leaves out would be told as weights without a part.
+    with never_called(module) as tops:
+        answered = in_time(lambda: answers_ids(module))
+    tried = tops if answered else []
+    if found := with_top(component, module, check, tried):
+        return found
+    with never_called(module) as tops:
+        report = check(component, module, brief=True)
+    left = [name for name in tops if name not in tried and report.faults]
+    return with_top(component, module, check, left) or in_either_reading(
+        component, module, check, report
+    )
+
+
+def with_top(
+    component: str, module: nn.Module, check: Check, tops: list[str]
+) -> tuple[Report, str] | None:
+    """Check a model with one of its parts on top, the first that fits.
+
+    Args:
+        component: What it is.
+        module: The model.
+        check: ``companion.contracts.check``.
+        tops: The names of the parts.
+    """
+    for name in tops:
+        topped = Topped(module, name)
+        report = check(component, topped, brief=True)
+        if was_called(report):
+            whole, words = in_either_reading(component, topped, check, report)
+            whole = with_own_names(whole)
+            said = f"`{name}` stands on top, which its `forward` leaves out"
+            return whole, "; ".join(filter(None, (said, words)))
+    return None
+
+
+def with_own_names(report: Report) -> Report:
+    """Name the parts of a model as it does, and not as `Topped` does."""
+    failures = [
+        replace(one, message=one.message.replace("`module.", "`"))
+        for one in report.failures
+    ]
+    return replace(report, failures=failures)
+
+
+def in_either_reading(
+    component: str, module: nn.Module, check: Check, report: Report
+) -> tuple[Report, str]:
+    """Settle what True means in the masks of a model, and how it is then."""
+    given = any(re.search("masks? too", said) for said in report.assumed)
+    if not given or masks_are_told(check):
+        models = component == "language_model"
+        if models and why_unjudged(module, report, Unjudged(NOTHING)):
+            return report, ""  # Nobody asks for the rest.
+        return report.whole(), ""
+    return settled(
+        report,
+        lambda: check(component, module, mask="hidden", brief=True),
+        said=lambda: said_by(module),
+    )
+
+
+@contextlib.contextmanager
+def never_called(module: nn.Module) -> Iterator[list[str]]:
+    """Name the parts of a module, and leave out those that are called.
+
+    Args:
+        module: A model.
+
+    Yields:
+        Those with a linear map, and none of the lists.
+    """
+    lists = nn.ModuleList | nn.ModuleDict
+    parts = {
+        part: name
+        for name, part in module.named_children()
+        if not isinstance(part, lists)
+        and any(isinstance(x, nn.Linear) for x in part.modules())
+    }
+    left = [*parts.values()]
+
+    def called(part: nn.Module, args: tuple, words: dict) -> None:
+        if parts[part] in left:
+            left.remove(parts[part])
+
+    with watched(parts, called):
+        yield left
+
+
+class Topped(nn.Module):
+    """A model, and one of its own parts on what it returns.
+
+    Args:
+        module: The model.
+        name: The name of the part, its output layer.
+    """
+
+    def __init__(self, module: nn.Module, name: str):
+        super().__init__()
+        self.module = module
+
+        def forward(*args: Any, **named: Any) -> Any:
+            states = first(self.module(*args, **named))
+            return getattr(self.module, name)(states)
+
+        forward.__signature__ = inspect.signature(  # pyrefly: ignore
+            module.forward
+        )
+        self.forward = forward
+        self.train(module.training)
+
+
+def ids_only_by_their_place(module: nn.Module) -> bool:
+    """Tell whether a module turns ids into what is the same for all ids."""
+    one = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    got, other = answer(module, (one,)), answer(module, (one % 5 + 1,))
+    if got is None or other is None or got.ndim < 2:
+        return False
+    return torch.equal(got, other) and bool(got.isfinite().all())
+
+
+ADDED_TO = "it returns positions alone, and these were added to vectors"
+
+
+POSITIONS = re.compile(r"(?i)^pe$|pos|sinus")
+"""What is called so returns positions that are added."""
+
+
+OTHER_POSITIONS = re.compile(r"(?i)rot|rope|rel|alibi|bias")
+"""What is called so returns numbers for distances, or angles."""
+
+
+def width_of_positions(module: nn.Module) -> int:
+    """Return how wide a table of positions is that a module returns, or 0.
+
+    It is called so, and has a row for each position, the batch first.
+    """
+    name = type(module).__name__
+    if OTHER_POSITIONS.search(name) or not POSITIONS.search(name):
+        return 0
+    got = module(torch.full((BATCH, SEQ), NO_PADDING))
+    fits = isinstance(got, Tensor) and got.shape[:-1] in (
+        (SEQ,),
+        (1, SEQ),
+        (BATCH, SEQ),
+    )
+    return got.shape[-1] if fits else 0
+
+
+def only_looks_up(module: nn.Module) -> bool:
+    """Tell whether a module is an embedding, and no model."""
+    matrices = [p for p in module.parameters() if p.ndim > 1]
+    recurrent = any(isinstance(x, nn.RNNBase) for x in module.modules())
+    return len(matrices) <= 3 and not recurrent
+
+
+NO_FORWARD = (
+    "it has no `forward`. If it is called by methods, such as `encode` and "
+    "`decode`, mark a function that calls them"
+)
+
+
+def why_no_model(module: nn.Module, message: str) -> str:
+    """Say why ids cannot be sent into it."""
+    if type(module).forward is nn.Module.forward:
+        return NO_FORWARD
+    rows = in_time(lambda: rows_for_ids(module))
+    if rows and max(rows) < 10:
+        return (
+            f"its vocabulary has {max(rows)} tokens at most, and the contracts "
+            "send ids up to 9: build it with 10 at least"
+        )
+    if length := in_time(lambda: only_length(module)):
+        return of_one_length(length)
+    return f"no call with ids was understood. {message}"

@@ -1,0 +1,670 @@
+"""Judge what takes vectors, and returns vectors."""
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from companion.contracts.discovery.kinds.calls import (
+    BATCH,
+    CLOSE,
+    LOOKS,
+    SEQ,
+    Check,
+    Judged,
+    Unjudged,
+    alike,
+    answer,
+    first,
+    has_triangle,
+    hides,
+    in_time,
+    masks_are_told,
+    movement,
+    understood,
+)
+from companion.contracts.discovery.kinds.norms import MIXING, judged_norm
+from companion.contracts.discovery.kinds.recognition import (
+    CALLED_ATTENTION,
+    LOST_WITHIN,
+    NAMED_ATTENTION,
+    NAMED_CAUSAL,
+    NO_INPUT,
+    adds_its_input,
+    no_decoder,
+)
+from companion.contracts.discovery.make import WIDTH
+from companion.contracts.discovery.published import another_kind
+from companion.contracts.discovery.readings import said_by, settled
+from companion.contracts.engine.compare import Broken, draw
+from companion.contracts.engine.component import title
+from companion.contracts.engine.forms import (
+    NO_MASK,
+    NONE,
+)
+from companion.contracts.engine.levels import FAULT, RISK
+from companion.contracts.engine.modules import (
+    module_kept,
+)
+from companion.contracts.engine.report import Failure, Report
+from companion.contracts.engine.scale import (
+    Heard,
+    axis_heard,
+)
+from companion.contracts.engine.weights import OF_MODULES
+from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
+from companion.contracts.positions.rates import wrongly_measured
+from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
+from companion.contracts.transformer.encoder import NORMED_STREAM
+
+__all__ = [
+    "CONVOLUTION",
+    "NO_PADDING",
+    "Adding",
+    "Resized",
+    "convolves",
+    "judged_as_causal",
+    "judged_on_vectors",
+    "of_positions",
+    "require_no_other_kind",
+]
+
+STACK = "What leaves the stack is normalised"
+"""What a single layer of an encoder need not do."""
+
+
+class Adding(nn.Module):
+    """Adds to vectors what a module makes of as many ids, whatever these are.
+
+    Args:
+        module: It returns a row for each position, and calls for no vectors.
+    """
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add the rows to ``x``."""
+        ids = torch.full(x.shape[:2], NO_PADDING, device=x.device)
+        return x + self.module(ids)
+
+
+NO_PADDING = 2
+"""An id that stands for padding nowhere: 0 or 1 does."""
+
+
+class Resized(nn.Module):
+    """Lets 12-wide vectors into a module of another width.
+
+    They are spread over its width, and what comes back is read the same way,
+    so that a row still moves with whom it moved.
+
+    Args:
+        module: What is inside; it is called with the same arguments.
+        width: How wide its vectors are.
+        mask: How a mask that says True = may attend becomes its own.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        width: int,
+        mask: Callable[[Tensor], Tensor] | None = None,
+    ):
+        super().__init__()
+        self.module, self.width, self.mask = module, width, mask
+        self.narrows = width > WIDTH
+        if width != WIDTH:
+            wide = draw(max(width, WIDTH), min(width, WIDTH), seed=5)
+            ways = torch.linalg.qr(wide).Q
+            ways = ways.mT if width > WIDTH else ways
+            self.register_buffer("ways", ways * (width / WIDTH) ** 0.5)
+        signature = inspect.signature(module.forward)
+
+        def forward(*args: Any, **named: Any) -> Any:
+            args = tuple(map(self.enter, args))
+            named = {name: self.enter(x) for name, x in named.items()}
+            return self.leave(self.module(*args, **named))
+
+        forward.__signature__ = signature  # pyrefly: ignore
+        self.forward = forward
+
+    def enter(self, x: Any) -> Any:
+        """Widen a vector, or turn a mask."""
+        if not isinstance(x, Tensor):
+            return x
+        if x.dtype == torch.bool:
+            return x if self.mask is None else self.mask(x)
+        if x.is_floating_point() and x.shape[-1] == WIDTH != self.width:
+            return x @ self.ways.to(x.dtype)
+        return x
+
+    def leave(self, x: Any) -> Any:
+        """Narrow what comes back."""
+        if isinstance(x, tuple | list):
+            return type(x)(map(self.leave, x))
+        if not isinstance(x, Tensor) or x.ndim < 2 or self.width == WIDTH:
+            return x
+        if x.is_floating_point() and x.shape[-1] == self.width:
+            return x @ self.ways.mT.to(x.dtype) * (WIDTH / self.width)
+        return x
+
+
+class InPieces(Resized):
+    """Lets 12-wide vectors into narrow positions, as more sentences.
+
+    A sum is a sum of all numbers then, and not of those few that a narrow
+    vector can hold. The last piece is filled up with zeros.
+    """
+
+    def enter(self, x: Any) -> Any:
+        """Cut vectors into pieces, one behind the other along the batch."""
+        if not isinstance(x, Tensor) or not x.is_floating_point():
+            return x
+        cut = x.shape[-1] == WIDTH
+        return torch.cat(self.filled(x).split(self.width, -1)) if cut else x
+
+    def filled(self, x: Tensor) -> Tensor:
+        """Append zeros, until pieces of its width come out even."""
+        return F.pad(x, (0, -WIDTH % self.width))
+
+    def leave(self, x: Any) -> Any:
+        """Put the pieces together again."""
+        if isinstance(x, Tensor) and x.ndim > 1 and x.shape[-1] == self.width:
+            pieces = x.chunk(-(-WIDTH // self.width))
+            return torch.cat(pieces, -1)[..., :WIDTH]
+        return x
+
+
+def judged_on_vectors(
+    module: nn.Module,
+    check: Check,
+    near: dict,
+    width: int,
+    args: tuple,
+    told: Callable[[], str],
+) -> Judged:
+    """Judge a part that takes vectors."""
+    module, component, said = no_decoder(module, width, args)
+    if component in ("layer_norm", "rms_norm"):
+        return judged_norm(module, component, said, check, near)
+
+    def tried(
+        mask: Callable[[Tensor], Tensor] | None = None, brief: bool = False
+    ) -> Report:
+        plain = width == WIDTH and mask is None
+        narrow = component == "add_positions" and width < WIDTH
+        resized = InPieces if narrow else Resized
+        fn = module if plain else resized(module, width, mask)
+        report = check(component, fn.eval(), brief=brief)
+        return without_the_stack(component, report)
+
+    if component in ("multihead", "encoder") and not masks_are_told(check):
+        report, words = settled(
+            tried(brief=True),
+            lambda: tried(torch.logical_not, brief=True),
+            lambda: tried(as_added, brief=True),
+            lambda: said_by(module) or told(),
+        )
+    else:
+        report, words = tried(), ""
+    report = with_what_was_said(report, said)
+    if component == "add_positions" and report.passed:
+        wrong = in_time(lambda: rates_of(module, width, args))
+        report = replace(report, failures=[*report.failures, *wrong])
+    best = Judged(component, report, tuple(filter(None, (said, words))))
+    no_mask = takes_no_mask(module, best)
+    alone = best.report.untried or no_mask
+    if component == "multihead" and alone and has_triangle(module):
+        return judged_as_causal(module, check, [width])
+    if no_mask and in_time(
+        lambda: is_to_be_causal(module, component, width, args)
+    ):
+        return judged_as_causal(module, check, [width])
+    if no_mask and said != NAMED_ATTENTION:
+        in_time(lambda: require_attention(module, component, width, args))
+        if component == "encoder":
+            best = in_time(lambda: with_its_input(best, module, width, args))
+    else:
+        in_time(lambda: require_no_neighbours(report, module, width, args))
+    if component == "feed_forward" and best.report.faults:
+        best = less_its_input(module, width, args, best, check)
+    return best if not best.report.untried else upside_down(best, tried, check)
+
+
+EQUAL_ROWS = "Of equal positions every row gathers the same"
+
+
+SINK = (
+    "It is right with a sink that takes a share of each row, with 1 added to "
+    "the sum of a softmax, or without a softmax, as in linear attention."
+)
+
+
+def with_what_was_said(report: Report, said: str) -> Report:
+    """Add what goes with how a part was recognised, or make it milder."""
+    if said.endswith(NO_INPUT) and not report.untried:
+        return replace(report, failures=[*report.failures, LOST])
+    one, *others = report.faults or [None, None]
+    if said == NAMED_CAUSAL and not others and one.contract == EQUAL_ROWS:
+        milder = replace(one, level=RISK, why=SINK)
+        kept = [milder if f is one else f for f in report.failures]
+        return replace(report, failures=kept)
+    return report
+
+
+def rates_of(module: nn.Module, width: int, args: tuple) -> list[Failure]:
+    """Tell what is wrong with the rates of sinusoids that are added, if so.
+
+    Args:
+        module: What adds positions.
+        width: How wide its vectors are.
+        args: What it is called with.
+    """
+    table = added_rows(module, width, args)
+    hint, *size = wrong_rates(table[:SEQ]), *table.shape
+    kind = type(module.module if isinstance(module, Adding) else module)
+    broken = Broken(hint) if hint else wrongly_measured(table, kind)
+    if broken is None:
+        return []
+    return [
+        Failure(
+            "Sinusoids have the rates of the formula",
+            broken.message,
+            table,
+            SINUSOIDAL.oracle(*size),
+            SINUSOIDAL.axes,
+            cause=broken.cause,
+            level=broken.level or FAULT,
+            why=broken.why,
+        )
+    ]
+
+
+def added_rows(module: nn.Module, width: int, args: tuple) -> Tensor:
+    """Return what is added at the first positions, at more if it takes more."""
+
+    def rows(seq: int) -> Tensor:
+        x = torch.zeros(BATCH, seq, width)
+        return first(module(*(x if a is args[0] else a for a in args)))[0]
+
+    try:
+        return rows(2 * SEQ + 1)
+    except Exception:
+        return rows(SEQ)
+
+
+def upside_down(
+    judged: Judged, tried: Callable[..., Report], check: Check
+) -> Judged:
+    """Say that the user's word about masks is the wrong one, if it is.
+
+    Raises:
+        Unjudged: It could not be called, whatever True means.
+    """
+    told, hidden = masks_are_told(check), hides(check)
+    if not (told and tried(torch.logical_not, brief=True).passed):
+        raise Unjudged(
+            f"{LOOKS} {judged.component}, by this: {judged.assumed[0]}. But it "
+            f"could not be called as one. {judged.report.failures[0].message}"
+        )
+    does, word = ("shows", "shown") if hidden else ("hides", "hidden")
+    said = f'If True {does} in your masks after all, {NONE} `mask="{word}"`.'
+    assumed = (*judged.report.assumed, said)
+    return replace(judged, report=replace(judged.report, assumed=assumed))
+
+
+def require_attention(
+    module: nn.Module, component: str, width: int, args: tuple
+) -> None:
+    """Refuse what takes no mask, and may mix positions in another way.
+
+    Such as a convolution, a mixer, or attention within a window. All of these
+    are right, and break what is true of attention.
+
+    Raises:
+        Unjudged: It is not certain that this is attention.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    x = draw(BATCH, SEQ, width, seed=7)
+    with Heard(BATCH) as heard, Triangles() as triangles:
+        fn(x)
+    looks = f"{LOOKS} {component} that takes no mask"
+    names = [type(part).__name__ for part in module.modules()]
+    named = any(map(CAUSAL.search, names))
+    if triangles.made or named or has_triangle(module):
+        raise Unjudged(
+            f"{looks}, and every position sees all. If a causal mask is meant "
+            'to be at work, this is a fault: `check("causal_attention", …)` of '
+            "the attention names it"
+        )
+    if not heard.found:
+        raise Unjudged(f"{looks}, but no softmax was heard in it")
+    same = fn(alike(x))
+    mixed = not torch.allclose(same, alike(same), **CLOSE)
+    # Where heads and positions are mixed up, alike ones get unlike rows.
+    if not movement(fn, x).all() and not (mixed and component == "multihead"):
+        raise Unjudged(f"{looks}, but not each position sees all of them")
+    try:
+        for seq in (1, 2 * SEQ):
+            fn(draw(BATCH, seq, width, seed=7))
+    except Exception as error:
+        raise Unjudged(
+            f"{looks}, but it takes sentences of one length only. "
+            f"{type(error).__name__}: {error}"[:240]
+        ) from None
+
+
+ANOTHER_KIND = (
+    "`{}` says that it is another kind of attention, for which not all of "
+    "these contracts hold"
+)
+
+
+def require_no_other_kind(module: nn.Module, judged: Judged) -> None:
+    """Refuse faults of what bears the name of another kind of attention.
+
+    Raises:
+        Unjudged: It is so.
+    """
+    name = another_kind(module)
+    if name and judged.component in MIXING and of_positions(judged.report):
+        why = ANOTHER_KIND.format(name)
+        raise Unjudged(f"{LOOKS} {judged.component}, but {why}")
+
+
+def require_no_neighbours(
+    report: Report, module: nn.Module, width: int, args: tuple
+) -> None:
+    """Refuse what is wrong as attention, and may be right as something else.
+
+    As a convolution, or as attention within a window, or dilated: of what sees
+    only positions that are so far off, on either side, the contracts of
+    attention are not true.
+
+    Raises:
+        Unjudged: It is so.
+    """
+    component = report.component
+    if component not in MIXING or not of_positions(report):
+        return
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    x = draw(BATCH, SEQ, width, seed=7)
+    if convolves(module, lambda: fn(x)):
+        raise Unjudged(f"{LOOKS} {component}, but {CONVOLUTION}")
+    seen = movement(fn, x)
+    place = torch.arange(SEQ)
+    apart = (place[:, None] - place).abs()
+    by_distance = torch.equal(seen, seen[0][apart])
+    if by_distance and seen[0, 0] and 1 < seen[0].sum() < SEQ:
+        near = seen[0].diff().sum() == 1
+        which = WITHIN_A_WINDOW if near else AT_SOME_DISTANCES
+        raise Unjudged(f"{LOOKS} {component}, but {which}")
+
+
+WITHIN_A_WINDOW = "each position sees those near it only, as within a window"
+
+
+AT_SOME_DISTANCES = (
+    "each position sees those at some distances only, as in dilated attention"
+)
+
+
+def of_positions(report: Report) -> bool:
+    """Tell whether a fault may come of how positions are mixed.
+
+    A weight that takes no part does not.
+    """
+    others = {title(contract) for contract in OF_MODULES}
+    return any(fault.contract not in others for fault in report.faults)
+
+
+CONVOLUTION = "a convolution mixes its positions, and no softmax was heard"
+
+
+def convolves(module: nn.Module, call: Callable[[], Any]) -> bool:
+    """Tell whether a convolution mixes positions in it, and no attention.
+
+    Args:
+        module: The module.
+        call: Calls it; None, if it raises.
+    """
+    convolutions = (nn.Conv1d, nn.Conv2d)
+    wide = any(
+        isinstance(part, convolutions) and max(part.kernel_size) > 1
+        for part in module.modules()
+    )
+    if not wide:
+        return False
+    with Heard(BATCH) as heard:
+        got = call()
+    return got is not None and not heard.found
+
+
+def with_its_input(
+    judged: Judged, module: nn.Module, width: int, args: tuple
+) -> Judged:
+    """Add to what was found of a layer without a mask that its input is lost.
+
+    Raises:
+        Unjudged: It adds no input, and neither its name nor its norms say that
+            it is a layer.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    if adds_its_input(module, fn, width):
+        return judged
+    norms = [x for x in module.modules() if "norm" in type(x).__name__.lower()]
+    if len(norms) < 2 or not A_LAYER.fullmatch(type(module).__name__):
+        looks = f"{LOOKS} {judged.component} that takes no mask"
+        raise Unjudged(f"{looks}, but it adds no input")
+    whole = judged.report.whole()
+    lost = LOST_WITHIN.contract
+    # What leaves is made of what was normed: of that this is the cause.
+    others = [f for f in whole.failures if f.contract not in (lost, STACK)]
+    report = replace(
+        whole,
+        failures=[*others, LOST_WITHIN],
+        held=[name for name in whole.held if name != lost],
+    )
+    return replace(judged, report=report)
+
+
+A_LAYER = re.compile(
+    r"(?i)(\w*(encoder|transformer|attention|attn|self|vit|bert)_?)?(layer|block)"
+)
+"""What is called so is meant to add its input."""
+
+
+CAUSAL = re.compile(r"(?i)causal|masked|decoder|gpt")
+"""What is called so may have lost its mask."""
+
+
+def takes_no_mask(module: nn.Module, judged: Judged) -> bool:
+    """Tell whether it was called without a mask, or was not to get one."""
+    if any(NO_MASK in said for said in judged.report.assumed):
+        return True
+    attends = judged.component in ("multihead", "encoder")
+    return attends and bool(judged.report.faults) and only_keeps(module)
+
+
+def only_keeps(module: nn.Module) -> bool:
+    """Tell whether all that it takes beside vectors is a cache, by its name.
+
+    That is no mask, whatever is sent in its place.
+    """
+    taken = list(inspect.signature(module.forward).parameters.values())[1:]
+    named = all(OF_A_CACHE.fullmatch(x.name) for x in taken)
+    return bool(taken) and named
+
+
+OF_A_CACHE = re.compile(
+    r"(?i)((kv_?|past_?|use_?)*cache\w*|layer(_?(idx|id|index|past))?|past\w*"
+    r"|(start|cur|input|cache)_?(pos(ition)?s?|len)|pos(itions?)?(_?ids)?"
+    r"|(freqs_?)?(cis|cos|sin)|rope\w*)"
+)
+"""What attention takes beside vectors that is no mask."""
+
+
+class Triangles(TorchFunctionMode):
+    """Notes whether a call makes a triangle, as causal masks are made."""
+
+    made = False
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.made |= getattr(func, "__name__", "") in ("tril", "triu")
+        return func(*args, **(kwargs or {}))
+
+
+def is_to_be_causal(
+    module: nn.Module, component: str, width: int, args: tuple
+) -> bool:
+    """Tell whether attention that takes no mask is to hide the future.
+
+    Its name says so, or a triangle of its own hides it but for one position.
+    """
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    name = type(module).__name__
+    named = CALLED_ATTENTION.search(name) and not adds_its_input(
+        module, fn, width
+    )
+    if component != "multihead" and not named:
+        return False
+    if re.search(r"(?i)causal|masked", name):
+        return True
+    with Triangles() as triangles:
+        seen = movement(fn, draw(BATCH, SEQ, width, seed=7))
+    made = triangles.made or has_triangle(module, ahead=1)
+    return made and torch.equal(seen, torch.ones_like(seen).tril(1))
+
+
+def as_added(may: Tensor) -> Tensor:
+    """Make of a mask one that is added to the scores."""
+    return torch.zeros(may.shape).masked_fill(~may, -torch.inf)
+
+
+def judged_as_causal(
+    module: nn.Module, check: Check, hints: list[int]
+) -> Judged:
+    """Judge attention that gets a causal mask, whatever it makes of that.
+
+    Raises:
+        Unjudged: It cannot be called with vectors.
+    """
+    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+        module.eval()
+        width, _ = understood(module, hints, hidden=hides(check))
+        fn = module if width == WIDTH else Resized(module, width)
+        report = check("causal_attention", fn.eval())
+        got = report.failures[0].got if report.untried else None
+        if got is not None and not got.isfinite().all():
+            x = draw(BATCH, SEQ, WIDTH, seed=7)
+            over = in_time(lambda: axis_heard(lambda: answer(fn, (x,)), BATCH))
+            report = with_its_nan_named(report, got, over)
+    return Judged("causal_attention", report, ("positions see each other",))
+
+
+def with_its_nan_named(report: Report, got: Tensor, over: str) -> Report:
+    """Say what makes NaN: a row that sees nothing, or a softmax's axis.
+
+    Args:
+        report: What waits until it is finite.
+        got: What came back, with NaN.
+        over: Over which axis a softmax runs, if that is another one.
+    """
+    rows = got.isnan().any(-1) if got.ndim == 3 else got[:0]
+    places = {tuple(row.nonzero().flatten().tolist()) for row in rows}
+    last = ((got.shape[1] - 1,),)
+    hint = over or {((0,),): ITSELF, last: EXCHANGED}.get((*places,))
+    if not hint:
+        return report
+    first, *others = report.failures
+    told = replace(first, message=f"{first.message} {hint}", cause=hint)
+    return replace(report, failures=[told, *others])
+
+
+LOST = Failure(
+    "It adds its input before it norms the sum",
+    "With all its weights at 0 nothing of the input is left: its norm comes "
+    "last, and there is no residual inside. Is `x +` missing?",
+    level=RISK,
+    why="It is right if whoever calls it adds the input behind its norm.",
+    cause="residual",
+)
+
+
+def without_the_stack(component: str, report: Report) -> Report:
+    """Leave out what only the last layer of an encoder owes."""
+    if component != "encoder":
+        return report
+    if len(report.faults) == 1 and not asked_of_a_layer(report.faults[0]):
+        report = report.whole()  # What ended it is no fault here.
+    owed = [f for f in report.failures if asked_of_a_layer(f)]
+    later = report.rest
+
+    def rest() -> Report:
+        return without_the_stack(component, report.whole())
+
+    return replace(report, failures=owed, rest=rest if later else None)
+
+
+def asked_of_a_layer(failure: Failure) -> bool:
+    """Tell whether a single layer, too, is to do better.
+
+    It need not norm what leaves it, but its residual starts from what came in.
+    """
+    return failure.contract != STACK or failure.message == NORMED_STREAM
+
+
+def less_its_input(
+    module: nn.Module, width: int, args: tuple, best: Judged, check: Check
+) -> Judged:
+    """Judge a network that adds its input, without that."""
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()
+
+    # Less `x`, a network that never added it takes both signs, and more.
+    if not in_time(lambda: adds_its_input(module, fn, width)):
+        return best
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = module
+
+        def forward(self, x: Tensor) -> Tensor:
+            return first(self.module(x)) - x
+
+    inner = Network().eval()
+    taken = inner if width == WIDTH else Resized(inner, width)
+    report = check("feed_forward", taken)
+    if report.untried or report.faults:
+        return best
+    said = "it adds its input: judged without that"
+    return Judged("feed_forward", report, (*best.assumed, said))
