@@ -34,7 +34,7 @@ from companion.contracts.efficiency.online_softmax import ONLINE_SOFTMAX
 from companion.contracts.efficiency.paged_cache import PAGED_CACHE
 from companion.contracts.efficiency.quantize import QUANTIZE
 from companion.contracts.efficiency.speculative_step import SPECULATIVE_STEP
-from companion.contracts.engine.forms import takes_mask
+from companion.contracts.engine.forms.fitting import takes_mask
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.modules import (
     home_of,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.forms import NO_MASK
+from companion.contracts.engine.forms.adopt import NO_MASK
 from companion.contracts.engine.levels import FAULT
 from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.runner import NOT_TRIED

@@ -71,7 +71,8 @@ from companion.contracts.discovery.rotary import ROTARY, SCALED, as_rope
 from companion.contracts.discovery.warmup import as_schedule, warms_up
 from companion.contracts.efficiency.flash_attention import as_published
 from companion.contracts.engine.blame import raised_in
-from companion.contracts.engine.forms import MASKS, SAME, takes_mask
+from companion.contracts.engine.forms.fitting import takes_mask
+from companion.contracts.engine.forms.signature import MASKS, SAME
 from companion.contracts.engine.guard import AN_INDEX
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.page import html

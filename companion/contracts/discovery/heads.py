@@ -25,7 +25,8 @@ from companion.contracts.discovery.kinds.calls import (
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.compare import draw, furthest
 from companion.contracts.engine.component import title
-from companion.contracts.engine.forms import NO_MASK, Wanted, wanted
+from companion.contracts.engine.forms.adopt import NO_MASK
+from companion.contracts.engine.forms.signature import Wanted, wanted
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import module_kept
 from companion.contracts.engine.report import Report

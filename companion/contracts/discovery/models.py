@@ -39,7 +39,7 @@ from companion.contracts.discovery.kinds.vectors import (
 from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.unheard import with_what_is_unheard
 from companion.contracts.engine.compare import draw, is_float
-from companion.contracts.engine.forms import ASK_FIRST, ASK_SHIFTED
+from companion.contracts.engine.forms.other_ways import ASK_FIRST, ASK_SHIFTED
 from companion.contracts.engine.modules import (
     held_apart,
     is_lazy,

@@ -21,10 +21,10 @@ from torch.utils import checkpoint
 from companion.contracts.engine.blame import now_at, text_of
 from companion.contracts.engine.compare import Broken, NotTried, furthest
 from companion.contracts.engine.component import title
-from companion.contracts.engine.forms import (
+from companion.contracts.engine.forms.adopt import adopt
+from companion.contracts.engine.forms.other_ways import (
     ASK_FIRST,
     ASK_SHIFTED,
-    adopt,
     other_ways,
 )
 from companion.contracts.engine.guard import Guarded, Raised, Stop

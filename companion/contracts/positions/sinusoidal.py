@@ -10,7 +10,7 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import Broken, furthest, number, same
 from companion.contracts.engine.component import Component
-from companion.contracts.engine.forms import NORMALISED
+from companion.contracts.engine.forms.adopt import NORMALISED
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import NOTE, RISK, risk
 from companion.contracts.engine.universal import (

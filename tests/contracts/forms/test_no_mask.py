@@ -11,7 +11,7 @@ from torch import nn
 
 from companion.contracts import check, check_model
 from companion.contracts.discovery.kinds.recognition import ATTENTION
-from companion.contracts.engine.forms import NO_MASK
+from companion.contracts.engine.forms.adopt import NO_MASK
 from companion.contracts.pytest_tests import judge
 from companion.positions import rotate
 from companion.words import say

@@ -13,11 +13,7 @@ from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
-from companion.contracts.engine.forms import (
-    CONTEXT,
-    MEMORY,
-    PAIRED,
-)
+from companion.contracts.engine.forms.styles import CONTEXT, MEMORY, PAIRED
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.modules import (
     is_lazy,

@@ -23,9 +23,7 @@ from companion.contracts.discovery.kinds.vectors import (
 )
 from companion.contracts.discovery.published import by_convention
 from companion.contracts.engine.blame import raised_in
-from companion.contracts.engine.forms import (
-    BY_NAMES,
-)
+from companion.contracts.engine.forms.styles import BY_NAMES
 from companion.contracts.engine.modules import (
     gains_moved,
     is_lazy,

@@ -44,10 +44,8 @@ from companion.contracts.discovery.published import another_kind
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.component import title
-from companion.contracts.engine.forms import (
-    NO_MASK,
-    NONE,
-)
+from companion.contracts.engine.forms.adopt import NO_MASK
+from companion.contracts.engine.forms.other_ways import NONE
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules import (
     module_kept,

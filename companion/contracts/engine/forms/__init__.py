@@ -1,0 +1,1 @@
+"""How a learner's code wants to be called, and what it gives back."""

@@ -1,0 +1,177 @@
+"""Calls of what turns vectors: by positions, or by tables that it is given."""
+
+import itertools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from companion.contracts.engine.forms.signature import Call, Wanted, filled
+
+__all__ = [
+    "TABLES",
+    "behind",
+    "positions_each",
+    "queries_and_keys",
+    "table_and_heads_first",
+    "takes_table",
+    "with_complex_table",
+    "with_heads",
+]
+
+
+def positions_each(wants: Wanted, named: dict) -> Call | None:
+    """Give each sentence positions of its own."""
+    x, positions = named["x"], named["positions"]
+    if x.ndim < 3:
+        return None
+    call = (x, positions.expand(len(x), *positions.shape)), {}
+    return filled(wants, call, named)
+
+
+def queries_and_keys(wants: Wanted, named: dict) -> Call | None:
+    """Give what turns queries and keys at once the same for both."""
+    call = (named["x"], named["x"], named["positions"]), {}
+    return filled(wants, call, named)
+
+
+def with_heads(x: Tensor) -> Tensor:
+    """Give vectors the axes (batch, head, seq, head_dim)."""
+    four = x.reshape(-1, *x.shape[-3:]) if x.ndim > 3 else x
+    return four[(None,) * (4 - four.ndim)]
+
+
+def behind(wants: Wanted, named: dict) -> Call | None:
+    """Give vectors with their heads behind the positions."""
+    four = with_heads(named["x"]).transpose(1, 2)
+    return filled(wants, ((four, named["positions"]), {}), named)
+
+
+def takes_table(wants: Wanted) -> bool:
+    """Tell whether a rotation says that it wants tables, by their names."""
+    return vectors_before_a_table(wants) + vectors_before_tables(wants) > 0
+
+
+def vectors_before_a_table(wants: Wanted) -> int:
+    """Return how many arguments a rotation takes before its table, if any.
+
+    What follows, such as a device, is left at its default.
+    """
+    places = range(1, len(wants.names))
+    found = [i for i in places if "freq" in wants.names[i]]
+    required = [i for i in found if wants.names[i] in wants.required]
+    last = [i for i in found if i == len(wants.names) - 1]
+    return next(iter(required + last), 0)
+
+
+def with_complex_table(wants: Wanted, named: dict) -> Call | None:
+    """Give what turns complex numbers a table of them, (seq, head_dim / 2).
+
+    Its vectors have their heads behind the positions.
+    """
+    return turned_by_table(wants, named, with_heads(named["x"]).transpose(1, 2))
+
+
+def table_and_heads_first(wants: Wanted, named: dict) -> Call | None:
+    """Give the same, and vectors with their heads before the positions."""
+    return turned_by_table(wants, named, with_heads(named["x"]))
+
+
+def turned_by_table(wants: Wanted, named: dict, vectors: Tensor) -> Call | None:
+    """Give vectors and a table of complex numbers, of base 10000."""
+    count = vectors_before_a_table(wants)
+    if not count:
+        return None
+    positions, width = named["positions"], vectors.shape[-1]
+    even = torch.arange(0, width, 2) / width
+    angles = torch.outer(positions.float(), 10000.0**-even)
+    table = torch.polar(torch.ones_like(angles), angles)
+    return filled(wants, ((*(vectors,) * count, table), {}), named)
+
+
+COSINES = re.compile(r"(?i)(\w*_)?cos(ines?|_?\w*)?")
+
+
+SINES = re.compile(r"(?i)(\w*_)?sin(es?|_?\w*)?")
+"""What a rotation calls the two tables that it is given."""
+
+
+def vectors_before_tables(wants: Wanted) -> int:
+    """Return how many arguments a rotation takes before its two, if any."""
+    pairs = enumerate(itertools.pairwise(wants.names))
+    return next(
+        (
+            i
+            for i, (one, two) in pairs
+            if COSINES.fullmatch(one) and SINES.fullmatch(two)
+        ),
+        0,
+    )
+
+
+@dataclass(frozen=True)
+class ByTables:
+    """Gives what turns vectors the cosines and sines for it, of base 10000.
+
+    Attributes:
+        layout: From the angles (seq, head_dim / 2), the table.
+        axes: Where axes of size 1 stand in it.
+        first: Whether the heads stand before the positions.
+    """
+
+    layout: Callable[[Tensor], Tensor]
+    axes: tuple[int, ...]
+    first: bool
+
+    def __call__(self, wants: Wanted, named: dict) -> Call | None:
+        """Return the call; None, if tables are not what it takes."""
+        count = vectors_before_tables(wants)
+        if not count:
+            return None
+        vectors, positions = with_heads(named["x"]), named["positions"]
+        if not self.first:
+            vectors = vectors.transpose(1, 2)
+        more = [n for n in wants.names[count + 2 :] if n in wants.required]
+        at = positions
+        if more and "pos" in more[0]:  # It looks them up in the tables.
+            at = torch.arange(int(positions.max()) + 1)
+        even = torch.arange(0, vectors.shape[-1], 2) / vectors.shape[-1]
+        angles = self.layout(torch.outer(at.float(), 10000.0**-even))
+        for axis in self.axes:
+            angles = angles.unsqueeze(axis)
+        args = *(vectors,) * count, angles.cos(), angles.sin()
+        words = {} if at is positions else {more[0]: positions[None]}
+        return filled(wants, (args, words), named)
+
+
+def both_halves(angles: Tensor) -> Tensor:
+    """Write the angles out for two halves that are alike."""
+    return torch.cat([angles, angles], -1)
+
+
+def each_twice(angles: Tensor) -> Tensor:
+    """Write each angle out twice in a row."""
+    return angles.repeat_interleave(2, -1)
+
+
+def one_a_pair(angles: Tensor) -> Tensor:
+    """Leave the angles as they are."""
+    return angles
+
+
+GOT_TABLES = "it got tables of cosines and sines, {}, of base 10000"
+
+
+TABLES = [
+    (GOT_TABLES.format(told), ByTables(layout, axes, first=first))
+    for layout, told in (
+        (both_halves, "both halves alike"),
+        (each_twice, "each angle twice in a row"),
+        (one_a_pair, "one angle for a pair"),
+    )
+    for first in (True, False)
+    for axes in ((), (0,), (0, 0), (1,), (0, 2))
+]
+"""In which layouts and shapes a rotation may want its tables."""
