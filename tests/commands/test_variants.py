@@ -457,38 +457,6 @@ def test_weights_that_the_code_uses_with_an_argument_only_are_a_risk(told):
     assert "`project.weight` takes no part" in faults(parts["Captions"])[0]
 
 
-PADDED_MASK = """
-class Layer(nn.Module):
-    def __init__(self, dim, num_heads):
-        super().__init__()
-        self.heads = num_heads
-        self.n1, self.n2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
-        self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
-        self.up, self.down = nn.Linear(dim, 2 * dim), nn.Linear(2 * dim, dim)
-
-    def forward(self, x, mask=None):
-        q, k, v = (
-            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for y in self.qkv(self.n1(x)).chunk(3, -1)
-        )
-        if mask is not None:
-            mask = mask[:, None] if mask.ndim == 3 else mask
-            free = x.shape[1] - mask.shape[-2]
-            mask = nn.functional.pad(mask, (0, 0, free, 0), value=True)
-        y = nn.functional.scaled_dot_product_attention(q, k, v, mask)
-        x = x + self.out(y.transpose(1, 2).flatten(2))
-        return x + self.down(self.up(self.n2(x)).relu())
-"""
-
-
-def test_a_mask_that_is_filled_up_in_front_is_written_out_for_each_row(told):
-    parts, _ = told(PADDED_MASK)
-    assert not faults(parts["Layer"])
-    assert "its masks are (batch, 1, seq, seq)" in said(parts["Layer"])
-    parts, _ = told(PADDED_MASK.replace("q, k, v, mask)", "q, k, v, mask.mT)"))
-    assert faults(parts["Layer"])
-
-
 SPARSE = """
 class NAMED(nn.Module):
     def __init__(self, d_model, n_heads, reach=1):

@@ -51,7 +51,7 @@ def test_a_message_about_a_wrong_result_names_the_page_and_an_adapter(
 
 
 def test_an_adapter_that_is_written_out_is_called_as_the_contracts_call():
-    message = gate_message("rope", lambda x, cos, sin: x * cos + x * sin)
+    message = gate_message("rope", lambda x, one, two: x * one + x * two)
     assert (
         "an adapter between the two lets yours stay as it is, `lambda x, "
         "positions: yours(…)`, or a ready one, `adapters.rope_with_tables` or "

@@ -48,7 +48,6 @@ from companion.contracts.engine.forms.form import (
     behind_adapter,
     for_heads,
     without_heads,
-    written_out,
 )
 from companion.contracts.engine.forms.lengths import by_lengths
 from companion.contracts.engine.forms.rotations import takes_table
@@ -208,8 +207,7 @@ def in_fewer_axes(
     """Return a form whose masks have the axes that are meant, if need be.
 
     A mask with too many may be taken and mix up what it meets, also if it hides
-    nothing; and one that has an axis of size 1 for all rows may be filled up,
-    and not be broadcast. Nothing, if that is not so, or so with any.
+    nothing. Nothing, if that is not so, or so with any.
     """
     covered = [args for args in cases if has_mask(args)]
     if not known or fn.component.name not in SELF or not covered:
@@ -217,27 +215,18 @@ def in_fewer_axes(
     plain = fn.form
     x, mask = covered[-1]
     with contextlib.suppress(Broken):
-        mixes = not hides_nothing(fn, x, mask)
-        if mixes or not hides_as_written_out(fn, x, mask):
-            meant = {alone, without_heads, *([] if mixes else [written_out])}
+        if not hides_nothing(fn, x, mask):
             for other in candidates(fn, form, offered, cases):
+                fewer = other.layout in (alone, without_heads)
                 fn.form = other
                 if (
-                    other.layout in meant
+                    fewer
                     and other.absent != "full"
                     and hides_nothing(fn, x, mask)
                 ):
                     return other
     fn.form = plain
     return None
-
-
-def hides_as_written_out(fn: Guarded, x: Tensor, mask: Tensor) -> bool:
-    """Tell whether a mask for all rows hides what one for each row hides."""
-    if mask.ndim != 4 or mask.shape[-2] != 1:
-        return True
-    whole = mask.expand(*mask.shape[:2], x.shape[-2], mask.shape[-1])
-    return torch.allclose(fn.raw(x, mask), fn.raw(x, whole), atol=1e-5)
 
 
 def may_get_masks(fn: Guarded) -> bool:
