@@ -595,3 +595,19 @@ def test_a_scale_that_is_given_multiplies_or_divides(told):
     assert "by which it divides" not in said(two)
     parts, _ = told(SCALE.replace("scale\n", "scale**2\n"))
     assert all(map(faults, parts.values()))
+
+
+TWO_SEQUENCES = """
+def padding_mask(seq_k, seq_q):
+    rows = seq_q.size(1)
+    return seq_k.ne(0).unsqueeze(1).expend(-1, rows, -1)
+"""
+
+
+def test_what_two_sequences_raise_is_told_of_them(told):
+    parts, _ = told(TWO_SEQUENCES)
+    [fault] = faults(parts["padding_mask"])
+    assert "'Tensor' object has no attribute 'expend'" in fault
+    assert "it was called as (tokens, tokens)" in said(parts["padding_mask"])
+    parts, _ = told(TWO_SEQUENCES.replace("expend", "expand"))
+    assert not faults(parts["padding_mask"])

@@ -31,6 +31,7 @@ from companion.contracts.engine.component import Component
 from companion.contracts.engine.forms.fitting import (
     CLOSE,
     ONES,
+    bindable,
     candidates,
     fit_all,
     fits,
@@ -69,7 +70,12 @@ from companion.contracts.engine.forms.signature import (
     no_flags,
     wanted,
 )
-from companion.contracts.engine.forms.styles import STYLES, UNMASKED, by_place
+from companion.contracts.engine.forms.styles import (
+    STYLES,
+    UNMASKED,
+    by_place,
+    of_queries_and_keys,
+)
 from companion.contracts.engine.forms.three_axes import of_three_axes
 from companion.contracts.engine.forms.translators import with_its_masks
 from companion.contracts.engine.guard import (
@@ -190,6 +196,7 @@ def adopt(
             *without_masks(fn, with_wants, cases)
         ]
         found = found or less_usual(fn, with_wants, offered, cases, right)
+        found = found or as_named(component, with_wants, cases)
         plain = found[0] if found else plain
     fn.form = plain
     known = fitting or bool(found)
@@ -199,6 +206,19 @@ def adopt(
         fn.form = of_three_axes(fn, form) or fn.form
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
+
+
+def as_named(
+    component: Component, form: Form, cases: list[tuple]
+) -> list[Form]:
+    """List the form that names leave no doubt of, whatever it raises.
+
+    Two sequences of tokens are no tokens and a pad.
+    """
+    two = replace(form, style=of_queries_and_keys)
+    meant = component.name == "padding_mask" and bindable(two, cases)
+    said = "it was called as (tokens, tokens)"
+    return [replace(two, said=(*form.said, said))] if meant else []
 
 
 def in_fewer_axes(

@@ -42,6 +42,7 @@ from companion.contracts.engine.masking import hides_rows, unchanged
 __all__ = [
     "CLOSE",
     "ONES",
+    "bindable",
     "candidates",
     "fit_all",
     "fits",
