@@ -47,7 +47,7 @@ from companion.contracts.engine.universal import (
     contracts_of,
     level_of_known,
 )
-from companion.contracts.engine.weights import OF_MODULES
+from companion.contracts.engine.weights.taking_part import OF_MODULES
 
 __all__ = [
     "EITHER_FIRST",

@@ -29,7 +29,7 @@ from companion.contracts.engine.modules import (
     module_of,
     require_grad_mode,
 )
-from companion.contracts.engine.weights import OF_MODULES
+from companion.contracts.engine.weights.taking_part import OF_MODULES
 
 __all__ = [
     "GATE",

@@ -55,7 +55,7 @@ from companion.contracts.engine.scale import (
     Heard,
     axis_heard,
 )
-from companion.contracts.engine.weights import OF_MODULES
+from companion.contracts.engine.weights.taking_part import OF_MODULES
 from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates

@@ -1,4 +1,4 @@
-"""Every weight of a module is to take part in what it returns."""
+"""Tell which weights take no part, whatever goes in."""
 
 import contextlib
 import inspect
@@ -31,7 +31,7 @@ from companion.contracts.engine.modules import (
     tensors_of,
     unused,
 )
-from companion.contracts.engine.waiting import why_elsewhere
+from companion.contracts.engine.weights.waiting import why_elsewhere
 
 __all__ = ["OF_MODULES"]
 
