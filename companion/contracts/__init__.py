@@ -36,7 +36,7 @@ from companion.contracts.efficiency.quantize import QUANTIZE
 from companion.contracts.efficiency.speculative_step import SPECULATIVE_STEP
 from companion.contracts.engine.forms.fitting import takes_mask
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     home_of,
     made_on_the_cpu,
     module_of,

@@ -14,7 +14,7 @@ from torch import nn
 
 from companion.contracts import COMPONENTS, check
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.modules import is_unused
+from companion.contracts.engine.modules.common import is_unused
 from companion.contracts.engine.scale import as_drawn, attentions, hidden_score
 from companion.contracts.multihead.multihead import Heads, padding
 from companion.contracts.transformer.encoder import Stack

@@ -28,7 +28,7 @@ from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.adopt import NO_MASK
 from companion.contracts.engine.forms.signature import Wanted, wanted
 from companion.contracts.engine.levels import FAULT, RISK
-from companion.contracts.engine.modules import module_kept
+from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.report import Report
 
 __all__ = ["BEHIND", "judged_on_heads"]

@@ -17,7 +17,7 @@ from torch.nn.modules.module import (
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.engine.blame import raised_in
-from companion.contracts.engine.modules import is_lazy
+from companion.contracts.engine.modules.common import is_lazy
 
 __all__ = [
     "MOST",

@@ -40,7 +40,7 @@ from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.unheard import with_what_is_unheard
 from companion.contracts.engine.compare import draw, is_float
 from companion.contracts.engine.forms.other_ways import ASK_FIRST, ASK_SHIFTED
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     held_apart,
     is_lazy,
     module_kept,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.engine.compare import draw
-from companion.contracts.engine.modules import is_lazy
+from companion.contracts.engine.modules.common import is_lazy
 
 __all__ = ["IDS", "fails", "wanted", "wants_only"]
 

@@ -29,7 +29,7 @@ from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
 from companion.contracts.engine.levels import RISK
-from companion.contracts.engine.modules import module_kept
+from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.report import Failure
 from companion.contracts.engine.runner import finishes, stop, thread_for
 from companion.contracts.engine.universal import STAYS_ON, repeatable

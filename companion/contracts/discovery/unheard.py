@@ -24,7 +24,7 @@ from companion.contracts.discovery.kinds.calls import (
 from companion.contracts.discovery.kinds.ids import never_read
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.levels import RISK
-from companion.contracts.engine.modules import module_kept
+from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.report import Failure
 
 __all__ = ["with_what_is_unheard"]

@@ -40,7 +40,7 @@ from companion.contracts.engine.masking import (
     some_mask,
     visible,
 )
-from companion.contracts.engine.modules import module_kept, module_of
+from companion.contracts.engine.modules.common import module_kept, module_of
 
 __all__ = [
     "DISTANCES",

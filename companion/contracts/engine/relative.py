@@ -24,7 +24,7 @@ from companion.contracts.engine.families import (
 )
 from companion.contracts.engine.guard import Guarded, Raised
 from companion.contracts.engine.levels import FAULT, RISK
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     last_part,
     module_kept,
     modules_behind,

@@ -34,7 +34,7 @@ from companion.contracts.engine.levels import (
     level_of,
     same_cause_same_level,
 )
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     made_on_the_cpu,
     module_kept,
     module_of,
@@ -42,12 +42,12 @@ from companion.contracts.engine.modules import (
     works_at_home,
     zeros_moved,
 )
+from companion.contracts.engine.modules.taking_part import OF_MODULES
 from companion.contracts.engine.universal import (
     GATE,
     contracts_of,
     level_of_known,
 )
-from companion.contracts.engine.weights.taking_part import OF_MODULES
 
 __all__ = [
     "EITHER_FIRST",

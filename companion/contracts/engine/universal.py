@@ -21,7 +21,7 @@ from companion.contracts.engine.compare import (
 from companion.contracts.engine.component import Component, title
 from companion.contracts.engine.guard import Guarded, Raised
 from companion.contracts.engine.levels import FAULT
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     MADE_ANEW,
     held_apart,
     made_anew,
@@ -29,7 +29,7 @@ from companion.contracts.engine.modules import (
     module_of,
     require_grad_mode,
 )
-from companion.contracts.engine.weights.taking_part import OF_MODULES
+from companion.contracts.engine.modules.taking_part import OF_MODULES
 
 __all__ = [
     "GATE",

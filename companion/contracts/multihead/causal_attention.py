@@ -27,7 +27,7 @@ from companion.contracts.engine.influence import (
     require_silent,
 )
 from companion.contracts.engine.masking import causal
-from companion.contracts.engine.modules import module_kept, module_of
+from companion.contracts.engine.modules.common import module_kept, module_of
 from companion.contracts.engine.relative import require_far_distances
 from companion.contracts.engine.scale import (
     HeardScores,

@@ -56,7 +56,7 @@ from companion.contracts.engine.masking import (
     sends_masks,
     unless_any_is_causal,
 )
-from companion.contracts.engine.modules import modules_behind
+from companion.contracts.engine.modules.common import modules_behind
 from companion.contracts.engine.relative import (
     CONVOLVES,
     NEIGHBOURS,

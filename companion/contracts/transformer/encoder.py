@@ -51,7 +51,7 @@ from companion.contracts.engine.masking import (
     sends_masks,
     unless_any_is_causal,
 )
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     apart_in_training,
     matrices_in_use,
     module_kept,

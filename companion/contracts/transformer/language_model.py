@@ -32,7 +32,7 @@ from companion.contracts.engine.influence import (
 )
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.masking import causal
-from companion.contracts.engine.modules import module_kept, module_of
+from companion.contracts.engine.modules.common import module_kept, module_of
 from companion.contracts.engine.scale import (
     HeardScores,
     alike_in_rows,

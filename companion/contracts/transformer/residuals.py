@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import RISK
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     is_lazy,
     modules_behind,
     watched,

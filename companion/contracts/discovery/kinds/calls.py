@@ -15,7 +15,7 @@ from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.forms.styles import CONTEXT, MEMORY, PAIRED
 from companion.contracts.engine.guard import Stop
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     is_lazy,
     module_kept,
 )

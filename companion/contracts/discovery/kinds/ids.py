@@ -51,7 +51,7 @@ from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import said_by, settled
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.levels import FAULT, RISK
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     module_kept,
     watched,
 )

@@ -24,7 +24,7 @@ from companion.contracts.discovery.kinds.vectors import (
 from companion.contracts.discovery.published import by_convention
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.forms.styles import BY_NAMES
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     gains_moved,
     is_lazy,
     module_kept,

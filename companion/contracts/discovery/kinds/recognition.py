@@ -43,7 +43,7 @@ from companion.contracts.discovery.make import WIDTH
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.families import is_linear_once_normed
 from companion.contracts.engine.levels import RISK
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     module_kept,
 )
 from companion.contracts.engine.report import Failure

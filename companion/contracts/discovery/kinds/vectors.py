@@ -47,15 +47,15 @@ from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.adopt import NO_MASK
 from companion.contracts.engine.forms.other_ways import NONE
 from companion.contracts.engine.levels import FAULT, RISK
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     module_kept,
 )
+from companion.contracts.engine.modules.taking_part import OF_MODULES
 from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.scale import (
     Heard,
     axis_heard,
 )
-from companion.contracts.engine.weights.taking_part import OF_MODULES
 from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates

@@ -17,7 +17,7 @@ from companion.contracts.engine.forms.styles import of_queries_and_keys
 from companion.contracts.engine.guard import (
     Guarded,
 )
-from companion.contracts.engine.modules import module_of
+from companion.contracts.engine.modules.common import module_of
 
 __all__ = [
     "FIRST_TAKEN",

@@ -17,7 +17,7 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.levels import RISK
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     MADE_ANEW,
     apart_in_training,
     is_lazy,
@@ -31,7 +31,7 @@ from companion.contracts.engine.modules import (
     tensors_of,
     unused,
 )
-from companion.contracts.engine.weights.waiting import why_elsewhere
+from companion.contracts.engine.modules.waiting import why_elsewhere
 
 __all__ = ["OF_MODULES"]
 

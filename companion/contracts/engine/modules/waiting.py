@@ -21,7 +21,7 @@ from companion.contracts.engine.compare import (
     weighed,
 )
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.modules import (
+from companion.contracts.engine.modules.common import (
     is_unused,
     module_of,
     tensors_of,

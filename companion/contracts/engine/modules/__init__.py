@@ -1,0 +1,1 @@
+"""Modules: what is inside, and whether each weight takes part."""

@@ -1,1 +1,0 @@
-"""Every weight of a module is to take part in what it returns."""
