@@ -70,7 +70,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(enc|dec)(oder)?_?(num|count)", 2),
     (r"((enc|dec)(oder)?_?)?depth", 2),
     (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|words", 11),
-    (r"num_?embeddings|(n_?)?voca?(_?(size|dim))?|(?-i:V)", 11),
+    (r"num_?embeddings|(n_?|\w+_)?voca?(_?(size|dim))?|(?-i:V)", 11),
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
     (r"(enc|dec)(oder)?_num_?tokens?", 11),
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
@@ -80,6 +80,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
     (r"max_?t|n_?seq", 32),
+    (r"max_?(src|tgt|trg|source|target|enc|dec)_?(seq_?)?len(gth)?", 32),
     (DROPOUT, 0.0),
     (r".*pad.*multiple.*", 1),
     (r".*pad.*", 0),
@@ -150,6 +151,7 @@ def size(name: str, rate: float = 0.0) -> object:
         rate: What it is, if it is a rate of dropout.
     """
     name = COUNT.sub("num_", name.strip("_"))
+    name = re.sub("(?i)_sz$", "_size", name)
     for pattern, value in SIZES:
         if re.fullmatch(pattern, name, re.IGNORECASE):
             return rate if pattern is DROPOUT else value

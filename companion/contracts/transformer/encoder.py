@@ -75,6 +75,7 @@ from companion.contracts.engine.scale import (
     hides_all,
     mask_meets_scores,
     over_another_axis,
+    over_heads_or_sentences,
     the_firsts_mask,
 )
 from companion.contracts.transformer.residuals import attending
@@ -692,6 +693,13 @@ PAST_ONE_ONLY = (
 ENCODER.contract(divided_by_the_root_of_a_head(lambda: (arguments(59),)))
 
 
+@ENCODER.contract
+def over_the_keys(fn: Guarded) -> None:
+    """Each softmax of scores runs over the keys."""
+    if over := over_heads_or_sentences(lambda: fn.raw(arguments(61)), BATCH):
+        raise Broken(over, cause=over)
+
+
 # Known mistakes
 
 
@@ -968,6 +976,23 @@ class DividedByTheHeads(Stack):
     """`size(1)` was the width once, before the heads were cut."""
 
     parts = PARTS._replace(attention=ByTheNumberOfHeads)
+
+
+class AmongTheHeads(MultiHeadAttention):
+    """Axis 1 is that of the heads, and over it the softmax runs."""
+
+    def _attend(self, q, k, v, mask):
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(1)
+        return (weights if mask is None else weights * mask) @ v
+
+
+@ENCODER.mistake(
+    symptom="what a row gathers grows with the length of its sentence",
+)
+class SharedAmongTheHeads(Stack):
+    """`F.softmax(scores)` without `dim` takes axis 1 of four."""
+
+    parts = PARTS._replace(attention=AmongTheHeads)
 
 
 @ENCODER.mistake(

@@ -243,7 +243,7 @@ THREE = "it takes three vectors, and is no attention alone"
 
 
 ATTENTION = re.compile(r"(?i)((multi_?head(ed)?|self|scaled_?dot_?product)*"
-                       r"_?attention|(multi_?|attention_?)?heads|multi_?head"
+                       r"_?(attention|attn)|(multi_?|attention_?)?heads|multi_?head"
                        r"|mha|mhsa)")  # fmt: skip
 """What attention is called, also if its weights are no averages."""
 
@@ -335,8 +335,10 @@ def named_or_taken(
         taken = taken_for(module, width, args)
         if taken[1] in MIXING and is_called_a_norm(module):
             return by_its_name(module, OVER_OTHERS)
-        if taken[1] == "feed_forward" and attends_to_no_position(module, args):
-            return module, "multihead", NAMED_ATTENTION
+        if taken[1] == "feed_forward" and (
+            which := attends_to_no_position(module, args)
+        ):
+            return module, which, NAMED_ATTENTION
         lone = taken[1] == "encoder"
         if lone and bare(module) is None and ATTENTION.fullmatch(name):
             return by_name
@@ -355,17 +357,27 @@ def named_or_taken(
 NAMED_ATTENTION = "its name says so, and a softmax weighs in it"
 
 
-def attends_to_no_position(module: nn.Module, args: tuple) -> bool:
-    """Tell whether what is called attention attends, and not to positions."""
-    if not CALLED_ATTENTION.search(type(module).__name__):
-        return False
+def attends_to_no_position(module: nn.Module, args: tuple) -> str:
+    """Return what is called attention and attends, if not to positions.
+
+    Or what holds that, beside a network: it is meant to be a layer.
+    """
+    own = CALLED_ATTENTION.search(type(module).__name__)
+    inside = any(
+        CALLED_ATTENTION.search(type(part).__name__)
+        for part in module.modules()
+    )
+    if not inside:
+        return ""
 
     def weighs() -> bool:
         with Heard(BATCH) as heard:
             module(*args)
         return bool(heard.found)
 
-    return in_time(weighs)
+    if not in_time(weighs):
+        return ""
+    return "multihead" if own else "encoder"
 
 
 def by_name_alone(
