@@ -611,3 +611,95 @@ def test_what_two_sequences_raise_is_told_of_them(told):
     assert "it was called as (tokens, tokens)" in said(parts["padding_mask"])
     parts, _ = told(TWO_SEQUENCES.replace("expend", "expand"))
     assert not faults(parts["padding_mask"])
+
+
+OVER_THE_HEADS = """
+class MultiHeadAttn(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.heads = n_heads
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(d_model, d_model) for _ in range(4)
+        )
+
+    def forward(self, q, k, v):
+        q, k, v = (
+            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for f, x in ((self.q, q), (self.k, k), (self.v, v))
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(DIM)
+        return self.o((weights @ v).transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+    def __init__(self, d_model, n_heads, d_ff):
+        super().__init__()
+        self.attention = MultiHeadAttn(d_model, n_heads)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        self.n1, self.n2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        x = self.n1(x + self.attention(x, x, x))
+        return self.n2(x + self.down(self.up(x).relu()))
+"""
+
+
+def test_a_softmax_over_the_heads_is_told_of_attention_and_its_layer(told):
+    parts, _ = told(OVER_THE_HEADS.replace("DIM", "1"))
+    for name in ("MultiHeadAttn", "Block"):
+        [fault] = faults(parts[name])
+        assert "A softmax runs over axis 1 of (2, 3, 5, 5)" in fault
+    parts, _ = told(OVER_THE_HEADS.replace("DIM", "-1"))
+    assert not faults(parts["Block"])
+
+
+def test_a_layer_whose_attention_compares_heads_is_no_network(told):
+    heads = OVER_THE_HEADS.replace(".transpose(1, 2)", "")
+    parts, _ = told(heads.replace("DIM", "-1"))
+    assert parts["Block"]["component"] == "encoder"
+    [fault] = faults(parts["Block"])
+    assert "Each sees itself only" in fault
+    assert "a part of it is called attention" in said(parts["Block"])
+
+
+def test_a_memory_that_may_be_given_makes_a_decoder_of_what_has_faults(told):
+    asks_itself = OPTIONAL_MEMORY.replace("context=None", "enc_output=None")
+    asks_itself = asks_itself.replace(
+        "if context is not None:\n            x = self.n2(x + self.cross(x, "
+        "context))",
+        "x = self.n2(x + self.cross(x, enc_output))",
+    )
+    hidden = asks_itself.replace("scores + mask", "scores + mask[:, :, :1]")
+    parts, left = told(hidden)
+    assert "a decoder, which has no contracts" in left["Layer"]
+    parts, left = told(hidden.replace("enc_output", "other"))
+    assert faults(parts["Layer"])
+
+
+MASKS_OF_IDS = """
+def get_attn_subsequent_mask(seq):
+    return torch.ones(len(seq), seq.size(1), seq.size(1)).triu(1).byte()
+
+
+def create_look_ahead_mask(tokens):
+    n = tokens.size(1)
+    return torch.ones(1, n, n).triu(1).bool()
+
+
+def positional_encoding(max_len, d_model):
+    i = torch.arange(0, d_model, 2).float()
+    angle = torch.arange(max_len).float()[:, None] / 10000.0 ** (i / d_model)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[None]
+"""
+
+
+def test_a_causal_mask_of_ids_and_a_table_with_an_axis_more_are_judged(told):
+    parts, left = told(MASKS_OF_IDS)
+    assert not left
+    assert len(parts) == 3
+    assert not any(map(faults, parts.values()))
+    assert "it got ids" in said(parts["get_attn_subsequent_mask"])
+    assert "axis of size 1" in said(parts["positional_encoding"])
+    wrong = MASKS_OF_IDS.replace("triu(1)", "triu(0)").replace("i / d", "i * d")
+    parts, _ = told(wrong)
+    assert all(map(faults, parts.values()))

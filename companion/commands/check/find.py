@@ -120,7 +120,7 @@ FACTORY = re.compile(
 
 ALIASES = {
     r"(scaled_?)?dot_?product_?attention|sdpa|attn": "attention",
-    r"((make|create|get|generate|build)_)?(square_)?(causal|subsequent|"
+    r"((make|create|get|generate|build)_)?(attn_)?(square_)?(causal|subsequent|"
     r"look_?ahead|future|autoregressive|no_?peak|no_?peek)_(attn_)?mask": (
         "causal_mask"
     ),

@@ -54,7 +54,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
     (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
-    (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(heads?|num)", 3),
+    (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(num_?)?(heads?|num)", 3),
     (r"heads?_?(num|count)|nh", 3),
     (r"((num|n)_?)?(enc|dec)(oder)?_?((attention|attn)_?)?heads?", 3),
     (r"(num|n)_?att_?heads?", 3),
@@ -109,7 +109,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"dimensions?|c|emb(ed)?|embedding_?size|parameters_shape|d_?m", WIDTH),
     (r"(model|embed(ding)?|emb|hidden|inp|input)_?dim(ension)?s?", WIDTH),
     (r"(feature|transformer|attention|attn)_?(dim|size)(ension)?s?", WIDTH),
-    (r"transformer_?(width|d_?model)|(enc|encoder)_?dim", WIDTH),
+    (r"transformer_?(width|d_?model)|(enc|dec)(oder)?_?(output_?)?(dim|size)",
+     WIDTH),
     (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),
     (r"(enc|dec)(oder)?_hid(den)?_?(dim|size)", WIDTH),
 )  # fmt: skip

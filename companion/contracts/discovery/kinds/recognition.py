@@ -338,7 +338,8 @@ def named_or_taken(
         if taken[1] == "feed_forward" and (
             which := attends_to_no_position(module, args)
         ):
-            return module, which, NAMED_ATTENTION
+            layer = which == "encoder"
+            return module, which, NAMED_INSIDE if layer else NAMED_ATTENTION
         lone = taken[1] == "encoder"
         if lone and bare(module) is None and ATTENTION.fullmatch(name):
             return by_name
@@ -355,6 +356,7 @@ def named_or_taken(
 
 
 NAMED_ATTENTION = "its name says so, and a softmax weighs in it"
+NAMED_INSIDE = "a part of it is called attention, and a softmax weighs in it"
 
 
 def attends_to_no_position(module: nn.Module, args: tuple) -> str:
@@ -409,6 +411,10 @@ def by_name_of_a_part(
         return module, "feed_forward", "its name says so"
     if LINEAR_MAP in reason and attends_to_no_position(module, args):
         return module, "multihead", NAMED_ATTENTION
+    # As a layer does whose norms come last.
+    normed = MORE_THAN_A_NORM in reason
+    if normed and attends_to_no_position(module, args) == "encoder":
+        return module, "encoder", NAMED_INSIDE
     if WHOLE in reason and in_time(
         lambda: is_attention_alone(module, width, args)
     ):

@@ -19,6 +19,7 @@ from companion.contracts.discovery.kinds.calls import (
     Check,
     Judged,
     Unjudged,
+    a_decoder,
     alike,
     answer,
     first,
@@ -46,6 +47,7 @@ from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.adopt import NO_MASK
 from companion.contracts.engine.forms.other_ways import NONE
+from companion.contracts.engine.forms.styles import MEMORY
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules.common import (
     module_kept,
@@ -373,13 +375,21 @@ ANOTHER_KIND = (
 def require_no_other_kind(module: nn.Module, judged: Judged) -> None:
     """Refuse faults of what bears the name of another kind of attention.
 
+    Or of what may be given a memory, and was asked without one.
+
     Raises:
         Unjudged: It is so.
     """
-    name = another_kind(module)
-    if name and judged.component in MIXING and of_positions(judged.report):
+    if judged.component not in MIXING or not of_positions(judged.report):
+        return
+    if name := another_kind(module):
         why = ANOTHER_KIND.format(name)
         raise Unjudged(f"{LOOKS} {judged.component}, but {why}")
+    asked = inspect.signature(module.forward).parameters
+    if judged.component == "encoder" and any(
+        re.fullmatch(MEMORY, n) and "mask" not in n for n in asked
+    ):
+        raise a_decoder(module)
 
 
 def require_no_neighbours(

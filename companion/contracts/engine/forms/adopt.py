@@ -71,8 +71,10 @@ from companion.contracts.engine.forms.signature import (
     wanted,
 )
 from companion.contracts.engine.forms.styles import (
+    GOT_IDS,
     STYLES,
     UNMASKED,
+    as_many_ids,
     by_place,
     of_queries_and_keys,
 )
@@ -347,6 +349,10 @@ def making_masks(fn: Guarded, form: Form) -> Form | None:
         said = (*form.said, NO_PAD.format(second[0]))
         style = by_place("tokens")
         found = replace(form, style=style, wants=wants, said=said)
+    if fn.component.name == "causal_mask" and not makes_ones(fn, form):
+        said = (*form.said, GOT_IDS)
+        of_ids = replace(form, style=as_many_ids, wants=wants, said=said)
+        found = of_ids if makes_ones(fn, of_ids) else found
     if makes_ones(fn, found):
         return replace(found, reading=truth, said=(*found.said, ONES))
     return None if found is form else found

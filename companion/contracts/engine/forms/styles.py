@@ -25,11 +25,13 @@ from companion.contracts.engine.forms.signature import (
 __all__ = [
     "BY_NAMES",
     "CONTEXT",
+    "GOT_IDS",
     "MEMORY",
     "ONE_HEAD",
     "PAIRED",
     "STYLES",
     "UNMASKED",
+    "as_many_ids",
     "by_place",
     "by_word",
     "of_queries_and_keys",
@@ -298,6 +300,15 @@ def headed(offered: list[tuple[str, Style]]) -> list[tuple[str, Style]]:
     ]
 
 
+GOT_IDS = "it got ids, (1, length)"
+
+
+def as_many_ids(wants: Wanted, named: dict) -> Call | None:
+    """Give ids in place of their number."""
+    ids = torch.ones(1, named["length"], dtype=torch.long)
+    return filled(wants, ((ids,), {}), named)
+
+
 def of_queries_and_keys(wants: Wanted, named: dict) -> Call | None:
     """Give the tokens that ask and those that are asked, where two are."""
     known = "seq|token|inputs|query|key"
@@ -382,6 +393,7 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
     "causal_mask": [
         ("", by_place("length")),
         ("it was called as (length, length)", by_place("length", "length")),
+        (GOT_IDS, as_many_ids),
     ],
     "multihead": [*OF_X, *divided(OF_X)],
     "encoder": OF_X,
