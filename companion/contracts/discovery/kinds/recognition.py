@@ -63,6 +63,7 @@ __all__ = [
     "LOST_WITHIN",
     "NAMED_ATTENTION",
     "NAMED_CAUSAL",
+    "NAMED_INSIDE",
     "NO_INPUT",
     "THREE",
     "adds_its_input",

@@ -36,6 +36,7 @@ from companion.contracts.discovery.kinds.recognition import (
     LOST_WITHIN,
     NAMED_ATTENTION,
     NAMED_CAUSAL,
+    NAMED_INSIDE,
     NO_INPUT,
     adds_its_input,
     no_decoder,
@@ -228,7 +229,7 @@ def judged_on_vectors(
         lambda: is_to_be_causal(module, component, width, args)
     ):
         return judged_as_causal(module, check, [width])
-    if no_mask and said != NAMED_ATTENTION:
+    if no_mask and said not in (NAMED_ATTENTION, NAMED_INSIDE):
         in_time(lambda: require_attention(module, component, width, args))
         if component == "encoder":
             best = in_time(lambda: with_its_input(best, module, width, args))
