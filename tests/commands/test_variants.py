@@ -703,3 +703,42 @@ def test_a_causal_mask_of_ids_and_a_table_with_an_axis_more_are_judged(told):
     wrong = MASKS_OF_IDS.replace("triu(1)", "triu(0)").replace("i / d", "i * d")
     parts, _ = told(wrong)
     assert all(map(faults, parts.values()))
+
+
+ACTIVATION = """
+class Block(nn.Module):
+    def __init__(self, d_model, n_heads, d_ff):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(
+            d_model, n_heads, batch_first=True
+        )
+        self.net = nn.Sequential(
+            nn.Linear(d_model, d_ff), ACT, nn.Linear(d_ff, d_model)
+        )
+        self.n1, self.n2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x, key_padding_mask=None):
+        seen, _ = self.attention(x, x, x, key_padding_mask=key_padding_mask)
+        x = self.n1(x + seen)
+        return self.n2(x + self.net(x))
+"""
+
+
+@pytest.mark.parametrize(
+    "act", ["nn.ReLU()", "nn.ReLU(inplace=True)", "nn.GELU()"]
+)
+def test_an_activation_in_place_is_one_too(told, act):
+    parts, _ = told(ACTIVATION.replace("ACT", act))
+    assert not faults(parts["Block"])
+
+
+@pytest.mark.parametrize("act", ["nn.Dropout(0.1)", "nn.Identity()"])
+def test_a_network_without_an_activation_is_told_of_its_layer(told, act):
+    parts, _ = told(ACTIVATION.replace("ACT", act))
+    [fault] = faults(parts["Block"])
+    assert fault.startswith("A linear map from 12 to 24 numbers is followed")
+
+
+def test_projections_to_a_rank_that_is_wide_are_no_networks(told):
+    parts, _ = told(LOW_RANK.replace("rank=5", "rank=31"))
+    assert not faults(parts["Small"])

@@ -78,6 +78,10 @@ from companion.contracts.engine.scale import (
     over_heads_or_sentences,
     the_firsts_mask,
 )
+from companion.contracts.transformer.activations import (
+    Straight,
+    activation_between,
+)
 from companion.contracts.transformer.residuals import attending
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
@@ -691,6 +695,7 @@ PAST_ONE_ONLY = (
 
 
 ENCODER.contract(divided_by_the_root_of_a_head(lambda: (arguments(59),)))
+ENCODER.contract(activation_between(lambda: (arguments(67),)))
 
 
 @ENCODER.contract
@@ -976,6 +981,15 @@ class DividedByTheHeads(Stack):
     """`size(1)` was the width once, before the heads were cut."""
 
     parts = PARTS._replace(attention=ByTheNumberOfHeads)
+
+
+@ENCODER.mistake(
+    symptom="two matrices may be multiplied into one, and nothing changes",
+)
+class NoActivation(Stack):
+    """`Linear(d_model, d_ff)`, and at once `Linear(d_ff, d_model)`."""
+
+    parts = PARTS._replace(feed_forward=Straight)
 
 
 class AmongTheHeads(MultiHeadAttention):

@@ -44,6 +44,10 @@ from companion.contracts.engine.scale import (
     written_out,
 )
 from companion.contracts.positions.turned import hear_turning
+from companion.contracts.transformer.activations import (
+    Straight,
+    activation_between,
+)
 from companion.contracts.transformer.residuals import (
     require_own_weights,
     require_paths,
@@ -592,6 +596,7 @@ def layers_of_their_own(fn: Guarded) -> None:
 
 
 LANGUAGE_MODEL.contract(divided_by_the_root_of_a_head(lambda: (sentences(19),)))
+LANGUAGE_MODEL.contract(activation_between(lambda: (sentences(23),)))
 
 
 # Known mistakes
@@ -673,6 +678,18 @@ class CentredOverTheSentence(Language):
     def embedded(self, tokens):
         x = super().embedded(tokens)
         return x - x.mean(1, keepdim=True)
+
+
+@LANGUAGE_MODEL.mistake(
+    symptom="two matrices may be multiplied into one, and nothing changes",
+)
+class NoActivation(Language):
+    """`Linear(d_model, d_ff)`, and at once `Linear(d_ff, d_model)`."""
+
+    def __init__(self):
+        super().__init__()
+        for layer in self.layers:
+            layer.feed_forward = Straight(12, 31)
 
 
 @LANGUAGE_MODEL.mistake(

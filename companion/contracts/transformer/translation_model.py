@@ -29,6 +29,10 @@ from companion.contracts.engine.scale import (
     the_firsts_mask,
     written_out,
 )
+from companion.contracts.transformer.activations import (
+    Straight,
+    activation_between,
+)
 from companion.contracts.transformer.language_model import (
     BATCH,
     ELSEWHERE,
@@ -506,6 +510,7 @@ def logits(fn: Guarded) -> None:
 
 
 TRANSLATION_MODEL.contract(divided_by_the_root_of_a_head(lambda: pairs(41)))
+TRANSLATION_MODEL.contract(activation_between(lambda: pairs(43)))
 
 
 # Known mistakes
@@ -597,6 +602,18 @@ class ReadsItsOwnAnswer(Translator):
         length = tgt.shape[1]
         seen = torch.ones(length, length, dtype=torch.bool).tril(1)
         return super().masks(src, tgt)._replace(tgt=seen)
+
+
+@TRANSLATION_MODEL.mistake(
+    symptom="two matrices may be multiplied into one, and nothing changes",
+)
+class NoActivation(Translator):
+    """`Linear(d_model, d_ff)`, and at once `Linear(d_ff, d_model)`."""
+
+    def __init__(self):
+        super().__init__()
+        for layer in (*self.encoder, *self.decoder):
+            layer.feed_forward = Straight(12, 31)
 
 
 @TRANSLATION_MODEL.mistake(
