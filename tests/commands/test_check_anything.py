@@ -193,7 +193,7 @@ def test_a_name_is_judged_alone_and_by_the_component_that_is_asked_for(
     monkeypatch.chdir(repository())
     assert main(["check", "shop.model:Language"]) == 0
     out = capfd.readouterr().out
-    assert "✓ language_model: all 16 contracts hold" in out
+    assert "✓ language_model: all 17 contracts hold" in out
     assert main(["check", "shop/parts.py:Network(12, 24)", "feed_forward"]) == 0
     assert "feed_forward: all" in capfd.readouterr().out
     assert main(["check", "torch.nn.functional:softmax", "softmax"]) in (0, 1)

@@ -65,13 +65,18 @@ class Maps(TorchFunctionMode):
                 for one in self.made
                 if one.result.data_ptr() == x.data_ptr()
                 and one.result.numel() == x.numel()
-                and one.version == x._version
+                and one.version == version_of(x)
                 and weight.shape == one.shape[::-1]
                 and one.shape[0] >= WIDER * one.shape[1]
             ]
             shape = (weight.shape[0], weight.shape[1])
-            self.made.append(Mapped(got, got._version, shape, x.data_ptr()))
+            self.made.append(Mapped(got, version_of(got), shape, x.data_ptr()))
         return got
+
+
+def version_of(x: Tensor) -> int:
+    """Count what has worked on it in place, where PyTorch counts that."""
+    return 0 if x.is_inference() else x._version
 
 
 def activation_between(args: Callable[[], tuple]) -> Callable:

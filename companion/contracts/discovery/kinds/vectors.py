@@ -1,5 +1,6 @@
 """Judge what takes vectors, and returns vectors."""
 
+import contextlib
 import inspect
 import re
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from companion.contracts.discovery.kinds.calls import (
     masks_are_told,
     movement,
     understood,
+    widths,
 )
 from companion.contracts.discovery.kinds.norms import MIXING, judged_norm
 from companion.contracts.discovery.kinds.recognition import (
@@ -386,11 +388,26 @@ def require_no_other_kind(module: nn.Module, judged: Judged) -> None:
     if name := another_kind(module):
         why = ANOTHER_KIND.format(name)
         raise Unjudged(f"{LOOKS} {judged.component}, but {why}")
-    asked = inspect.signature(module.forward).parameters
-    if judged.component == "encoder" and any(
-        re.fullmatch(MEMORY, n) and "mask" not in n for n in asked
-    ):
+    if judged.component == "encoder" and in_time(lambda: may_ask(module)):
         raise a_decoder(module)
+
+
+def may_ask(module: nn.Module) -> bool:
+    """Tell whether a memory that need not be given moves what is returned.
+
+    One that is its second argument is looked for elsewhere.
+    """
+    asked = [*inspect.signature(module.forward).parameters][2:]
+    names = [n for n in asked if re.fullmatch(MEMORY, n) and "mask" not in n]
+    for width in widths(module) if names else []:
+        x, other = (draw(BATCH, SEQ, width, seed=seed) for seed in (7, 9))
+        with contextlib.suppress(Exception):
+            alone = first(module(x.clone()))
+            return any(
+                not torch.equal(alone, first(module(x.clone(), **{n: other})))
+                for n in names
+            )
+    return False
 
 
 def require_no_neighbours(
