@@ -28,7 +28,7 @@ __all__ = [
 GUARD = str(Path(__file__).with_name("guard.py"))
 """The learner's frames are those after the last one in this file."""
 BETWEEN = {
-    str(Path(__file__).with_name("forms.py")),
+    *map(str, Path(__file__).with_name("forms").glob("*.py")),
     str(Path(__file__).with_name("norms.py")),
     str(Path(__file__).parents[1] / "adapters.py"),
 }

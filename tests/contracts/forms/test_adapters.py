@@ -1,6 +1,7 @@
 """Which adapter a message names, and where a learner reads of it."""
 
 import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from contracts.known import gate_message
 from contracts.right import RIGHT
 
 from companion.contracts import COMPONENTS, adapters, check
+from companion.contracts.engine import blame
 from companion.words import say
 
 pytestmark = pytest.mark.once
@@ -114,3 +116,10 @@ def test_heads_behind_positions_are_asked_for_where_the_mask_is_built_in():
     report = check("causal_attention", wrong)
     assert report.faults
     assert not any(words in said for said in report.assumed)
+
+
+def test_no_file_that_calls_code_otherwise_is_taken_for_the_learners():
+    folder = Path(blame.__file__).with_name("forms")
+    files = {str(path) for path in folder.glob("*.py")}
+    assert len(files) > 1
+    assert files <= blame.BETWEEN
