@@ -354,6 +354,7 @@ def test_what_a_model_of_its_name_does_on_purpose_is_a_risk(
         (DEVIATION, "BiasFreeLayerNorm", "RMSNorm"),
         (DEVIATION, "self.weight\n", "self.weight * 3\n"),
         (FROM_ONES, "(1 + self.weight)", "(2 + self.weight)"),
+        (FROM_ONES, "        size =", "        x *= 2\n        size ="),
     ],
 )
 def test_without_the_name_or_with_more_it_is_a_fault(told, text, before, after):
@@ -455,6 +456,28 @@ def test_weights_that_the_code_uses_with_an_argument_only_are_a_risk(told):
     never = PICTURE_FIRST.replace("if pixel_values is not None", "if False")
     parts, _ = told(never)
     assert "`project.weight` takes no part" in faults(parts["Captions"])[0]
+
+
+NEVER_GIVEN = """
+class Model(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads, d_ff):
+        super().__init__()
+        self.token = nn.Embedding(vocab_size, d_model)
+        self.layer = Layer(d_model, num_heads, d_ff)
+        self.head = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        later = torch.full((n, n), -1e9).triu(1)
+        return self.head(self.layer(self.token(ids), later))
+"""
+
+
+def test_what_a_layer_inside_waits_for_it_never_gets(told):
+    parts, _ = told(OPTIONAL_MEMORY + NEVER_GIVEN)
+    assert "`layer.cross.q.weight` takes no part" in " ".join(
+        faults(parts["Model"])
+    )
 
 
 SPARSE = """

@@ -19,13 +19,11 @@ class Convention(NamedTuple):
         named: What is found in the name of its class.
         told: How the message begins that the contracts have for it.
         why: When it is right.
-        all_follows: Whether every other fault is a consequence of it.
     """
 
     named: re.Pattern
     told: re.Pattern
     why: str
-    all_follows: bool = False
 
 
 CONVENTIONS = (
@@ -43,20 +41,20 @@ CONVENTIONS = (
         re.compile("It divides by the standard deviation, from which the mean"),
         "It is right as the layer norm without a bias of Restormer, which "
         "leaves the mean in.",
-        all_follows=True,
     ),
     Convention(
         re.compile(r"(?i)norm"),
         re.compile(r"The gain is 1 \+ `gain`"),
         "It is right with weights that are stored less 1, as Gemma's are. With "
         "its own all vectors are twice as long at first.",
-        all_follows=True,
     ),
 )
 
 
 def by_convention(module: nn.Module, report: Report) -> Report:
     """Make risks of faults that a model of this name has on purpose.
+
+    What is put down to the same cause goes with it, and nothing else.
 
     Args:
         module: What was judged.
@@ -65,12 +63,11 @@ def by_convention(module: nn.Module, report: Report) -> Report:
     names = {type(part).__name__ for part in module.modules()}
     kept = report.failures
     for one in CONVENTIONS:
-        fits = [one.told.match(f.message) for f in report.faults]
-        if any(fits) and any(map(one.named.search, names)):
+        if any(map(one.named.search, names)):
+            causes = {f.cause for f in kept if one.told.match(f.message)}
             kept = [
                 replace(f, level=RISK, why=one.why)
-                if f.level == FAULT
-                and (one.all_follows or one.told.match(f.message))
+                if f.level == FAULT and f.cause in causes
                 else f
                 for f in kept
             ]

@@ -133,20 +133,23 @@ def take_part_with(fn: Guarded, unused: list[Tensor], word: dict) -> bool:
 def waits_for(module: nn.Module, parameter: str) -> str:
     """Name the argument, None by default, without which no line asks for it.
 
-    Nothing, if there is none, or the code cannot be read.
+    Nothing, if there is none, or the code cannot be read. Only the whole can be
+    given one: what a layer inside waits for, it never gets.
 
     Args:
-        module: The whole.
+        module: The whole, or what calls it as its `module`.
         parameter: The name of a parameter in it.
     """
-    path = parameter.split(".")
-    for i, attribute in enumerate(path):
-        owner = module.get_submodule(".".join(path[:i]))
+    first, *rest = parameter.split(".")
+    pairs = [(module, first)]
+    if first == "module" and rest:
+        pairs.append((module.get_submodule(first), rest[0]))
+    for owner, attribute in pairs:
         try:
             code = textwrap.dedent(inspect.getsource(type(owner).forward))
-        except (OSError, TypeError):
+            [forward, *_] = ast.parse(code).body
+        except (OSError, TypeError, SyntaxError):
             continue
-        [forward, *_] = ast.parse(code).body
         if not isinstance(forward, ast.FunctionDef):
             continue
         for name in left_at_none(forward):
