@@ -7,6 +7,7 @@ others has to be looked for.
 from pathlib import Path
 
 import pytest
+from commands.parts import faults
 
 from companion.commands import main
 from companion.commands.check import worst
@@ -720,3 +721,193 @@ def test_undivided_scores_are_a_note_where_the_model_draws_smaller_queries(
 ):
     parts, _ = told(UNDIVIDED.replace("FACTOR", factor))
     assert headline in parts["Attention"]["found"]["headline"]
+
+
+STAYS_ON = """
+class Attention(nn.Module):
+    def __init__(self, d_model, n_head):
+        super().__init__()
+        self.h = n_head
+        self.into = nn.ModuleList(nn.Linear(d_model, d_model) for _ in "qkv")
+
+    def forward(self, query, key, value, mask=None):
+        q, k, v = (f(t).unflatten(-1, (self.h, -1)).transpose(1, 2)
+                   for f, t in zip(self.into, (query, key, value)))
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask.unsqueeze(1) == 0, -1e9)
+        weights = torch.dropout(scores.softmax(-1), 0.5, train=True)
+        return (weights @ v).transpose(1, 2).flatten(-2)
+
+
+class SelfAttention(Attention):
+    def forward(self, x, mask=None):
+        return super().forward(x, x, x, mask)
+"""
+
+
+@pytest.mark.parametrize("name", ["Attention", "SelfAttention"])
+def test_dropout_that_is_on_in_eval_mode_is_a_fault_of_a_class_too(told, name):
+    parts, _ = told(STAYS_ON)
+    [fault] = faults(parts[name])
+    assert "The second call differs" in fault
+    parts, _ = told(STAYS_ON.replace("train=True", "train=self.training"))
+    assert not faults(parts[name])
+
+
+NEVER_SPLIT = """
+class CausalSelfAttention(nn.Module):
+    def __init__(self, embed_size, heads):
+        super().__init__()
+        self.head_dim = embed_size // heads
+        self.qkv = nn.Linear(embed_size, 3 * embed_size)
+        self.out = nn.Linear(embed_size, embed_size)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        scores = q @ k.mT / self.head_dim**0.5
+        future = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
+        weights = scores.masked_fill(future, float("-inf")).softmax(-1)
+        return self.out(weights @ v)
+"""
+
+
+def test_heads_that_are_never_split_are_told_by_their_scale(told):
+    parts, _ = told(NEVER_SPLIT)
+    [fault] = faults(parts["CausalSelfAttention"])
+    assert "they are never split into heads" in fault
+    # A factor of its own is another thing: nobody says that it is of heads.
+    own = NEVER_SPLIT.replace("self.head_dim**0.5", "2.0").replace(
+        "self.head_dim = embed_size // heads", "pass"
+    )
+    assert not faults(told(own)[0]["CausalSelfAttention"])
+
+
+LONE_BLOCK = """
+class Block(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.attn = nn.MultiheadAttention(n_embd, n_head, batch_first=True)
+        self.ln1, self.ln2 = nn.LayerNorm(n_embd), nn.LayerNorm(n_embd)
+        self.mlp = nn.Sequential(
+            nn.Linear(n_embd, 4 * n_embd), nn.GELU(),
+            nn.Linear(4 * n_embd, n_embd),
+        )
+
+    def forward(self, x):
+        t = x.shape[1]
+        future = torch.ones(t, t).triu(1).bool()
+        y = self.ln1(x)
+        x = x + self.attn(y, y, y, attn_mask=future)[0]
+        return x + self.mlp(self.ln2(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "told_so"),
+    [
+        (
+            "self.mlp(self.ln2(x))",
+            "self.mlp(self.ln1(x))",
+            "`ln2.weight` takes",
+        ),
+        ("nn.GELU(),\n", "\n", "an activation between"),
+    ],
+)
+def test_a_causal_block_is_judged_in_a_model_made_around_it(
+    told, line, wrong, told_so
+):
+    parts, _ = told(LONE_BLOCK)
+    assert parts["Block"]["component"] == "language_model"
+    assert not faults(parts["Block"])
+    assert "in a language model that was made around it" in said(parts["Block"])
+    parts, _ = told(LONE_BLOCK.replace(line, wrong))
+    assert told_so in " ".join(faults(parts["Block"]))
+
+
+EARLY = """
+import math
+
+
+class PositionalEncoder(nn.Module):
+    def __init__(self, dim, max_len):
+        super().__init__()
+        table, places = torch.zeros(max_len, dim), torch.arange(max_len)
+        falls = -math.log(10000.0) / dim
+        rates = torch.exp(torch.arange(0, dim, 2)) * falls
+        table[:, 0::2] = torch.sin(places[:, None] * rates)
+        table[:, 1::2] = torch.cos(places[:, None] * rates)
+        self.register_buffer("table", table[None])
+
+    def forward(self, x):
+        return x + self.table[:, : x.size(1)]
+"""
+
+
+def test_a_parenthesis_of_exp_that_closes_too_early_is_named(told):
+    parts, _ = told(EARLY)
+    [fault] = faults(parts["PositionalEncoder"])
+    assert fault.startswith("The parenthesis of `exp` closes too early")
+    right = EARLY.replace("dim, 2)) * falls", "dim, 2) * falls)")
+    assert not faults(told(right)[0]["PositionalEncoder"])
+
+
+DROPS = """
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, n_head, d_ff, dropout=0.1):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(
+            d_model, n_head, batch_first=True
+        )
+        self.ff = nn.Sequential(
+            nn.Linear(d_model, d_ff), nn.ReLU(), nn.Linear(d_ff, d_model)
+        )
+        self.n1, self.n2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        x = self.n1(x + self.drop(self.attention(x, x, x)[0]))
+        return self.n2(x + self.drop(self.ff(x)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("x + self.drop(self.ff(x))", "self.drop(x) + self.ff(x)"),
+        ("return self.n2(x + self", "return self.drop(self.n2(x) + self"),
+    ],
+)
+def test_dropout_on_what_a_layer_carries_is_a_note(told, line, wrong):
+    parts, _ = told(DROPS)
+    assert not messages(parts["EncoderLayer"], "note")
+    parts, _ = told(DROPS.replace(line, wrong))
+    [note] = messages(parts["EncoderLayer"], "note")
+    assert "dropout falls on what is carried past them too" in note
+
+
+FEW_KEYS = """
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads, n_kv_heads):
+        super().__init__()
+        self.w, self.each = d_model // n_heads, n_heads // n_kv_heads
+        self.q, self.o = (nn.Linear(d_model, d_model) for _ in "qo")
+        self.kv = nn.Linear(d_model, 2 * n_kv_heads * self.w)
+
+    def forward(self, x):
+        k, v = self.kv(x).chunk(2, -1)
+        q, k, v = (t.unflatten(-1, (-1, self.w)).transpose(1, 2)
+                   for t in (self.q(x), k, v))
+        k, v = (t.repeat_interleave(self.each, 1) for t in (k, v))
+        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.o(seen.transpose(1, 2).flatten(2))
+"""
+
+
+def test_fewer_heads_for_keys_that_it_cannot_repeat_are_a_risk(told):
+    parts, _ = told(FEW_KEYS)
+    assert not messages(parts["Attention"], "risk")
+    never = FEW_KEYS.replace("repeat_interleave(self.each, 1)", "clone()")
+    parts, _ = told(never)
+    [risk] = messages(parts["Attention"], "risk")
+    assert "n_heads=6, n_kv_heads=2), it does not answer" in risk

@@ -1148,7 +1148,8 @@ def test_learning_rates_that_warm_up_by_their_name_are_judged(told, written):
     assert {*parts} == right
     assert not any(map(faults, parts.values()))
     assert {p["component"] for p in parts.values()} == {"schedule"}
-    assert {*left} == {"NoamScheduler"}
+    assert {*left} == {"NoamScheduler", "WarmupScheduler"}
+    assert "by a rule of its own" in left["WarmupScheduler"]
     parts, _ = told(WARM.replace("width**-0.5", "width**0.5"))
     for part in parts.values():
         assert "The sign of d_model's exponent is wrong" in faults(part)[0]

@@ -52,9 +52,7 @@ def test_weights_that_wait_for_an_optional_memory_are_a_risk(told):
     assert "With `context` they take part" in excuses(parts["Layer"])
     never = OPTIONAL_MEMORY.replace("if context is not None", "if False")
     parts, _ = told(never)
-    assert "`module.cross.q.weight` takes no part" in " ".join(
-        faults(parts["Layer"])
-    )
+    assert "`cross.q.weight` takes no part" in " ".join(faults(parts["Layer"]))
 
 
 OPTIONAL_BIAS = """
@@ -84,7 +82,7 @@ def test_so_are_those_that_wait_for_a_number_for_each_pair(told):
     assert not faults(parts["SelfAttention"])
     assert "With `bias` they take part" in excuses(parts["SelfAttention"])
     parts, _ = told(OPTIONAL_BIAS.replace("self.gain[:, None, None] *", ""))
-    assert "`module.gain` takes no part" in faults(parts["SelfAttention"])[0]
+    assert "`gain` takes no part" in faults(parts["SelfAttention"])[0]
 
 
 EXPERTS = """

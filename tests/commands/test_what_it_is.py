@@ -420,7 +420,7 @@ def test_weights_of_a_second_result_are_a_risk(told):
     assert not faults(parts["Layer"])
     assert "in what else is returned" in excuses(parts["Layer"])
     parts, _ = told(SECOND_RESULT.replace("x, self.halt(x.mean(1))", "x, None"))
-    assert "`module.halt.weight` takes no part" in faults(parts["Layer"])[0]
+    assert "`halt.weight` takes no part" in faults(parts["Layer"])[0]
 
 
 COPIES = """

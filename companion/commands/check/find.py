@@ -45,12 +45,14 @@ from companion.contracts.discovery.kinds.calls import (
     widths,
 )
 from companion.contracts.discovery.kinds.ids import SEES_ALL
+from companion.contracts.discovery.kinds.lone_block import judged_in_a_model
 from companion.contracts.discovery.make import NotBuilt, by_default, make
 from companion.contracts.discovery.models import (
     different_parts,
     judge_alone,
     judge_part,
 )
+from companion.contracts.discovery.published import by_convention
 from companion.contracts.discovery.readings import (
     ASK,
     HIDES,
@@ -64,11 +66,18 @@ from companion.contracts.discovery.rebuild import (
     ANSWERS,
     NOT_TAKEN,
     with_dropout,
+    with_dropout_on_the_stream,
+    with_fewer_key_heads,
     with_own_defaults,
     with_what_is_unsaved,
 )
 from companion.contracts.discovery.rotary import ROTARY, SCALED, as_rope
-from companion.contracts.discovery.warmup import as_schedule, warms_up
+from companion.contracts.discovery.warmup import (
+    NO_WIDTH,
+    as_schedule,
+    knows_its_width,
+    warms_up,
+)
 from companion.contracts.efficiency.flash_attention import as_published
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.forms.fitting import takes_mask
@@ -398,6 +407,9 @@ class Finder:
         # A mark says that it is called as its component is, masks and all.
         marked = not part.by_name and not one.asked
         judged = self.as_component(one.component, fn, marked=marked)
+        if not marked:
+            report = by_convention(fn, judged.report)
+            judged = replace(judged, report=report)
         if part.by_name and (why := self.other_than(fn, judged.report)):
             return {"unjudged": [self.unjudged(one, why)]}
         if part.by_name and one.component == "flash_attention":
@@ -486,6 +498,8 @@ class Finder:
         if warms_up(kind):
             with silent():
                 fn = in_time(lambda: as_schedule(kind))
+        if fn is None and warms_up(kind) and not knows_its_width(kind):
+            raise Unjudged(NO_WIDTH)
         if fn is None:
             raise Unjudged("it is no torch.nn.Module: mark what it is")
         if self.components and "schedule" not in self.components:
@@ -570,6 +584,8 @@ class Finder:
         """Add what shows only where a class is built with other numbers."""
         with silent():
             judged = with_dropout(judged, kind, self.space)
+            judged = with_dropout_on_the_stream(judged, kind, self.space)
+            judged = with_fewer_key_heads(judged, kind, self.space)
             judged = with_what_is_unsaved(judged, kind, self.space)
             return with_own_defaults(judged, kind, self.space)
 
@@ -766,9 +782,26 @@ class Finder:
                     yield {"parts": [found]}
                 break
             else:
-                if not self.components and str(reason) != NOTHING:
-                    yield {"unjudged": [self.unjudged(one, reason)]}
+                yield from self.alone(one, kind, reason)
         for part in self.inside():
+            yield {"parts": [part]}
+
+    def alone(
+        self, one: Candidate, kind: type, reason: Exception
+    ) -> Iterator[dict]:
+        """Judge what no model holds: a causal block in one made around it."""
+        try:
+            if not str(reason).endswith(WHOLE):
+                raise reason
+            with silent():
+                module, said = make(kind, self.space)
+            judged = judged_in_a_model(module, self.check)
+        except (Unjudged, NotBuilt):
+            if not self.components and str(reason) != NOTHING:
+                yield {"unjudged": [self.unjudged(one, reason)]}
+            return
+        if not self.components or judged.component in self.components:
+            part = self.part(one, judged, "what it does", said)
             yield {"parts": [part]}
 
     def answered(self) -> Iterator[dict]:
@@ -1159,9 +1192,20 @@ def another_argument(fn: object, component: str) -> str:
         strings = component == "bleu" and STRINGS.fullmatch(text)
         other = one.name in ({"dtype", "device", "model"} - {*expected})
         many = one.kind is one.VAR_POSITIONAL
+        foreign = OF_OTHERS.get(component)
+        other |= bool(foreign and foreign.fullmatch(one.name))
         if other or many or strings or (needed and moved):
             return one.name
     return ""
+
+
+OF_OTHERS = {
+    "padding_mask": re.compile(
+        r"(?i)(\w*_)?(len(gth)?s|lens?|seq_?lens?|valid_len\w*)"
+    ),
+    "rope": re.compile("axis|axes"),
+}
+"""Component -> what arguments are called of others that bear its name."""
 
 
 STRINGS = re.compile(r"(?i)<class 'str'>|str|(list|sequence|iterable)\[str\]")

@@ -2,6 +2,7 @@
 
 import ast
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -337,10 +338,22 @@ def _send_all(
     for i, one in enumerate(candidates):
         if i not in finished:
             send({"at": {"part": i}})
-            for found in finder.judged(one):
-                send(found)
+            try:
+                for found in finder.judged(one):
+                    send(found)
+            except Exception as error:
+                send({"unjudged": [finder.unjudged(one, ours(error))]})
             send({"finished": i})
     send({"at": {"rest": True}})
     for found in finder.rest():
         send(found)
     send({"done": True})
+
+
+def ours(error: Exception) -> str:
+    """Say that it was the check that raised something, and where."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"the check itself raised {type(error).__name__}, in line {at.lineno} "
+        f"of {Path(at.filename).name}: {error}. Please report it"
+    )

@@ -66,7 +66,7 @@ def targets(asked: str) -> list[Target]:
         [Target(path=None, module='no_such.module', name='Name', root=None)]
     """
     place, name = asked, ""
-    if not Path(asked).exists():
+    if not _is_there(asked):
         # Behind a drive, as in C:\mine.py, the colon is followed by a slash.
         drive = asked[:2] if asked[1:3] in (":/", ":\\") else ""
         place, colon, name = asked[len(drive) :].partition(":")
@@ -88,6 +88,14 @@ def targets(asked: str) -> list[Target]:
     for found in _files_of(place):
         return [Target(found, name=name)]
     return [Target(module=place, name=name)]
+
+
+def _is_there(path: str) -> bool:
+    """Tell whether there is such a file; an expression may be too long."""
+    try:
+        return Path(path).exists()
+    except OSError:
+        return False
 
 
 def _in_folder(folder: Path) -> list[Target]:

@@ -157,9 +157,7 @@ def made_for_a_width(module: nn.Module, fn: Callable, report: Report) -> Report:
     if not broken or broken - {ATTENTION.agrees, title(right_scale)}:
         return report
     for name, value in vars(module).items():
-        if type(value) is not float or value <= 0:
-            continue
-        for width in (value**2, value**-2):
+        for width in widths_of(value):
             if 1.5 < width < WIDEST and is_right_at(fn, round(width)):
                 why = MADE_FOR.format(round(width), name)
                 failures = [
@@ -168,6 +166,16 @@ def made_for_a_width(module: nn.Module, fn: Callable, report: Report) -> Report:
                 ]
                 return replace(report, failures=failures)
     return report
+
+
+def widths_of(value: object) -> tuple[float, ...]:
+    """Return how wide heads may be for which a number is kept.
+
+    It is the width, or the root of it, or 1 over that.
+    """
+    if type(value) not in (int, float) or value <= 0:
+        return ()
+    return (value**2, value**-2) if type(value) is float else (value,)
 
 
 def is_right_at(fn: Callable, width: int) -> bool:

@@ -20,8 +20,10 @@ from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.modules.common import is_lazy
 
 __all__ = [
+    "HEAD",
     "MOST",
     "NotBuilt",
+    "arguments",
     "by_default",
     "make",
     "no_larger",
@@ -96,6 +98,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"post_?norm", False),
     (r"((rope|rotary)_?)?(theta|base)", 10000.0),
     (r"lr|learning_?rate", 1e-3),
+    # Scores are divided by it: the root of a head's width.
+    (r"temperature", HEAD**0.5),
     (r"n_?(segments?|types)|type_?vocab_?size", 2),
     (r"(d|dim)_?(model|embed(ding)?|emb|hidden|x|in|out)?|model_?dim", WIDTH),
     (r"(d|dim)_?(input|output)|h_?dim", WIDTH),
@@ -121,7 +125,7 @@ UNKNOWN = object()
 
 KEPT = re.compile(
     r"(?i)((rope|rotary)_?)?(theta|base)|lr|learning_?rate|mem(ory)?_?len(gth)?"
-    rf"|{EXPERTS}|{CHOSEN}"
+    rf"|temperature|{EXPERTS}|{CHOSEN}"
 )
 """What is no size: where it has a default, that stays."""
 
@@ -231,13 +235,13 @@ def make(
     """
     named = arguments(kind, near, rate)
     if length:
-        named = {n: length if x == 32 else x for n, x in named.items()}
+        named = {n: length if is_size(x, 32) else x for n, x in named.items()}
     more = named | left_at_none(kind, rate)
     if width != WIDTH:
         # That of a head, where there is no other.
         own = WIDTH if WIDTH in named.values() else HEAD
         named, more = (
-            {n: width if x == own else x for n, x in each.items()}
+            {n: width if is_size(x, own) else x for n, x in each.items()}
             for each in (named, more)
         )
     with torch.random.fork_rng([]):
@@ -257,7 +261,20 @@ def make(
                 f"{kind.__name__}({listed(named)}) raised {raised_in(error)}",
                 typed(kind, named, near) if guessed else "",
             ) from None
+        if width == WIDTH and has_no_width(built):
+            # A width inside was rounded down to 0.
+            larger = twice_as_large(named)
+            with contextlib.suppress(Exception):
+                wide = kind(**larger)
+                if not has_no_width(wide):
+                    built, named = wide, larger
         return built, said_of(kind, named) + drawn(built)
+
+
+def has_no_width(built: Any) -> bool:
+    """Tell whether a matrix of it has no numbers."""
+    own = built.parameters() if isinstance(built, nn.Module) else ()
+    return any(not is_lazy(x) and x.ndim > 1 and not x.numel() for x in own)
 
 
 class EmptyIsNaN(TorchFunctionMode):
@@ -335,15 +352,23 @@ def others(
     if wanted != named and not rate:
         yield wanted
     # It may have 8 heads inside, by which 12 cannot be divided.
-    twice = {WIDTH: 2 * WIDTH, 2 * WIDTH: 4 * WIDTH}
-    larger = {n: twice.get(x, x) if is_size(x) else x for n, x in named.items()}
+    larger = twice_as_large(named)
     if larger != named:
         yield larger
 
 
-def is_size(value: object) -> bool:
-    """Tell whether it is a number, and no Boolean."""
-    return type(value) is int
+def twice_as_large(named: dict) -> dict[str, Any]:
+    """Return the same with twice the widths."""
+    twice = {WIDTH: 2 * WIDTH, 2 * WIDTH: 4 * WIDTH}
+    return {n: twice.get(x, x) if is_size(x) else x for n, x in named.items()}
+
+
+def is_size(value: object, which: int | None = None) -> bool:
+    """Tell whether it is a number, and no Boolean; perhaps this one.
+
+    Nothing else is compared: it may not let itself be.
+    """
+    return type(value) is int and which in (None, value)
 
 
 def only_wanted(kind: Callable, named: dict[str, Any]) -> dict[str, Any]:
@@ -444,7 +469,8 @@ def arguments(
                 else value_of(one, near, rate)
             )
         except NotBuilt as reason:
-            unknown.append(str(reason))
+            own = f"nothing says what its argument `{one.name}` is"
+            unknown.append(own if wants_layers(one) else str(reason))
             value = UNKNOWN
         if value is None and needed:
             value = by_the_others(one, [*known])
@@ -566,9 +592,10 @@ LEAST = {11: 6, 32: 5}
 
 def reconciled(chosen: dict[str, Any]) -> dict[str, Any]:
     """Make two widths of one call different, where one is the inner one."""
-    widths = [name for name, value in chosen.items() if value == WIDTH]
+    widths = [n for n, value in chosen.items() if is_size(value, WIDTH)]
     inner = [n for n in widths if re.search("(?i)hid|inner|units", n)]
-    if inner and len(widths) > len(inner) and 24 not in chosen.values():
+    known = any(is_size(value, 24) for value in chosen.values())
+    if inner and len(widths) > len(inner) and not known:
         # As in FeedForward(d_model, hidden).
         chosen |= dict.fromkeys(inner, 24)
     return chosen
@@ -734,7 +761,9 @@ def is_record(value: object) -> bool:
         return False
     kind = value if isinstance(value, type) else type(value)
     taken = {*inspect.signature(kind).parameters}
-    return taken <= {one.name for one in dataclasses.fields(kind)}
+    named = {one.name for one in dataclasses.fields(kind)}
+    # Without annotations it has no fields, and sizes of its class alone.
+    return taken <= named and bool(named)
 
 
 def is_plain(value: object) -> bool:
@@ -764,7 +793,7 @@ def settings(kind: type, near: dict, rate: float) -> object:
             own = size(name, rate)
             plain = type(value) in (int, float) and not KEPT.fullmatch(name)
             if plain and own is not None and not isinstance(own, bool):
-                setattr(made, name, own)
+                object.__setattr__(made, name, own)  # It may be frozen.
     except Exception:
         return None
     return made
@@ -775,7 +804,8 @@ def put_into(config: Any) -> dict[str, Any]:
     kind = type(config)
     names = [*parameters(kind), *vars(kind)]
     values = {name: getattr(config, name, None) for name in names}
-    return {n: x for n, x in values.items() if x is not None and x == size(n)}
+    sizes = {n: x for n, x in values.items() if type(x) in (int, float, bool)}
+    return {n: x for n, x in sizes.items() if x == size(n)}
 
 
 def typed(kind: Callable, named: dict[str, Any], near: dict) -> str:

@@ -407,6 +407,7 @@ def judged_in_place(
     Raises:
         Unjudged: It is nothing that there are contracts for.
     """
+    require_no_choice(there)
     hints = widths(there.model[0])
     causal = whole is not None and whole.component == "language_model"
     try:
@@ -588,6 +589,30 @@ class InPlace(nn.Module):
         given = {**dict(zip(names, args, strict=False)), **named}
         more = [f"`{name}`" for name, y in given.items() if y is not IT]
         return f"it got {', '.join(more)} as its model gives it"
+
+
+CHOSEN = re.compile(
+    r"(?i)(\w*_)?(anchors?|landmarks?|selected|kept?|indices|index)(_\w*)?"
+)
+"""What the positions are called that a model lets be looked at."""
+
+BY_CHOICE = (
+    "its model chooses, by `{}`, which positions it looks at, and the "
+    "contracts know attention to all: it was tried with the whole"
+)
+
+
+def require_no_choice(there: InPlace) -> None:
+    """Refuse attention to positions that its model chooses.
+
+    Raises:
+        Unjudged: It is told which ones.
+    """
+    args, named = there.given(2, 5)
+    names = [*inspect.signature(there.part.forward).parameters]
+    for name, y in {**dict(zip(names, args, strict=False)), **named}.items():
+        if CHOSEN.fullmatch(name) and isinstance(y, Tensor) and not is_float(y):
+            raise Unjudged(BY_CHOICE.format(name))
 
 
 IT = object()

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -51,16 +51,18 @@ CONVENTIONS = (
 )
 
 
-def by_convention(module: nn.Module, report: Report) -> Report:
+def by_convention(made: Any, report: Report) -> Report:
     """Make risks of faults that a model of this name has on purpose.
 
     What is put down to the same cause goes with it, and nothing else.
 
     Args:
-        module: What was judged.
+        made: What was judged, a module or a function.
         report: What was found.
     """
-    names = {type(part).__name__ for part in module.modules()}
+    parts = made.modules() if isinstance(made, nn.Module) else ()
+    names = {type(part).__name__ for part in parts}
+    names |= {getattr(made, "__name__", "")}
     kept = report.failures
     for one in CONVENTIONS:
         if any(map(one.named.search, names)):

@@ -1,5 +1,6 @@
 """Build a class once more, with what its contracts do not show."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,9 +17,11 @@ from companion.contracts.discovery.kinds.calls import (
 )
 from companion.contracts.discovery.limits import outcome, rows
 from companion.contracts.discovery.make import (
+    HEAD,
     MOST,
     WIDTH,
     NotBuilt,
+    arguments,
     make,
     no_larger,
     own_defaults,
@@ -28,7 +31,7 @@ from companion.contracts.discovery.raising import arranged, wanted
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
-from companion.contracts.engine.levels import RISK
+from companion.contracts.engine.levels import NOTE, RISK
 from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.report import Failure
 from companion.contracts.engine.runner import finishes, stop, thread_for
@@ -38,6 +41,8 @@ __all__ = [
     "ANSWERS",
     "NOT_TAKEN",
     "with_dropout",
+    "with_dropout_on_the_stream",
+    "with_fewer_key_heads",
     "with_own_defaults",
     "with_what_is_unsaved",
 ]
@@ -118,6 +123,134 @@ def draws_in_evaluation(module: nn.Module, *, ids: bool) -> bool:
     if one is None or again is None or other is None:
         return False
     return torch.equal(one, again) and not torch.equal(one, other)
+
+
+CARRIED = "Dropout falls on what a sub-layer adds, and on nothing else"
+FALLS_ON_IT = (
+    "Built as {}, it still draws in training mode where all matrices are 0, so "
+    "that no sub-layer adds anything: dropout falls on what is carried past "
+    "them too, as in `drop(x) + f(x)` or `drop(norm(x + f(x)))`."
+)
+OFTEN_SO = (
+    "Some published code has it so. The paper drops what a sub-layer adds, "
+    "`x + drop(f(x))`, so that what is carried stays whole."
+)
+A_LAYER = re.compile(
+    r"(?i)(\w*(encoder|transformer|attention|attn|self|vit|bert)_?)?(layer|block)"
+)
+"""What is called so is a layer: it has no embeddings, whose sum is dropped."""
+
+
+def with_dropout_on_the_stream(
+    judged: Judged, kind: Callable, near: dict
+) -> Judged:
+    """Add a note to a report if dropout falls on what a layer carries on.
+
+    Args:
+        judged: What came of it.
+        kind: The class.
+        near: What else stands in its file.
+    """
+    layer = judged.component == "encoder" and not judged.report.untried
+    if not (layer and A_LAYER.fullmatch(kind.__name__)):
+        return judged
+    try:
+        module, said = make(kind, near, rate=RATE)
+        falls = in_time(lambda: drops_what_is_carried(module))
+    except (NotBuilt, Unjudged):
+        return judged
+    if not falls:
+        return judged
+    note = Failure(
+        CARRIED,
+        FALLS_ON_IT.format(said),
+        level=NOTE,
+        why=OFTEN_SO,
+        cause=CARRIED,
+    )
+    failures = [*judged.report.failures, note]
+    return replace(judged, report=replace(judged.report, failures=failures))
+
+
+def drops_what_is_carried(module: nn.Module) -> bool:
+    """Tell whether a layer still draws where no sub-layer adds anything."""
+    with torch.random.fork_rng([]), torch.no_grad():
+        args = a_call(module.eval(), ids=False)
+        if args is None:
+            return False
+        for part in module.modules():
+            own = [*part.parameters(recurse=False)]
+            # The gains and biases of norms stay.
+            for weight in own if any(x.ndim > 1 for x in own) else ():
+                weight.zero_()
+        module.train()
+        one, again, other = (outcome(module, args, seed=n) for n in (0, 0, 1))
+    if one is None or again is None or other is None:
+        return False
+    return torch.equal(one, again) and not torch.equal(one, other)
+
+
+FEWER = "It answers with fewer heads for keys and values than for queries"
+AS_MANY = "It is right if yours always has as many of both."
+OF_KEYS = re.compile(r"(?i)((num|n)_?)?(kv|key_?value)_?heads?")
+"""What the number of these heads is called."""
+
+
+def with_fewer_key_heads(judged: Judged, kind: Callable, near: dict) -> Judged:
+    """Add a risk to a report if one head for all keys is too few.
+
+    What was judged has as many for them as for queries.
+
+    Args:
+        judged: What came of it.
+        kind: The class, or a function that builds a model.
+        near: What else stands in its file.
+    """
+    if judged.report.untried:
+        return judged
+    try:
+        named = arguments(kind, near)
+        few = fewer_for_keys(named)
+        if few is None:
+            return judged
+        small, _ = make(kind, near)
+        ids = judged.component in MODELS
+        args = in_time(lambda: a_call(small.eval(), ids=ids))
+    except (NotBuilt, Unjudged):
+        return judged
+    if args is None or not (raised := raised_by(kind, few, args)):
+        return judged
+    risk = Failure(
+        FEWER,
+        f"Built as {said_of(kind, few)}, it does not answer the same "
+        f"call. It raised {raised}",
+        level=RISK,
+        why=AS_MANY,
+        cause=FEWER,
+    )
+    failures = [*judged.report.failures, risk]
+    return replace(judged, report=replace(judged.report, failures=failures))
+
+
+def fewer_for_keys(named: dict[str, Any]) -> dict[str, Any] | None:
+    """Return arguments with 6 heads, of which 2 are for keys and values.
+
+    With a single one, what does not repeat it may still be broadcast. None, if
+    no argument says how many there are.
+    """
+    if not any(map(OF_KEYS.fullmatch, named)):
+        return None
+    twice = {HEADS: 2 * HEADS, HEAD: HEAD // 2}
+    few = {
+        name: twice.get(x, x)
+        for name, x in named.items()
+        if type(x) is int and "head" in name.lower()
+    }
+    return named | few | {n: 2 for n in named if OF_KEYS.fullmatch(n)}
+
+
+HEADS = 3
+"""How many what is judged is built with."""
 
 
 RATE_COUNTS = "In eval mode its rate of dropout changes nothing"

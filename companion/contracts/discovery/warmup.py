@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
-__all__ = ["as_schedule", "warms_up"]
+__all__ = ["NO_WIDTH", "as_schedule", "knows_its_width", "warms_up"]
 
 NOAM = re.compile(
     r"(?i)noam_?(lr|rate|opt(im(i[sz]er)?)?|_|schedule[rd]?|wrapper|decay)*"
@@ -25,14 +25,20 @@ SCHEDULED = re.compile(
     r"(?i)(lr_?)?(warm_?up|schedul(ed?|er|ing))_?"
     r"(lr|rate|opt(im(i[sz]er)?)?|_|schedule[rd]?|wrapper|decay)*"
 )
-"""What is called so does too, if it wants to know a model's width."""
+"""What is called so may do too, and does if it wants a model's width."""
+
+NO_WIDTH = (
+    "it warms up by a rule of its own: the one that the contracts know also "
+    "wants the width of the model, as `schedule(step, d_model, warmup)`"
+)
 
 ARGUMENTS = {
     "optimizer": r"(?i)opt|optim|(base_?)?optimi[sz]er",
     "d_model": r"(?i)d_?model|model_?(size|dim)|dim|size"
     r"|(embed(ding)?|hidden)_?(dim|size)",
     "warmup": r"(?i)(n_|num_)?warm_?up(_?steps?)?",
-    "factor": r"(?i)factor|(lr_?)?scale(_?factor)?|lr_?(mul|factor)|k",
+    "factor": r"(?i)factor|(lr_?)?scale(_?factor)?|lr_?(mul|factor)|k"
+    r"|(init(ial)?|base)_?lr",
 }
 """What it may take, by its name."""
 
@@ -52,8 +58,14 @@ def warms_up(kind: type) -> bool:
         return False
     return all(
         any(re.fullmatch(ARGUMENTS[wanted], name) for name in names)
-        for wanted in ("optimizer", "d_model", "warmup")
+        for wanted in ("optimizer", "warmup")
     )
+
+
+def knows_its_width(kind: type) -> bool:
+    """Tell whether a class that warms up wants the width of the model."""
+    names = inspect.signature(kind).parameters
+    return any(re.fullmatch(ARGUMENTS["d_model"], name) for name in names)
 
 
 def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
@@ -106,7 +118,7 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
 
 def counter(made: Any, given: dict[str, Any]) -> str:
     """Name the attribute that counts its steps, if one does."""
-    if isinstance(made, LRScheduler):
+    if counts_epochs(made):
         return "last_epoch"
     seen = []
     for _ in range(3):
@@ -123,6 +135,14 @@ def counter(made: Any, given: dict[str, Any]) -> str:
     )
 
 
+def counts_epochs(made: Any) -> bool:
+    """Tell whether it counts its steps as PyTorch's schedulers do.
+
+    One that has a `step` of its own may not.
+    """
+    return isinstance(made, LRScheduler) and hasattr(made, "last_epoch")
+
+
 def take_a_step(made: Any) -> None:
     """Let it do what it does for a step."""
     next(getattr(made, name) for name in STEPS if hasattr(made, name))()
@@ -130,7 +150,7 @@ def take_a_step(made: Any) -> None:
 
 def rate(made: Any, given: dict[str, Any], count: str, step: int) -> float:
     """Return the rate of a step, which is counted as ``count`` says."""
-    if isinstance(made, LRScheduler):
+    if counts_epochs(made):
         made.last_epoch = step
         return float(made.get_lr()[0])
     setattr(made, count, step - 1)

@@ -34,6 +34,7 @@ from companion.contracts.engine.levels import (
     level_of,
     same_cause_same_level,
 )
+from companion.contracts.engine.modules.around import Around
 from companion.contracts.engine.modules.common import (
     made_on_the_cpu,
     module_kept,
@@ -289,7 +290,15 @@ def called(fn: Guarded) -> tuple[str, ...]:
     said = sentence(fn.form.said) if fn.form else ""
     left = (f"{NOT_TRIED}{name}. {why}." for name, why in fn.not_tried.items())
     yours = f"Called as yours: {said}" if said else ""
-    return tuple(filter(None, (yours, fn.gains, *left)))
+    return tuple(filter(None, (yours, around(fn), fn.gains, *left)))
+
+
+def around(fn: Guarded) -> str:
+    """Tell what stands around a module, such as tables that it was given."""
+    module = module_of(fn)
+    parts = () if module is None else module.modules()
+    said = (m.said for m in parts if isinstance(m, Around) and m.said)
+    return "; ".join(said)
 
 
 NOT_TRIED = "Not tried: "

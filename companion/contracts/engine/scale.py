@@ -857,8 +857,26 @@ UNKNOWN = (
 )
 
 
-def require_root(one: Attention) -> None:
-    """Raise Broken unless an attention divides by the root of its width."""
+NEVER_SPLIT = (
+    "The scores are divided by √{0}, as those of heads of {0} numbers, and "
+    "whole vectors of {1} are compared: they are never split into heads."
+)
+
+
+def numbers_kept(fn: Guarded) -> set[float]:
+    """Return the whole numbers that a module keeps, such as its heads."""
+    module = getattr(fn.given, "__self__", fn.given)
+    parts = module.modules() if isinstance(module, nn.Module) else ()
+    return {n for part in parts for n in vars(part).values() if type(n) is int}
+
+
+def require_root(one: Attention, kept: set[float]) -> None:
+    """Raise Broken unless an attention divides by the root of its width.
+
+    Args:
+        one: The attention.
+        kept: The whole numbers that its module keeps.
+    """
     if one.factor is None or is_near(one.factor, one.head**-0.5):
         return
     for hint, factor in mistaken(one).items():
@@ -868,6 +886,11 @@ def require_root(one: Attention) -> None:
             if factor == 1.0 and not folded and not one.drawn:
                 level, why = RISK, TRAINED
             raise Broken(hint, level=level, why=why)
+    few = round(one.factor**-2)
+    whole = one.head == one.width and 1 < few < one.width
+    meant = {few, one.width / few} & kept if whole else ()
+    if meant and is_near(one.factor, few**-0.5):
+        raise Broken(NEVER_SPLIT.format(few, one.head))
     raise Broken(
         f"The scores of a head of width {one.head} are multiplied by "
         f"{number(torch.tensor(one.factor))}: 1/√{one.head} is "
@@ -892,7 +915,7 @@ def divided_by_the_root_of_a_head(args: Callable[[], tuple]) -> Callable:
         if not any(one.known for one in found):
             raise NotTried(UNKNOWN if found or heard.flat else UNHEARD)
         for one in found:
-            require_root(one)
+            require_root(one, numbers_kept(fn))
 
     holds.__doc__ = f"{BY_THE_ROOT}."
     return holds

@@ -6,6 +6,7 @@ asked here. Sizes: 2 sentences, 3 heads, 5 positions, and width 8.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from companion.contracts.engine.compare import (
@@ -76,6 +77,29 @@ def linear(fn: Guarded) -> None:
     same(fn, fn(x + y, positions), fn(x, positions) + fn(y, positions), why)
 
 
+REORDERED = (
+    "Position 0 turns nothing, and puts the dimensions into another order: "
+    "pairs of neighbours, perhaps, that are written as two halves."
+)
+SAME_ORDER = (
+    "Queries and keys get the same order, so that their scores are those of "
+    "RoPE; what it turns is to be compared with nothing else."
+)
+
+
+def reorders(at_zero: Tensor) -> bool:
+    """Tell whether position 0 puts dimensions into another order, and no more.
+
+    Args:
+        at_zero: What it does to each of them, (dimension, becomes).
+    """
+    there = at_zero.argmax(-1)
+    order = F.one_hot(there, len(there)).to(at_zero.dtype)
+    once = len(there.unique()) == len(there)
+    other = not torch.equal(there, torch.arange(len(there)))
+    return once and other and furthest(at_zero, order) is None
+
+
 @ROPE.before_reference
 @after(by_position, linear)
 def nothing_at_zero(fn: Guarded) -> None:
@@ -83,6 +107,8 @@ def nothing_at_zero(fn: Guarded) -> None:
     x, positions = arguments(5)
     why = "The angle of position 0 is 0: cos 0 = 1 and sin 0 = 0."
     got = fn(x, 0 * positions)
+    if reorders(matrix(fn, 0)):
+        raise Broken(REORDERED, got, x, level=NOTE, why=SAME_ORDER)
     # A quarter of a turn, in every plane.
     aside = torch.stack([(got * x).sum(-1), (got * got - x * x).sum(-1)])
     if furthest(aside, torch.zeros_like(aside)) is None:
@@ -159,7 +185,7 @@ def speeds(fn: Guarded) -> None:
     """The pairs turn by 10000^(−2i/d) a step."""
     for width in (WIDTH, 4):
         i = torch.arange(width // 2)
-        got = turned_angles(matrix(fn, 1, width))
+        got = turned_angles(a_step(fn, width))
         expected = 10000 ** (-2 * i / width)
         if torch.allclose(got, expected, 0.01, 1e-6):
             continue
@@ -187,6 +213,12 @@ OTHER_BASE = (
 )
 
 
+def a_step(fn: Guarded, width: int) -> Tensor:
+    """Find what a step turns, in the order in which dimensions go in."""
+    first, second = (matrix(fn, position, width) for position in (0, 1))
+    return second @ first.mT if reorders(first) else second
+
+
 def mistaken(got: Tensor) -> str:
     """Tell why the pairs turn by these angles."""
     i = torch.arange(float(len(got)))
@@ -204,7 +236,7 @@ def fitted_base(fn: Guarded) -> float:
     found = []
     for width in (WIDTH, 4):
         i = torch.arange(width // 2)
-        got = turned_angles(matrix(fn, 1, width))
+        got = turned_angles(a_step(fn, width))
         base = got[1].item() ** (-width / 2) if got[1] > 0 else 0.0
         if not (base and torch.allclose(got, base ** (-2 * i / width), 0.02)):
             return 0

@@ -397,6 +397,23 @@ def base_for_exponent(length, d_model):
     return torch.where(j % 2 == 0, angle.sin(), angle.cos())
 
 
+@SINUSOIDAL.mistake(
+    hint="The parenthesis of `exp` closes too early: exp(2i) is multiplied by "
+    "−ln(10000)/d, and exp(2i · −ln(10000)/d) is wanted.",
+    symptom="trains with noise for positions; from 92 features on, NaN",
+)
+def early_parenthesis(length, d_model):
+    """Each pair turns e² times as fast as the one before it, backwards."""
+    slowest = math.log(math.log(10000.0) / d_model)
+    return table(
+        length,
+        d_model,
+        base=math.e,
+        exponent=lambda j, d: -(j - j % 2) - slowest,
+        even=lambda angle: -angle.sin(),
+    )
+
+
 ROUNDED = 0.05
 """How far rounding in float32 moves the sine of an angle of some thousands."""
 CLOSE = 1e-3
@@ -407,6 +424,7 @@ WRONG = {
     "dimension-for-i": CLOSE,
     "rounded-down": CLOSE,
     "base-for-exponent": CLOSE,
+    "early-parenthesis": ROUNDED,
 }
 """Mistakes in the rates that no convention explains, and how near one is."""
 

@@ -326,6 +326,9 @@ def keeps_itself(fn: Guarded) -> None:
     may = with_itself(only_first)
     seen = reach(fn, arguments(13), only_first, wanted=may)
     itself = torch.eye(SEQ, dtype=torch.bool).expand_as(seen)
+    if getattr(fn.form, "row_by_row_asked", False):
+        # Of such masks the hidden rows are padding, and may be set to 0.
+        itself = itself & seen.any(-1, keepdim=True)
     how = "though it looks at position 0 only"
     require_moved(seen, itself, how, NOT_KEPT)
 

@@ -170,8 +170,10 @@ LANGUAGE_MODEL = Component(
     read=read_logits,
     cases=lambda: {"for two sentences": (sentences(2),)},
     shape_hints={
-        "Only the last position has logits: each one predicts its next "
-        "token.": lambda tokens: (len(tokens), None),
+        "Only one position has logits: a language model predicts the next "
+        "token at each, and for what classifies there are no contracts.": (
+            lambda tokens: (len(tokens), None)
+        ),
         "Are positions and batch swapped, or positions and vocabulary?": (
             lambda tokens: (tokens.shape[1], len(tokens), None)
         ),

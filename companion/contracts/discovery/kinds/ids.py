@@ -563,7 +563,11 @@ def only_looks_up(module: nn.Module) -> bool:
     """Tell whether a module is an embedding, and no model."""
     matrices = [p for p in module.parameters() if p.ndim > 1]
     recurrent = any(isinstance(x, nn.RNNBase) for x in module.modules())
-    return len(matrices) <= 3 and not recurrent
+    named = AN_EMBEDDING.search(type(module).__name__)
+    return (len(matrices) <= 3 or bool(named)) and not recurrent
+
+
+AN_EMBEDDING = re.compile(r"(?i)embed")
 
 
 NO_FORWARD = (

@@ -15,8 +15,10 @@ from companion.contracts.discovery.kinds.calls import (
     hides,
     in_time,
     understood,
+    widths,
 )
 from companion.contracts.discovery.kinds.ids import judged_on_ids, takes_ids
+from companion.contracts.discovery.kinds.narrow import filled_up
 from companion.contracts.discovery.kinds.vectors import (
     judged_on_vectors,
     require_no_other_kind,
@@ -28,6 +30,11 @@ from companion.contracts.engine.modules.common import (
     gains_moved,
     is_lazy,
     module_kept,
+    moved_from_zero,
+)
+from companion.contracts.positions.given_tables import (
+    given_tables,
+    takes_tables,
 )
 
 __all__ = ["judge"]
@@ -61,7 +68,11 @@ def judge(
             "its parameters have no shape yet: call it once, with a batch of "
             "yours, and then again"
         )
-    with called_by_position(module) as named, gains_moved([module]) as told:
+    with (
+        called_by_position(module) as named,
+        moved_from_zero([module]),
+        gains_moved([module]) as told,
+    ):
         judged = judged_as_it_is(module, check, near or {}, hints or [], said)
     require_no_other_kind(module, judged)
     more = (BY_NAMES if named else "", told.rstrip("."))
@@ -96,9 +107,34 @@ def judged_as_it_is(
         except NoAnswer:
             raise
         except Unjudged as reason:
-            if not in_time(lambda: takes_ids(module)):
+            if in_time(lambda: takes_ids(module)):
+                return judged_on_ids(module, check, reason)
+            module = in_time(lambda: completed(module))
+            if module is None:
                 raise
-            why = reason
-        else:
-            return judged_on_vectors(module, check, near, width, args, said)
-        return judged_on_ids(module, check, why)
+            width, args = in_time(
+                lambda: understood(module, hints, hidden=hides(check))
+            )
+        return judged_on_vectors(module, check, near, width, args, said)
+
+
+IN_NO_LAYOUT = (
+    "it is given tables that turn its vectors, and in no usual layout do its "
+    "scores depend on the distance alone: is the rotation wrong, or the layout "
+    "another one?"
+)
+
+
+def completed(module: nn.Module) -> nn.Module | None:
+    """Return attention with the tables that turn its vectors, if it wants any.
+
+    Or a single head, whose output is filled up to the width of its input.
+
+    Raises:
+        Unjudged: It wants some, and none does what it should.
+    """
+    own = widths(module)
+    given = given_tables(module, own)
+    if given is None and takes_tables(module, own):
+        raise Unjudged(IN_NO_LAYOUT)
+    return given or filled_up(module)

@@ -14,6 +14,7 @@ from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.report import Failure
 
 __all__ = [
+    "ELSEWHERE",
     "MIXING",
     "MORE_THAN_A_NORM",
     "NORM",
@@ -77,8 +78,10 @@ NORM = re.compile(r"(?i)\w*(layer|rms)_?norm(ali[sz]ation)?|rms|ln")
 """What norms are called, also those that norm nothing."""
 
 
-ELSEWHERE = re.compile(r"(?i)chan|spat|time|temp|group|batch|instance")
-"""What is called so norms over other axes on purpose."""
+ELSEWHERE = re.compile(
+    r"(?i)chan|spat|time|temp|group|batch|instance|gated|ada(?!ms?\b)|cond|film"
+)
+"""What is called so norms over other axes on purpose, or does more."""
 
 
 MIXING = ("encoder", "multihead", "causal_attention")

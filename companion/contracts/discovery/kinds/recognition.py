@@ -30,6 +30,7 @@ from companion.contracts.discovery.kinds.calls import (
     sequence_seems_first,
 )
 from companion.contracts.discovery.kinds.norms import (
+    ELSEWHERE,
     MIXING,
     MORE_THAN_A_NORM,
     NORM,
@@ -66,7 +67,9 @@ __all__ = [
     "NAMED_INSIDE",
     "NO_INPUT",
     "THREE",
+    "Behind",
     "adds_its_input",
+    "is_called_a_network",
     "known",
     "no_decoder",
 ]
@@ -195,7 +198,12 @@ def bare(module: nn.Module) -> nn.Module | None:
         for name, part in module.named_children()
         if "norm" in type(part).__name__.lower()
     ]
-    return without_residual(module, norms[0]) if len(norms) == 1 else None
+    if len(norms) != 1:
+        return None
+    try:
+        return without_residual(module, norms[0])
+    except Exception:  # What cannot be copied is judged as it is.
+        return None
 
 
 def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
@@ -223,18 +231,62 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
     # Where all positions are alike, weights that sum to 1 do not show.
     averages = is_affine(lambda v: fn(alike(v)), same)
     if not moved.triu(1).any():
-        if averages and "causal_attention" in known():
-            return "causal_attention", "each position sees those before it"
-        raise Unjudged(
-            "each position sees itself and what stands before it: the mask is "
-            f"built in. {WHOLE}"
-        )
+        require_attention_to_the_past(module, fn, x, averages)
+        return "causal_attention", "each position sees those before it"
     if len(args) > 2 and args[1] is args[0] and not averages:
         raise Unjudged(THREE)
     if averages:
         said = "positions see each other, and alike ones are mapped linearly"
         return "multihead", said
     return "encoder", "positions see each other, and each is changed further"
+
+
+def require_attention_to_the_past(
+    module: nn.Module,
+    fn: Callable[[Tensor], Tensor],
+    x: Tensor,
+    averages: bool,
+) -> None:
+    """Refuse what sees its past, and is no attention alone.
+
+    Args:
+        module: What takes vectors.
+        fn: How it is called.
+        x: Some vectors.
+        averages: Whether of equal positions every row gathers the same.
+
+    Raises:
+        Unjudged: So it is.
+    """
+    if averages and mixes_by_place(module, fn, x):
+        raise Unjudged(BY_PLACE_ALONE)
+    if not averages or "causal_attention" not in known():
+        raise Unjudged(
+            "each position sees itself and what stands before it: the mask is "
+            f"built in. {WHOLE}"
+        )
+
+
+BY_PLACE_ALONE = (
+    "what one position takes from those before it is the same whatever stands "
+    "there, as in a moving average or a shift of tokens: queries and keys, of "
+    "which the contracts know, are not in it"
+)
+
+
+def mixes_by_place(
+    module: nn.Module, fn: Callable[[Tensor], Tensor], x: Tensor
+) -> bool:
+    """Tell whether positions are mixed linearly, and it is no attention.
+
+    Neither by its name, nor by a softmax.
+    """
+    convolved = any(isinstance(x, nn.Conv1d) for x in module.modules())
+    if convolved or CALLED_ATTENTION.search(type(module).__name__):
+        return False
+    with Heard(BATCH) as heard:
+        linear = is_affine(fn, x)
+    return linear and not heard.found
 
 
 NOTHING_COUNTS = "what it returns does not depend on what goes in"
@@ -350,10 +402,19 @@ def named_or_taken(
     except Unjudged as reason:
         if found := by_name_alone(module, width, args, str(reason)):
             return found
-        if THREE in str(reason) and ATTENTION.fullmatch(name):
+        named = ATTENTION.fullmatch(name) or (
+            CALLED_ATTENTION.search(name) and draws(module, args)
+        )
+        if THREE in str(reason) and named:
             return by_name
         raise
     return taken
+
+
+def draws(module: nn.Module, args: tuple) -> bool:
+    """Tell whether a second call returns something else."""
+    one, other = (first(module(*args)) for _ in range(2))
+    return not torch.equal(one, other)
 
 
 NAMED_ATTENTION = "its name says so, and a softmax weighs in it"
@@ -399,7 +460,9 @@ def by_name_alone(
     gains = [p for p in module.parameters() if not p.any()]
     if reason == NOTHING_COUNTS and gains and is_called_a_norm(module):
         return by_its_name(module, ZERO_GAIN)
-    if NO_NETWORK in reason and NORM.fullmatch(type(module).__name__):
+    name = type(module).__name__
+    named = NORM.fullmatch(name) and not ELSEWHERE.search(name)
+    if NO_NETWORK in reason and named:
         return by_its_name(module, "its name says so, and it norms nothing")
     return by_name_of_a_part(module, width, args, reason)
 
@@ -531,12 +594,17 @@ class Behind(TorchFunctionMode):
         self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         got, name = func(*args, **(kwargs or {})), getattr(func, "__name__", "")
-        if name in ATTENDS:
+        by_hand = name in EXPONENTS and got.shape[-2:] == (SEQ, SEQ)
+        if name in ATTENDS or by_hand:
             self.attentions, self.maps = self.attentions + 1, 0
         tensors = [a for a in args if isinstance(a, Tensor)]
         by_matrix = name in PRODUCTS and any(a.ndim == 2 for a in tensors)
         self.maps += by_matrix or name in LINEAR
         return got
+
+
+EXPONENTS = {"exp", "exp_"}
+"""What a softmax that is written by hand is heard by, of scores."""
 
 
 ATTENDS = {*SOFTMAX, *WHOLE_ATTENTION, FUSED}

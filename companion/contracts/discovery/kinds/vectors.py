@@ -32,6 +32,7 @@ from companion.contracts.discovery.kinds.calls import (
     understood,
     widths,
 )
+from companion.contracts.discovery.kinds.narrow import A_HEAD
 from companion.contracts.discovery.kinds.norms import MIXING, judged_norm
 from companion.contracts.discovery.kinds.recognition import (
     CALLED_ATTENTION,
@@ -40,7 +41,9 @@ from companion.contracts.discovery.kinds.recognition import (
     NAMED_CAUSAL,
     NAMED_INSIDE,
     NO_INPUT,
+    Behind,
     adds_its_input,
+    is_called_a_network,
     no_decoder,
 )
 from companion.contracts.discovery.make import WIDTH
@@ -52,15 +55,15 @@ from companion.contracts.engine.forms.adopt import NO_MASK
 from companion.contracts.engine.forms.other_ways import NONE
 from companion.contracts.engine.forms.styles import MEMORY
 from companion.contracts.engine.levels import FAULT, RISK
-from companion.contracts.engine.modules.common import (
-    module_kept,
-)
+from companion.contracts.engine.modules.around import Around
+from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.modules.taking_part import OF_MODULES
 from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.scale import (
     Heard,
     axis_heard,
 )
+from companion.contracts.engine.universal import STAYS_ON
 from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
@@ -82,16 +85,12 @@ STACK = "What leaves the stack is normalised"
 """What a single layer of an encoder need not do."""
 
 
-class Adding(nn.Module):
+class Adding(Around):
     """Adds to vectors what a module makes of as many ids, whatever these are.
 
     Args:
         module: It returns a row for each position, and calls for no vectors.
     """
-
-    def __init__(self, module: nn.Module):
-        super().__init__()
-        self.module = module
 
     def forward(self, x: Tensor) -> Tensor:
         """Add the rows to ``x``."""
@@ -103,7 +102,7 @@ NO_PADDING = 2
 """An id that stands for padding nowhere: 0 or 1 does."""
 
 
-class Resized(nn.Module):
+class Resized(Around):
     """Lets 12-wide vectors into a module of another width.
 
     They are spread over its width, and what comes back is read the same way,
@@ -121,8 +120,8 @@ class Resized(nn.Module):
         width: int,
         mask: Callable[[Tensor], Tensor] | None = None,
     ):
-        super().__init__()
-        self.module, self.width, self.mask = module, width, mask
+        super().__init__(module)
+        self.width, self.mask = width, mask
         self.narrows = width > WIDTH
         if width != WIDTH:
             wide = draw(max(width, WIDTH), min(width, WIDTH), seed=5)
@@ -238,8 +237,26 @@ def judged_on_vectors(
     else:
         in_time(lambda: require_no_neighbours(report, module, width, args))
     if component == "feed_forward" and best.report.faults:
+        require_a_network(module, best.report)
         best = less_its_input(module, width, args, best, check)
     return best if not best.report.untried else upside_down(best, tried, check)
+
+
+def require_a_network(module: nn.Module, report: Report) -> None:
+    """Refuse what has more linear maps than any feed-forward network.
+
+    Raises:
+        Unjudged: It has, its name does not say that it is one, and not only
+            a weight is idle.
+    """
+    linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
+    deep = len(linear) > MOST_MAPS and of_positions(report)
+    if deep and not is_called_a_network(module):
+        raise Unjudged(f"{LOOKS} feed_forward, but {DEEPER}")
+
+
+MOST_MAPS = 3
+DEEPER = "it is a deeper network, of more than two or three linear maps"
 
 
 EQUAL_ROWS = "Of equal positions every row gathers the same"
@@ -312,6 +329,8 @@ def upside_down(
     Raises:
         Unjudged: It could not be called, whatever True means.
     """
+    if STAYS_ON in judged.report.failures[0].message:
+        return judged  # So it was called, and this is what is wrong.
     told, hidden = masks_are_told(check), hides(check)
     if not (told and tried(torch.logical_not, brief=True).passed):
         raise Unjudged(
@@ -353,7 +372,7 @@ def require_attention(
             "the attention names it"
         )
     if not heard.found:
-        raise Unjudged(f"{looks}, but no softmax was heard in it")
+        raise Unjudged(f"{looks}, but {NO_SOFTMAX}")
     same = fn(alike(x))
     mixed = not torch.allclose(same, alike(same), **CLOSE)
     # Where heads and positions are mixed up, alike ones get unlike rows.
@@ -433,6 +452,8 @@ def require_no_neighbours(
     x = draw(BATCH, SEQ, width, seed=7)
     if convolves(module, lambda: fn(x)):
         raise Unjudged(f"{LOOKS} {component}, but {CONVOLUTION}")
+    if not (A_HEAD.search(type(module).__name__) or weighs(lambda: fn(x))):
+        raise Unjudged(f"{LOOKS} {component}, but {NO_SOFTMAX}")
     seen = movement(fn, x)
     place = torch.arange(SEQ)
     apart = (place[:, None] - place).abs()
@@ -441,6 +462,16 @@ def require_no_neighbours(
         near = seen[0].diff().sum() == 1
         which = WITHIN_A_WINDOW if near else AT_SOME_DISTANCES
         raise Unjudged(f"{LOOKS} {component}, but {which}")
+
+
+NO_SOFTMAX = "no softmax was heard in it"
+
+
+def weighs(call: Callable[[], Any]) -> bool:
+    """Tell whether a softmax is heard, or one that is written by hand."""
+    with Heard(BATCH) as heard, Behind() as behind:
+        call()
+    return bool(heard.found) or behind.attentions > 0
 
 
 WITHIN_A_WINDOW = "each position sees those near it only, as within a window"

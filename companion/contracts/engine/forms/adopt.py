@@ -89,6 +89,7 @@ from companion.contracts.engine.guard import (
 )
 from companion.contracts.engine.influence import reach
 from companion.contracts.engine.norms import norm_form
+from companion.contracts.positions.given_tables import given_tables
 
 __all__ = [
     "NORMALISED",
@@ -150,6 +151,7 @@ def adopt(
             meant.
     """
     component = fn.component
+    hand_its_tables(fn)
     # What True means in masks that there are none of is no matter.
     mask = mask if may_get_masks(fn) else None
     form = Form(
@@ -208,6 +210,22 @@ def adopt(
         fn.form = of_three_axes(fn, form) or fn.form
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
+
+
+TURNING = ("multihead", "causal_attention")
+"""What may turn queries and keys by tables that it is given."""
+
+
+def hand_its_tables(fn: Guarded) -> None:
+    """Have attention get the tables that turn its vectors, if it wants any."""
+    module = fn.fn
+    if fn.component.name not in TURNING or fn.adapted:
+        return
+    if isinstance(module, nn.Module):
+        with contextlib.suppress(Exception):
+            [(x, *_), *_] = fn.component.cases().values()
+            fn.fn = given_tables(module, [x.shape[-1]]) or module
+            fn.given = fn.fn
 
 
 def as_named(
@@ -344,6 +362,10 @@ def making_masks(fn: Guarded, form: Form) -> Form | None:
     something else than padding.
     """
     wants, found = wanted(fn.fn), form
+    if {*wants.names[1:]} & wants.required & USUAL.keys():
+        # Such as a device, which is the same for everybody.
+        form = found = replace(form, style=by_place(*form.parameters))
+        form = found = replace(form, wants=wants)
     second = wants.names[1:2] if fn.component.name == "padding_mask" else ()
     if second and not ({*second} & wants.required or A_PAD.search(second[0])):
         said = (*form.said, NO_PAD.format(second[0]))
@@ -503,7 +525,9 @@ def without_what_is_no_mask(fn: Guarded, form: Form) -> Form | None:
     return found
 
 
-MAY_BE_A_MASK = re.compile("(?i)mask|allow|keep|visib|valid|pad|attend|^m$")
+MAY_BE_A_MASK = re.compile(
+    "(?i)mask|allow|keep|visib|valid|pad|attend|blocked|forbid|^hide$|^m$"
+)
 """What a mask may be called, so that whatever it does is judged."""
 
 

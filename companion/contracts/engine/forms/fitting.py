@@ -15,6 +15,7 @@ from companion.contracts.engine.forms.form import (
     Form,
     last_layer,
     layouts,
+    without_heads,
 )
 from companion.contracts.engine.forms.results import (
     FIRST_TAKEN,
@@ -30,6 +31,7 @@ from companion.contracts.engine.forms.signature import (
     SELF,
     Right,
 )
+from companion.contracts.engine.forms.styles import FOR_ONE_HEAD
 from companion.contracts.engine.guard import (
     Guarded,
     Raised,
@@ -64,11 +66,17 @@ def usual_cases(component: Component) -> list[tuple]:
     return cases[:1] if component.name == "flash_attention" else cases
 
 
-def hides_nothing(fn: Guarded, x: Tensor, mask: Tensor) -> bool:
-    """Tell whether a mask all True, or all False, is as good as none."""
-    bare = fn.raw(x)
+def hides_nothing(fn: Guarded, *args: Tensor) -> bool:
+    """Tell whether a mask all True, or all False, is as good as none.
+
+    Args:
+        fn: What is given vectors, and last a mask.
+        args: These.
+    """
+    *vectors, mask = args
+    bare = fn.raw(*vectors)
     return any(
-        torch.allclose(fn.raw(x, full), bare, atol=1e-5)
+        torch.allclose(fn.raw(*vectors, full), bare, atol=1e-5)
         for full in (torch.ones_like(mask), torch.zeros_like(mask))
     )
 
@@ -203,9 +211,16 @@ def candidates(
                         continue
                     for which, layout in laid:
                         whole = replace(read, layout=layout)
+                        if layout is without_heads and FOR_ONE_HEAD in said:
+                            which = ITS_MASKS_TOO
+                        more = filter(None, (which, ABSENT[absent]))
+                        whole = replace(whole, said=(*words, *more))
                         if fit_all(fn, whole, covered, bare):
-                            more = filter(None, (which, ABSENT[absent]))
-                            yield replace(whole, said=(*words, *more))
+                            yield whole
+
+
+ITS_MASKS_TOO = "its masks are (batch, 1, seq, seq)"
+"""What is said of masks that get the axis for one head, as vectors do."""
 
 
 ABSENT = {
@@ -278,9 +293,23 @@ def fit_all(
     """Tell whether a form fits the cases with a mask."""
     fn.form = form
     try:
-        return all(fits(fn, args) for args in covered)
+        fitting = all(fits(fn, args) for args in covered)
+        return fitting and all(wants_heads(fn, form, a) for a in covered)
     except (TypeError, KeyError, AttributeError, IndexError):
         return False
+
+
+def wants_heads(fn: Guarded, form: Form, args: tuple) -> bool:
+    """Tell whether an axis for one head is wanted, where masks are of keys.
+
+    What takes vectors without it may be given lengths in place of a mask, and
+    beside that axis these fit too, by their shapes.
+    """
+    one_head = any(FOR_ONE_HEAD in said for said in form.said)
+    if not (one_head and form.row_by_row_asked):
+        return True
+    fn.form = None
+    return not fits(fn, args[:3])
 
 
 def takes_mask(component: Component) -> bool:

@@ -134,12 +134,12 @@ class Form:
                 got = last_layer(got, ())
             whole = type(got) in (tuple, list)
             out = got[0] if whole else got
-            rows = isinstance(out, Tensor) and out.ndim > 1
-            if not rows or out.shape[1] != three.shape[1]:
+            axis = axis_of_rows(out, three.shape[1])
+            if axis is None:
                 return got
-            row = out[:, i : i + 1]
+            row = out.narrow(axis, i, 1)
             results.append((row, *got[1:]) if whole else row)
-        return joined(results, 1)
+        return joined(results, axis)
 
     def without_leading_axes(
         self, fn: Callable, named: dict, mask: Tensor, lead: torch.Size
@@ -162,6 +162,18 @@ class Form:
         if isinstance(out, Tensor) and out.ndim == 3:
             out = out.reshape(*lead, *out.shape[1:])
         return (out, *more) if whole else out
+
+
+def axis_of_rows(x: Any, rows: int) -> int | None:
+    """Return along which axis the rows of a result stand; None if along none.
+
+    It is the second, or the third behind that of a single head.
+    """
+    if not isinstance(x, Tensor) or x.ndim < 2:
+        return None
+    if x.shape[1] == rows:
+        return 1
+    return 2 if x.ndim == 4 and x.shape[1:3] == (1, rows) else None
 
 
 def joined(results: list, axis: int) -> Any:
@@ -221,7 +233,14 @@ def written_out(mask: Tensor, named: dict) -> Tensor:
 
 
 def without_heads(mask: Tensor, named: dict) -> Tensor:
-    """Leave out the axis of the heads: (batch, query, key)."""
+    """Leave out the axis of the heads: (batch, query, key).
+
+    Vectors with more axes than one for the batch have masks with these.
+    """
+    x = next(iter(named.values()))
+    if x.ndim != 3:
+        keys = named.get("k", x).shape[-2]
+        return mask.expand(*(x.shape[:-2] or (1,)), x.shape[-2], keys)
     return written_out(mask, named)[:, 0]
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from companion.contracts.engine.forms.form import entry
 from companion.contracts.engine.forms.rotations import (
+    stacked_and_heads_first,
     table_and_heads_first,
     with_heads,
 )
@@ -34,7 +35,8 @@ def readings(
     if style is of_queries_and_keys:
         rows = "its masks have no axis for the heads, (batch, seq, seq)"
         return [("", None), (rows, first_row)]
-    if style is table_and_heads_first or getattr(style, "first", False):
+    table = style in (table_and_heads_first, stacked_and_heads_first)
+    if table or getattr(style, "first", False):
         return [("", as_given), (FIRST_TAKEN, first_as_given)]
     if name == "sinusoidal":
         return [("", None), ("its axis of size 1 was left out", only_row)]

@@ -11,14 +11,22 @@ from torch import Tensor
 from companion.contracts.engine.forms.signature import Call, Wanted, filled
 
 __all__ = [
+    "COSINES",
+    "GOT_TABLES",
+    "LAYOUTS",
+    "SHAPES",
+    "SINES",
     "TABLES",
+    "angles_of",
     "behind",
     "positions_each",
     "queries_and_keys",
+    "stacked_and_heads_first",
     "table_and_heads_first",
     "takes_table",
     "with_complex_table",
     "with_heads",
+    "with_stacked_table",
 ]
 
 
@@ -79,16 +87,41 @@ def table_and_heads_first(wants: Wanted, named: dict) -> Call | None:
     return turned_by_table(wants, named, with_heads(named["x"]))
 
 
-def turned_by_table(wants: Wanted, named: dict, vectors: Tensor) -> Call | None:
+def with_stacked_table(wants: Wanted, named: dict) -> Call | None:
+    """Give cosines and sines in one table, (seq, head_dim / 2, 2).
+
+    Its vectors have their heads behind the positions.
+    """
+    vectors = with_heads(named["x"]).transpose(1, 2)
+    return turned_by_table(wants, named, vectors, torch.view_as_real)
+
+
+def stacked_and_heads_first(wants: Wanted, named: dict) -> Call | None:
+    """Give the same, and vectors with their heads before the positions."""
+    vectors = with_heads(named["x"])
+    return turned_by_table(wants, named, vectors, torch.view_as_real)
+
+
+def turned_by_table(
+    wants: Wanted,
+    named: dict,
+    vectors: Tensor,
+    layout: Callable[[Tensor], Tensor] = lambda table: table,
+) -> Call | None:
     """Give vectors and a table of complex numbers, of base 10000."""
     count = vectors_before_a_table(wants)
     if not count:
         return None
-    positions, width = named["positions"], vectors.shape[-1]
-    even = torch.arange(0, width, 2) / width
-    angles = torch.outer(positions.float(), 10000.0**-even)
+    angles = angles_of(named["positions"], vectors.shape[-1])
     table = torch.polar(torch.ones_like(angles), angles)
-    return filled(wants, ((*(vectors,) * count, table), {}), named)
+    call = (*(vectors,) * count, layout(table)), {}
+    return filled(wants, call, named)
+
+
+def angles_of(positions: Tensor, width: int) -> Tensor:
+    """Return the angles (seq, width / 2) of positions, for base 10000."""
+    even = torch.arange(0, width, 2) / width
+    return torch.outer(positions.float(), 10000.0**-even)
 
 
 COSINES = re.compile(r"(?i)(\w*_)?cos(ines?|_?\w*)?")
@@ -137,8 +170,7 @@ class ByTables:
         at = positions
         if more and "pos" in more[0]:  # It looks them up in the tables.
             at = torch.arange(int(positions.max()) + 1)
-        even = torch.arange(0, vectors.shape[-1], 2) / vectors.shape[-1]
-        angles = self.layout(torch.outer(at.float(), 10000.0**-even))
+        angles = self.layout(angles_of(at, vectors.shape[-1]))
         for axis in self.axes:
             angles = angles.unsqueeze(axis)
         args = *(vectors,) * count, angles.cos(), angles.sin()
@@ -164,14 +196,22 @@ def one_a_pair(angles: Tensor) -> Tensor:
 GOT_TABLES = "it got tables of cosines and sines, {}, of base 10000"
 
 
+LAYOUTS = {
+    "both halves alike": both_halves,
+    "each angle twice in a row": each_twice,
+    "one angle for a pair": one_a_pair,
+}
+"""How the angles of pairs may be written out, by what is said of it."""
+
+
+SHAPES = ((), (0,), (0, 0), (1,), (0, 2))
+"""Where axes of size 1 may stand in tables."""
+
+
 TABLES = [
     (GOT_TABLES.format(told), ByTables(layout, axes, first=first))
-    for layout, told in (
-        (both_halves, "both halves alike"),
-        (each_twice, "each angle twice in a row"),
-        (one_a_pair, "one angle for a pair"),
-    )
+    for told, layout in LAYOUTS.items()
     for first in (True, False)
-    for axes in ((), (0,), (0, 0), (1,), (0, 2))
+    for axes in SHAPES
 ]
 """In which layouts and shapes a rotation may want its tables."""

@@ -10,8 +10,10 @@ from companion.contracts.engine.forms.rotations import (
     behind,
     positions_each,
     queries_and_keys,
+    stacked_and_heads_first,
     table_and_heads_first,
     with_complex_table,
+    with_stacked_table,
 )
 from companion.contracts.engine.forms.signature import (
     OF_TARGET,
@@ -25,6 +27,7 @@ from companion.contracts.engine.forms.signature import (
 __all__ = [
     "BY_NAMES",
     "CONTEXT",
+    "FOR_ONE_HEAD",
     "GOT_IDS",
     "MEMORY",
     "ONE_HEAD",
@@ -138,7 +141,7 @@ def one_head(x: Tensor, lead: torch.Size) -> Tensor:
     if x.dtype == torch.bool:
         if x.ndim < 3:
             return x
-        x = x.expand(*lead, *x.shape[-2:])
+        x = x.expand(*(lead or (1,)), *x.shape[-2:])
     return x.reshape(-1, 1, *x.shape[-2:])
 
 
@@ -293,11 +296,14 @@ def with_counts(wants: Wanted, named: dict, of: dict[str, str]) -> Call | None:
 
 def headed(offered: list[tuple[str, Style]]) -> list[tuple[str, Style]]:
     """Offer each with an axis for one head too."""
-    one = "its vectors got an axis for one head"
+    one = FOR_ONE_HEAD
     return [
         (f"{said}, and {one}" if said else one, four_axes(style))
         for said, style in offered
     ]
+
+
+FOR_ONE_HEAD = "its vectors got an axis for one head"
 
 
 GOT_IDS = "it got ids, (1, length)"
@@ -467,6 +473,16 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
             "it got a table of complex numbers, of base 10000, and vectors "
             "(batch, head, seq, head_dim)",
             table_and_heads_first,
+        ),
+        (
+            "it got cosines and sines in one table, (seq, head_dim / 2, 2), of "
+            "base 10000, and vectors (batch, seq, head, head_dim)",
+            with_stacked_table,
+        ),
+        (
+            "it got cosines and sines in one table, (seq, head_dim / 2, 2), of "
+            "base 10000, and vectors (batch, head, seq, head_dim)",
+            stacked_and_heads_first,
         ),
         *TABLES,
         ("", by_place("x", "positions")),

@@ -37,7 +37,7 @@ def of_three_axes(fn: Guarded, form: Form) -> Form | None:
         if not (isinstance(broken, Raised) and THREE.search(broken.message)):
             return None
     else:
-        return None
+        return of_several_axes(fn, usual)
     if fits(fn, (q[0, 0], k[0, 0], v[0, 0])):
         return None
     mask = torch.ones(2, 3, 5, 7, dtype=torch.bool).tril(2)
@@ -53,6 +53,53 @@ def of_three_axes(fn: Guarded, form: Form) -> Form | None:
         if fit_all(fn, found, [(q, k, v), (q, k, v, mask)], []):
             return found
     return None
+
+
+def of_several_axes(fn: Guarded, usual: Form) -> Form | None:
+    """Return the form that gives a lone sentence an axis, if it says so itself.
+
+    Of three axes and of more it takes any number.
+    """
+    q, k, v = (draw(n, d, seed=d) for n, d in ((5, 11), (7, 11), (7, 13)))
+    try:
+        fn.raw(q, k, v)
+    except Broken as broken:
+        if not (isinstance(broken, Raised) and TOO_FEW.search(broken.message)):
+            return None
+    else:
+        return None
+    found = replace(
+        usual,
+        style=None,
+        layout=None,
+        reading=None,
+        whole=with_an_axis(replace(usual, hidden=False)),
+        said=(*usual.said, A_BATCH),
+    )
+    mask = torch.ones(5, 7, dtype=torch.bool).tril(2)
+    fitting = fit_all(fn, found, [(q, k, v), (q, k, v, mask)], [])
+    return found if fitting else None
+
+
+def with_an_axis(form: Form) -> Callable:
+    """Call with an axis for the batch, and leave it out of what comes back."""
+
+    def whole(fn: Callable, args: tuple) -> Any:
+        if args[0].ndim != 2:
+            return form(fn, args)
+        got = form(fn, tuple(x if x is None else x[None] for x in args))
+        return got[0] if isinstance(got, Tensor) else got
+
+    return whole
+
+
+TOO_FEW = re.compile(
+    r"subscripts in the equation \(3\) is more than the number of dimensions"
+    r"|unpack \(expected (at least )?[34], got 2\)|be a 3D tensor"
+)
+
+
+A_BATCH = "it wants an axis for the batch, so that a lone sentence got one"
 
 
 THREE = re.compile(

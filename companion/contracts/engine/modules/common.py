@@ -49,6 +49,7 @@ __all__ = [
     "module_of",
     "modules_behind",
     "moved",
+    "moved_from_zero",
     "network_pairs",
     "no_way_past",
     "require_grad_mode",
@@ -137,11 +138,15 @@ def moved(
 
 @contextlib.contextmanager
 def module_kept(module: nn.Module | None) -> Iterator[None]:
-    """Put back a module's parameters, buffers and modes, if there is one."""
+    """Put back a module's parameters, buffers and modes, if there is one.
+
+    And what else it keeps that is one number, as that of the rows of a table
+    that it has made: it says something of its buffers.
+    """
     if module is None:
         yield
         return
-    modes = [(part, part.training) for part in module.modules()]
+    kept = [(part, plain_values(part)) for part in module.modules()]
     tensors = [
         (x, x.detach().clone())
         for x in (*module.parameters(), *module.buffers())
@@ -150,11 +155,17 @@ def module_kept(module: nn.Module | None) -> Iterator[None]:
     try:
         yield
     finally:
-        for part, training in modes:
-            part.training = training
+        for part, values in kept:
+            vars(part).update(values)
         for x, before in tensors:
             # By way of `data`, so that no graph that hangs on it complains.
             x.data.copy_(before)
+
+
+def plain_values(part: nn.Module) -> dict[str, Any]:
+    """Return what a module keeps as a number, its mode among it."""
+    plain = bool, int, float
+    return {name: x for name, x in vars(part).items() if type(x) in plain}
 
 
 @contextlib.contextmanager
@@ -215,9 +226,9 @@ def modules_behind(fn: object, depth: int = 3) -> list[nn.Module]:
 
 @contextlib.contextmanager
 def zeros_moved(fn: Guarded) -> Iterator[None]:
-    """Draw tables and matrices anew that are all 0, and put the zeros back.
+    """Draw tables and matrices anew that are nearly 0, and put them back.
 
-    Training moves them with its first step. Until then positions that are
+    Training moves them with its first steps. Until then positions that are
     learned from 0 say nothing, and no contract could see them. So it is with
     gains that are nearly 0.
     """
@@ -225,20 +236,34 @@ def zeros_moved(fn: Guarded) -> Iterator[None]:
     # What is given may be anything, and break whoever looks into it.
     with contextlib.suppress(Exception):
         modules = modules_behind(fn.given) if fn.moves_zeros else []
-    zeros = [
-        x
+    with moved_from_zero(modules, 0), gains_moved(modules) as fn.gains:
+        yield
+
+
+@contextlib.contextmanager
+def moved_from_zero(modules: list[nn.Module], axes: int = 2) -> Iterator[None]:
+    """Draw parameters anew that are nearly 0, and put them back.
+
+    Args:
+        modules: What may have some.
+        axes: How many axes they have at least; 2 leaves single numbers alone.
+    """
+    before = [
+        (x, x.detach().clone())
         for module in modules
         for x in module.parameters()
-        if x.requires_grad and not is_lazy(x) and starts_at_zero(x)
+        if x.requires_grad
+        and not is_lazy(x)
+        and x.ndim >= axes
+        and starts_at_zero(x)
     ]
     try:
-        for seed, x in enumerate(zeros):
+        for seed, (x, _) in enumerate(before):
             x.data.copy_(0.1 * draw(*x.shape, seed=601 + seed))
-        with gains_moved(modules) as fn.gains:
-            yield
+        yield
     finally:
-        for x in zeros:
-            x.data.zero_()
+        for x, kept in before:
+            x.data.copy_(kept)
 
 
 @contextlib.contextmanager
@@ -285,10 +310,18 @@ def starts_small(x: Tensor) -> bool:
 SMALL = 2e-3
 """Gains begin at 1e-6 to 1e-1; with smaller ones the contracts see nothing."""
 
+TINY = 4e-3
+"""No number of a matrix is larger that is drawn with a deviation of 0.001."""
+
 
 def starts_at_zero(x: Tensor) -> bool:
-    """Tell whether a parameter is 0 that is no bias; those begin so often."""
-    return (x.ndim > 1 or x.numel() == 1) and not x.any()
+    """Tell whether a parameter is nearly 0 that is no bias.
+
+    Those begin with 0 often.
+    """
+    if x.ndim > 1:
+        return bool(x.detach().abs().max() < TINY) if x.numel() else False
+    return x.numel() == 1 and not x.any()
 
 
 class GradOff(TorchFunctionMode):

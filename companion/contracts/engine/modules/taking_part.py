@@ -105,7 +105,8 @@ def held_by_a_layer_alone(module: nn.Module) -> set[int]:
     and its parts may have names of their own.
     """
     lists = [x for x in module.modules() if isinstance(x, nn.ModuleList) and x]
-    kinds = [{like(layer) for layer in one} for one in lists]
+    # A list may hold None where a layer has nothing.
+    kinds = [{like(x) for x in one if x is not None} for one in lists]
     return {
         id(x)
         for name, part in module.named_modules()

@@ -6,8 +6,9 @@ In what else is returned, behind a switch, or with an argument that is optional.
 import ast
 import functools
 import inspect
+import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from unittest import mock
 
@@ -21,6 +22,7 @@ from companion.contracts.engine.compare import (
     weighed,
 )
 from companion.contracts.engine.guard import Guarded
+from companion.contracts.engine.modules.around import Around
 from companion.contracts.engine.modules.common import (
     is_unused,
     module_of,
@@ -36,6 +38,11 @@ WITH_AN_ARGUMENT = (
 WAITS = (
     "The code uses them where `{}` is given, and it was not: it is right if "
     "yours is given that in use."
+)
+
+USED = (
+    "The method `{}` uses them, which was not called: it is right if that is "
+    "called in training."
 )
 
 BEHIND_A_FLAG = (
@@ -68,8 +75,12 @@ def why_elsewhere(fn: Guarded, named: dict[str, Tensor]) -> str:
         return BEHIND_A_FLAG.format(flag)
     if given := with_an_argument(fn, unused):
         return WITH_AN_ARGUMENT.format(given)
-    waited = {waits_for(module_of(fn), name) for name in named}
-    return WAITS.format(*waited) if len(waited) == 1 and all(waited) else ""
+    module = module_of(fn)
+    for ask, says in ((waits_for, WAITS), (used_by, USED)):
+        found = {ask(module, name) for name in named}
+        if len(found) == 1 and all(found):
+            return says.format(*found)
+    return ""
 
 
 def all_take_part(fn: Guarded, parameters: list[Tensor]) -> bool:
@@ -137,25 +148,75 @@ def waits_for(module: nn.Module, parameter: str) -> str:
     given one: what a layer inside waits for, it never gets.
 
     Args:
-        module: The whole, or what calls it as its `module`.
+        module: The whole, or what stands around it.
         parameter: The name of a parameter in it.
     """
-    first, *rest = parameter.split(".")
-    pairs = [(module, first)]
-    if first == "module" and rest:
-        pairs.append((module.get_submodule(first), rest[0]))
-    for owner, attribute in pairs:
-        try:
-            code = textwrap.dedent(inspect.getsource(type(owner).forward))
-            [forward, *_] = ast.parse(code).body
-        except (OSError, TypeError, SyntaxError):
-            continue
-        if not isinstance(forward, ast.FunctionDef):
-            continue
-        for name in left_at_none(forward):
-            if asked_under(forward, attribute, name):
-                return name
-    return ""
+    forward = code_of(type(inmost(module)).forward)
+    first = parameter.partition(".")[0]
+    if forward is None:
+        return ""
+    return next(
+        (n for n in left_at_none(forward) if asked_under(forward, first, n)), ""
+    )
+
+
+def used_by(module: nn.Module, parameter: str) -> str:
+    """Name the method that asks for it, and that `forward` does not call.
+
+    Nothing, if there is none, or the code cannot be read.
+
+    Args:
+        module: The whole, or what stands around it.
+        parameter: The name of a parameter in it.
+    """
+    kind, first = type(inmost(module)), parameter.partition(".")[0]
+    codes = {
+        name: code
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        if not method.__module__.startswith("torch.")
+        and (code := code_of(method)) is not None
+    }
+    if "forward" not in codes:
+        return ""
+    reached, left = set(), ["forward"]
+    while left:
+        name = left.pop()
+        reached.add(name)
+        asked = (n for n in codes if any(mentions_of(codes[name], n)))
+        left += [n for n in asked if n not in reached]
+    return next(
+        (
+            name
+            for name, code in codes.items()
+            if name not in reached
+            and not OF_NO_USE.search(name)
+            and any(mentions_of(code, first))
+        ),
+        "",
+    )
+
+
+OF_NO_USE = re.compile(
+    r"(?i)^__|init|reset|param|weight|optim|load|save|freez|export|repr"
+)
+"""What methods are called that use no weights where they mention them."""
+
+
+def inmost(module: nn.Module) -> nn.Module:
+    """Return what its writer has written, without what stands around it."""
+    while isinstance(module, Around):
+        module = module.module
+    return module
+
+
+def code_of(function: Callable) -> ast.FunctionDef | None:
+    """Return the code of a function; None, if it cannot be read."""
+    try:
+        code = textwrap.dedent(inspect.getsource(function))
+        [found, *_] = ast.parse(code).body
+    except (OSError, TypeError, SyntaxError):
+        return None
+    return found if isinstance(found, ast.FunctionDef) else None
 
 
 def left_at_none(forward: ast.FunctionDef) -> list[str]:

@@ -1,0 +1,88 @@
+"""A block that hides the future, judged in a language model made around it.
+
+It takes vectors, and what is wrong in it shows in a model of a row of ids:
+so it gets embeddings, positions, a last norm and logits.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from companion.contracts.discovery.kinds.calls import (
+    BATCH,
+    Check,
+    Judged,
+    Unjudged,
+    first,
+    in_time,
+    understood,
+)
+from companion.contracts.engine.modules.around import Around
+from companion.contracts.engine.modules.common import (
+    module_kept,
+    moved_from_zero,
+)
+from companion.contracts.engine.scale import Heard
+
+__all__ = ["judged_in_a_model"]
+
+VOCAB, LENGTH = 11, 32
+AROUND = "judged in a language model that was made around it"
+
+
+class LanguageModel(Around):
+    """A model of one block; of its parts only those of the block have names.
+
+    Args:
+        module: The block.
+        width: How wide its vectors are.
+        args: What it is called with, vectors first.
+    """
+
+    def __init__(self, module: nn.Module, width: int, args: tuple):
+        super().__init__(module)
+        self.args = args
+        self.tokens = nn.Embedding(VOCAB, width)
+        self.places = nn.Embedding(LENGTH, width)
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCAB)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the logits of the next token, for each position."""
+        places = torch.arange(tokens.shape[-1])
+        x = self.tokens(tokens) + self.places(places)
+        own = (x if a is self.args[0] else a for a in self.args)
+        return self.head(self.norm(first(self.module(*own))))
+
+
+def judged_in_a_model(module: nn.Module, check: Check) -> Judged:
+    """Judge a block in a language model that is made around it.
+
+    Raises:
+        Unjudged: It cannot be called, or no softmax is heard in it.
+    """
+    with (
+        module_kept(module),
+        moved_from_zero([module]),
+        torch.random.fork_rng([]),
+        torch.no_grad(),
+    ):
+        module.eval()
+        width, args = in_time(lambda: understood(module, []))
+        in_time(lambda: require_attention(module, args))
+        torch.manual_seed(0)
+        model = LanguageModel(module, width, args).eval()
+        report = check("language_model", model)
+    if report.untried:
+        raise Unjudged(report.failures[0].message)
+    return Judged("language_model", report, (AROUND,))
+
+
+def require_attention(module: nn.Module, args: tuple) -> None:
+    """Refuse a block in which no softmax is heard.
+
+    Raises:
+        Unjudged: So it is.
+    """
+    with Heard(BATCH) as heard:
+        module(*args)
+    if not heard.found:
+        raise Unjudged("no softmax was heard in it")

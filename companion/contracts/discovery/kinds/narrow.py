@@ -1,0 +1,66 @@
+"""A single head: its output is narrower than what goes in."""
+
+import re
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from companion.contracts.discovery.kinds.calls import (
+    BATCH,
+    SEQ,
+    answer,
+    calls,
+    widths,
+)
+from companion.contracts.engine.compare import draw
+from companion.contracts.engine.modules.around import Around
+
+__all__ = ["A_HEAD", "filled_up"]
+
+A_HEAD = re.compile(r"(?i)head|att(entio)?n")
+"""What is called so may be one head of several, to be joined elsewhere."""
+
+FILLED_UP = "its output, {} wide, was filled up with zeros to {}"
+
+
+class FilledUp(Around):
+    """Fills up what a head returns, so that it is as wide as what goes in.
+
+    Args:
+        module: The head.
+        width: How wide that is.
+        said: In words, what it does.
+    """
+
+    def __init__(self, module: nn.Module, width: int, said: str):
+        super().__init__(module, said)
+        self.width = width
+        self.forward = self.like(module, self.filled)
+
+    def filled(self, *args: Any, **named: Any) -> Any:
+        """Call the head, and append zeros."""
+        return self.leave(self.module(*args, **named))
+
+    def leave(self, x: Any) -> Any:
+        """Append zeros to vectors, and leave weights as they are."""
+        if isinstance(x, tuple | list) and x:
+            return type(x)((self.leave(x[0]), *x[1:]))
+        return F.pad(x, (0, self.width - x.shape[-1]))
+
+
+def filled_up(module: nn.Module) -> nn.Module | None:
+    """Return a head whose output is as wide as its input; None, if none is."""
+    if not A_HEAD.search(type(module).__name__):
+        return None
+    for width in widths(module):
+        x = draw(BATCH, SEQ, width, seed=3)
+        for args in calls(module, x):
+            got = answer(module, args)
+            if isinstance(got, Tensor) and got.shape[:-1] == x.shape[:-1]:
+                own = got.shape[-1]
+                if 1 < own < width:
+                    said = FILLED_UP.format(own, width)
+                    kind = FilledUp.named_as(module)
+                    return kind(module, width, said)
+    return None

@@ -1,0 +1,451 @@
+"""Right code that wants other arguments, other shapes or other sizes.
+
+Each stands beside a wrong one that differs in a line, so that it is judged.
+"""
+
+from commands.parts import excuses, faults, said, told_of
+
+from companion.commands.check.target import targets
+
+KEYS_ALONE = """
+class Attend(nn.Module):
+    def forward(self, q, k, v, mask=None):
+        scores = torch.einsum("bhid,bhjd->bhij", q, k) * q.shape[-1] ** -0.5
+        if mask is not None:
+            b, j = mask.shape
+            scores = scores.masked_fill(~mask.view(b, 1, 1, j), -1e30)
+        return torch.einsum("bhij,bhjd->bhid", scores.softmax(-1), v)
+"""
+
+
+def test_heads_beside_a_mask_of_keys_are_asked_row_by_row(told):
+    parts, _ = told(KEYS_ALONE)
+    assert not faults(parts["Attend"])
+    assert "its masks are (batch, key)" in said(parts["Attend"])
+    parts, _ = told(KEYS_ALONE.replace("~mask.view", "mask.view"))
+    assert "upside down" in told_of(parts["Attend"])
+
+
+TWO_OR_FOUR = """
+def attention(q, k, v, mask=None):
+    scores = torch.einsum("bhid,bhjd->bhij", q, k) * q.shape[-1] ** -0.5
+    if mask is not None:
+        if mask.ndim == 2:
+            mask = mask[:, None, None, :]
+        scores = scores.masked_fill(~mask, -1e30)
+    return torch.einsum("bhij,bhjd->bhid", scores.softmax(-1), v)
+"""
+
+
+def test_masks_may_have_two_axes_or_four_and_no_three(told):
+    parts, _ = told(TWO_OR_FOUR)
+    assert not faults(parts["attention"])
+    late = TWO_OR_FOUR.replace(", -1e30", ", 0.0")
+    assert faults(told(late)[0]["attention"])
+
+
+WITH_A_BATCH = """
+def attention(q, k, v, mask=None):
+    rows = "b ... i d, b ... j d -> b ... i j".replace(" ", "")
+    scores = torch.einsum(rows, q, k) * q.shape[-1] ** -0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    seen = "b...ij,b...jd->b...id"
+    return torch.einsum(seen, scores.softmax(-1), v)
+"""
+
+
+def test_a_lone_sentence_gets_the_axis_for_the_batch_that_is_wanted(told):
+    parts, _ = told(WITH_A_BATCH)
+    assert not faults(parts["attention"])
+    assert "it wants an axis for the batch" in said(parts["attention"])
+    parts, _ = told(WITH_A_BATCH.replace(" * q.shape[-1] ** -0.5", ""))
+    assert faults(parts["attention"])
+
+
+SHORT = """
+block_size = 8
+
+
+class CausalAttention(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.heads = n_head
+        self.qkv = nn.Linear(n_embd, 3 * n_embd)
+        self.out = nn.Linear(n_embd, n_embd)
+        full = torch.ones(block_size, block_size)
+        self.register_buffer("tril", full.tril())
+
+    def forward(self, x):
+        t, cut = x.shape[1], (self.heads, -1)
+        q, k, v = (y.unflatten(-1, cut).transpose(1, 2)
+                   for y in self.qkv(x).chunk(3, -1))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores = scores.masked_fill(self.tril[:t, :t] == 0, float("-inf"))
+        seen = (scores.softmax(-1) @ v).transpose(1, 2)
+        return self.out(seen.flatten(2))
+"""
+
+
+def test_a_mask_of_eight_positions_is_asked_for_no_more(told):
+    parts, _ = told(SHORT)
+    assert not faults(parts["CausalAttention"])
+    parts, _ = told(SHORT.replace("tril()", "tril(1)"))
+    assert faults(parts["CausalAttention"])
+
+
+HEAD = """
+class Head(nn.Module):
+    def __init__(self, n_embd, head_size, block_size):
+        super().__init__()
+        make = lambda: nn.Linear(n_embd, head_size, bias=False)
+        self.q, self.k, self.v = make(), make(), make()
+        full = torch.ones(block_size, block_size)
+        self.register_buffer("tril", full.tril())
+
+    def forward(self, x):
+        t = x.shape[1]
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        scores = scores.masked_fill(self.tril[:t, :t] == 0, float("-inf"))
+        return scores.softmax(-1) @ v
+"""
+
+
+def test_a_single_head_is_judged_as_wide_as_it_is(told):
+    parts, _ = told(HEAD)
+    assert not faults(parts["Head"])
+    assert "its output, 4 wide, was filled up with zeros" in said(parts["Head"])
+    parts, _ = told(HEAD.replace("* q.shape[-1]", "* x.shape[-1]"))
+    [fault] = faults(parts["Head"])
+    assert fault.startswith("The scores of each head are divided by √12")
+
+
+BUILT_FOR_A_WIDTH = """
+class Scaled(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.head_dim = d_model // num_heads
+
+    def forward(self, queries, keys, values, attn_mask=None):
+        scores = torch.einsum("nlhd,nshd->nhls", queries, keys)
+        scores = scores / self.head_dim**0.5
+        if attn_mask is not None:
+            scores = scores + attn_mask
+        return torch.einsum("nhls,nshd->nlhd", scores.softmax(-1), values)
+
+
+class ScaledDotProductAttention(nn.Module):
+    def __init__(self, temperature):
+        super().__init__()
+        self.temperature = temperature
+
+    def forward(self, q, k, v, mask=None):
+        scores = torch.matmul(q / self.temperature, k.transpose(2, 3))
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        return torch.matmul(scores.softmax(-1), v), scores
+"""
+
+
+def test_a_scale_for_the_heads_it_is_built_for_is_a_risk(told):
+    parts, _ = told(BUILT_FOR_A_WIDTH)
+    for name, number in (
+        ("Scaled", "head_dim"),
+        ("ScaledDotProductAttention", "temperature"),
+    ):
+        assert not faults(parts[name])
+        assert f"these `{number}` is made" in excuses(parts[name])
+    wrong = BUILT_FOR_A_WIDTH.replace("self.head_dim**0.5", "self.head_dim")
+    assert faults(told(wrong)[0]["Scaled"])
+
+
+SCHEDULES = """
+from torch.optim.lr_scheduler import _LRScheduler
+
+
+class ScheduledOptim:
+    def __init__(self, optimizer, init_lr, d_model, n_warmup_steps):
+        self.optimizer, self.init_lr = optimizer, init_lr
+        self.d_model, self.warm, self.n = d_model, n_warmup_steps, 0
+
+    def step_and_update_lr(self):
+        self.n += 1
+        rate = min(self.n**-0.5, self.n * self.warm**-1.5)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.init_lr * self.d_model**-0.5 * rate
+        self.optimizer.step()
+
+
+class NoamScheduler(_LRScheduler):
+    def __init__(self, optimizer, factor, model_size, warmup_steps):
+        self.optimizer, self.factor = optimizer, factor
+        self.size, self.warm, self.made = model_size, warmup_steps, 0
+
+    def step(self):
+        self.made += 1
+        rate = min(self.made**-0.5, self.made * self.warm**-1.5)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.factor * self.size**-0.5 * rate
+
+
+class ScheduledOptimizer:
+    def __init__(self, optimizer, init_lr, n_warmup_steps):
+        self.optimizer, self.init_lr, self.n = optimizer, init_lr, 0
+
+    def step(self):
+        self.n += 1
+"""
+
+
+def test_schedules_are_asked_by_whatever_counts_their_steps(told):
+    parts, left = told(SCHEDULES)
+    assert not faults(parts["ScheduledOptim"])
+    assert not faults(parts["NoamScheduler"])
+    assert left["ScheduledOptimizer"].startswith("it warms up by a rule of its")
+    wrong = SCHEDULES.replace("self.warm**-1.5", "self.warm**-0.5")
+    parts, _ = told(wrong)
+    assert faults(parts["ScheduledOptim"])
+    assert faults(parts["NoamScheduler"])
+
+
+SIZES = """
+from dataclasses import dataclass
+
+
+class SwiGLU(nn.Module):
+    def __init__(self, d_model, d_ff=None):
+        super().__init__()
+        d_ff = d_ff or 64 * int(8 * d_model / 3 // 64)
+        self.up = nn.Linear(d_model, d_ff, bias=False)
+        self.gate = nn.Linear(d_model, d_ff, bias=False)
+        self.down = nn.Linear(d_ff, d_model, bias=False)
+
+    def forward(self, x):
+        return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
+
+
+@dataclass(frozen=True)
+class Config:
+    vocab_size = 50304
+    n_ctx = 1024
+    d_model = 768
+    n_heads = 12
+
+
+class GPT(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        d = config.d_model
+        self.tok = nn.Embedding(config.vocab_size, d)
+        self.pos = nn.Embedding(config.n_ctx, d)
+        self.layer = nn.TransformerEncoderLayer(
+            d, config.n_heads, batch_first=True
+        )
+        self.out = nn.Linear(d, config.vocab_size)
+
+    def forward(self, ids):
+        t = ids.shape[1]
+        future = torch.ones(t, t).triu(1).bool()
+        x = self.tok(ids) + self.pos(torch.arange(t))
+        return self.out(self.layer(x, src_mask=future))
+
+
+class BertConfig:
+    def __init__(self, hidden_size=12, num_attention_heads=3):
+        self.hidden_size = hidden_size
+        self.num_attention_heads = num_attention_heads
+
+    def __eq__(self, other):
+        return self.__dict__ == other.__dict__
+
+
+class BertSelfAttention(nn.Module):
+    config_class = BertConfig
+
+    def __init__(self, config: BertConfig):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(
+            config.hidden_size, config.num_attention_heads, batch_first=True
+        )
+
+    def forward(self, x):
+        return self.attention(x, x, x)[0]
+"""
+
+
+def test_sizes_are_chosen_with_which_there_is_something_to_judge(told):
+    parts, _ = told(SIZES)
+    assert not any(map(faults, parts.values()))
+    assert {*parts} == {"SwiGLU", "GPT", "BertSelfAttention"}
+    assert "d_model=24" in said(parts["SwiGLU"])
+    assert "vocab_size=11" in said(parts["GPT"])
+
+
+STACK = """
+class EncoderLayer(nn.Module):
+    def __init__(self, attention_block, dropout):
+        super().__init__()
+        self.attention_block = attention_block
+
+    def forward(self, x, mask):
+        return x + self.attention_block(x, x, x, mask)
+
+
+class Encoder(nn.Module):
+    def __init__(self, features, layers: nn.ModuleList):
+        super().__init__()
+        self.layers, self.norm = layers, nn.LayerNorm(features)
+
+    def forward(self, x, mask):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+"""
+
+
+def test_what_is_missing_is_named_as_an_argument_of_that_class(told):
+    _, left = told(STACK)
+    assert "its argument `layers` is" in left["Encoder"]
+    assert "its argument `attention_block` is" in left["EncoderLayer"]
+
+
+TABLE = """
+def apply_rope(x, freqs):
+    half = x.shape[-1] // 2
+    cos, sin = freqs[: x.shape[2]].unbind(-1)
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
+"""
+
+
+def test_cosines_and_sines_may_stand_in_one_table(told):
+    parts, _ = told(TABLE)
+    assert not faults(parts["apply_rope"])
+    assert "cosines and sines in one table" in said(parts["apply_rope"])
+    parts, _ = told(TABLE.replace("a * cos - b", "a * cos + b"))
+    assert faults(parts["apply_rope"])
+
+
+REORDERS = """
+def apply_rope(x, cos, sin):
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
+"""
+
+
+def test_neighbours_that_are_written_as_halves_are_a_note(told):
+    parts, _ = told(REORDERS)
+    assert not faults(parts["apply_rope"])
+    assert "puts the dimensions into another order" in told_of(
+        parts["apply_rope"]
+    )
+    parts, _ = told(REORDERS.replace("a * cos - b", "a * cos + b"))
+    assert faults(parts["apply_rope"])
+
+
+GAIN = """
+def rms_norm(x, weight, eps=1e-6):
+    size = x.float().square().mean(-1, keepdim=True) + eps
+    return (x.float() * size.rsqrt() * (1.0 + weight.float())).to(x.dtype)
+"""
+
+
+def test_a_function_may_store_its_gain_less_one(told):
+    parts, _ = told(GAIN)
+    assert not faults(parts["rms_norm"])
+    assert "as Gemma's" in excuses(parts["rms_norm"])
+    assert faults(told(GAIN.replace("1.0 + ", "2.0 * "))[0]["rms_norm"])
+
+
+MASKS = """
+def create_causal_mask(seq_len: int, device: torch.device):
+    return torch.ones(seq_len, seq_len, device=device).tril()
+
+
+class AttentionBlock(nn.Module):
+    def __init__(self, dimension, heads):
+        super().__init__()
+        self.h = heads
+        self.qkv = nn.Linear(dimension, 3 * dimension)
+        self.out = nn.Linear(dimension, dimension)
+        self.n1, self.n2 = nn.LayerNorm(dimension), nn.LayerNorm(dimension)
+        self.ff = nn.Sequential(
+            nn.Linear(dimension, 16), nn.ReLU(), nn.Linear(16, dimension)
+        )
+
+    def forward(self, inputs, blocked=None):
+        q, k, v = (t.unflatten(-1, (self.h, -1)).transpose(1, 2)
+                   for t in self.qkv(inputs).chunk(3, -1))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if blocked is not None:
+            scores = scores.masked_fill(blocked, float("-inf"))
+        seen = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        hidden = self.n1(inputs + self.out(seen))
+        return self.n2(hidden + self.ff(hidden))
+"""
+
+
+def test_masks_may_want_a_device_or_be_called_blocked(told):
+    parts, _ = told(MASKS)
+    assert not any(map(faults, parts.values()))
+    assert "If True hides in your masks" in said(parts["AttentionBlock"])
+    wrong = MASKS.replace("tril()", "tril(1)").replace(
+        "scores = scores.masked_fill", "scores.masked_fill"
+    )
+    parts, _ = told(wrong)
+    assert all(map(faults, parts.values()))
+
+
+def test_an_expression_may_be_longer_than_the_name_of_a_file():
+    call = f"mine.py:Model({', '.join(f'argument_{i}={i}' for i in range(40))})"
+    [target] = targets(call)
+    assert str(target.path) == "mine.py"
+    assert target.name == call.removeprefix("mine.py:")
+
+
+REMEMBERS = """
+class Rotary(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        rates = 10000 ** (-torch.arange(0, dim, 2).float() / dim)
+        self.register_buffer("rates", rates)
+        self.register_buffer("known", torch.zeros(512, dim))
+        self.known_rows = 0
+
+    def turn(self, x):
+        n = x.shape[-2]
+        if self.known_rows < n:
+            angles = torch.arange(n)[:, None] * self.rates
+            self.known[:n] = angles.repeat_interleave(2, dim=-1)
+            self.known_rows = n
+        angles = self.known[:n]
+        a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
+        other = torch.stack((-b, a), dim=-1).flatten(-2)
+        return x * angles.cos() + other * angles.sin()
+
+
+class Attention(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.h = heads
+        self.qkv, self.out = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.rotary = Rotary(dim // heads)
+        self.rotary.apply = staticmethod(len)  # It cannot be copied so.
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.h, -1)).transpose(1, 2)
+                   for t in self.qkv(self.norm(x)).chunk(3, -1))
+        scores = self.rotary.turn(q) @ self.rotary.turn(k).mT
+        weights = (scores / q.shape[-1] ** 0.5).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_what_a_module_remembers_is_put_back_with_its_numbers(told):
+    parts, _ = told(REMEMBERS)
+    assert not faults(parts["Attention"])
+    assert "still knows no order" not in told_of(parts["Attention"])
+    assert "rate of dropout" not in told_of(parts["Attention"])
+    assert "It knows how far apart positions are" in told_of(parts["Attention"])
