@@ -825,6 +825,28 @@ def test_a_causal_block_is_judged_in_a_model_made_around_it(
     assert told_so in " ".join(faults(parts["Block"]))
 
 
+def test_weights_of_a_lone_block_may_wait_for_an_argument(told):
+    waits = LONE_BLOCK.replace(
+        "self.mlp =",
+        "self.extra = nn.Linear(n_embd, n_embd)\n        self.mlp =",
+    ).replace("forward(self, x):", "forward(self, x, more=None):")
+    parts, _ = told(waits)
+    assert "`extra.weight` takes no part" in faults(parts["Block"])[0]
+    used = waits.replace(
+        "        return x",
+        "        x = x + add(self.extra, more)\n        return x",
+    )
+    add = """
+def add(extra, more):
+    return 0 if more is None else extra(more)
+
+"""
+    parts, _ = told(add + used)
+    assert not faults(parts["Block"])
+    [risk] = messages(parts["Block"], "risk")
+    assert "`extra.weight` takes no part" in risk
+
+
 EARLY = """
 import math
 

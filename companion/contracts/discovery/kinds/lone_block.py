@@ -4,6 +4,9 @@ It takes vectors, and what is wrong in it shows in a model of a row of ids:
 so it gets embeddings, positions, a last norm and logits.
 """
 
+import inspect
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
@@ -16,11 +19,16 @@ from companion.contracts.discovery.kinds.calls import (
     in_time,
     understood,
 )
+from companion.contracts.engine.component import title
+from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules.around import Around
 from companion.contracts.engine.modules.common import (
     module_kept,
     moved_from_zero,
 )
+from companion.contracts.engine.modules.taking_part import takes_part
+from companion.contracts.engine.modules.waiting import WITH_AN_ARGUMENT
+from companion.contracts.engine.report import Report
 from companion.contracts.engine.scale import Heard
 
 __all__ = ["judged_in_a_model"]
@@ -36,11 +44,14 @@ class LanguageModel(Around):
         module: The block.
         width: How wide its vectors are.
         args: What it is called with, vectors first.
+        more: An argument that gets the same vectors, if any.
     """
 
-    def __init__(self, module: nn.Module, width: int, args: tuple):
+    def __init__(
+        self, module: nn.Module, width: int, args: tuple, more: str = ""
+    ):
         super().__init__(module)
-        self.args = args
+        self.args, self.more = args, more
         self.tokens = nn.Embedding(VOCAB, width)
         self.places = nn.Embedding(LENGTH, width)
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCAB)
@@ -50,7 +61,8 @@ class LanguageModel(Around):
         places = torch.arange(tokens.shape[-1])
         x = self.tokens(tokens) + self.places(places)
         own = (x if a is self.args[0] else a for a in self.args)
-        return self.head(self.norm(first(self.module(*own))))
+        more = {self.more: x} if self.more else {}
+        return self.head(self.norm(first(self.module(*own, **more))))
 
 
 def judged_in_a_model(module: nn.Module, check: Check) -> Judged:
@@ -71,6 +83,7 @@ def judged_in_a_model(module: nn.Module, check: Check) -> Judged:
         torch.manual_seed(0)
         model = LanguageModel(module, width, args).eval()
         report = check("language_model", model)
+        report = without_what_waits(report, module, width, args, check)
     if report.untried:
         raise Unjudged(report.failures[0].message)
     return Judged("language_model", report, (AROUND,))
@@ -86,3 +99,32 @@ def require_attention(module: nn.Module, args: tuple) -> None:
         module(*args)
     if not heard.found:
         raise Unjudged("no softmax was heard in it")
+
+
+def without_what_waits(
+    report: Report, module: nn.Module, width: int, args: tuple, check: Check
+) -> Report:
+    """Make a risk of weights that wait for an optional argument.
+
+    Args:
+        report: What was found of the model.
+        module: The block.
+        width: How wide its vectors are.
+        args: What it is called with.
+        check: ``companion.contracts.check``.
+    """
+    idle = [f for f in report.faults if f.contract == title(takes_part)]
+    known = [*inspect.signature(module.forward).parameters.values()]
+    optional = [one.name for one in known[len(args) :] if one.default is None]
+    for name in optional if idle else ():
+        other = LanguageModel(module, width, args, name).eval()
+        found = check("language_model", other)
+        if found.untried or title(takes_part) not in found.held:
+            continue
+        why = WITH_AN_ARGUMENT.format(name)
+        kept = [
+            replace(f, level=RISK, why=why) if f in idle else f
+            for f in report.failures
+        ]
+        return replace(report, failures=kept)
+    return report

@@ -33,7 +33,7 @@ from companion.contracts.engine.modules.common import (
 )
 from companion.contracts.engine.modules.waiting import why_elsewhere
 
-__all__ = ["OF_MODULES"]
+__all__ = ["OF_MODULES", "takes_part"]
 
 UNUSED = (
     "no gradient reaches it, whatever the input. Is it built and never called, "

@@ -29,7 +29,7 @@ from companion.contracts.engine.modules.common import (
     tensors_of,
 )
 
-__all__ = ["why_elsewhere"]
+__all__ = ["WITH_AN_ARGUMENT", "why_elsewhere"]
 
 WITH_AN_ARGUMENT = (
     "With `{}` they take part: it is right if yours is given that in use."
