@@ -348,7 +348,8 @@ def not_called(
         return vectors
     two = [name for name in wanted(module) if "mask" not in name][1:]
     # What wants two rows of ids says nothing where it gets one.
-    (failure, *_) = (translates if two else report).failures
+    asked = translates if two and translates is not None else report
+    (failure, *_) = asked.failures
     why = why_no_model(module, failure.message)
     own = [*widths(module), WIDTH][:1]
     raises = RAISED in why and not refuses(why)
