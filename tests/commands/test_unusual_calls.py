@@ -449,3 +449,47 @@ def test_what_a_module_remembers_is_put_back_with_its_numbers(told):
     assert "still knows no order" not in told_of(parts["Attention"])
     assert "rate of dropout" not in told_of(parts["Attention"])
     assert "It knows how far apart positions are" in told_of(parts["Attention"])
+
+
+ROTATES = """
+class RotaryPositionalEmbedding(nn.Module):
+    def __init__(self, theta, d_k, max_seq_len):
+        super().__init__()
+        rates = theta ** (-torch.arange(0, d_k, 2).float() / d_k)
+        angles = torch.outer(torch.arange(max_seq_len).float(), rates)
+        self.register_buffer("cos", angles.cos())
+        self.register_buffer("sin", angles.sin())
+
+    def forward(self, x, token_positions):
+        cos, sin = self.cos[token_positions], self.sin[token_positions]
+        if cos.dim() == 2:
+            cos, sin = cos[None], sin[None]
+        a, b = x[..., 0::2], x[..., 1::2]
+        turned = a * cos - b * sin, a * sin + b * cos
+        return torch.stack(turned, -1).flatten(-2)
+
+
+class RotaryEmbedding(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.rates = 10000 ** (-torch.arange(0, dim, 2).float() / dim)
+
+    def forward(self, x, seq_len):
+        angles = torch.outer(torch.arange(seq_len).float(), self.rates)
+        angles = angles.repeat_interleave(2, -1)
+        a, b = x[..., 0::2], x[..., 1::2]
+        other = torch.stack((-b, a), -1).flatten(-2)
+        return x * angles.cos() + other * angles.sin()
+"""
+
+
+def test_a_rotation_may_want_a_batch_or_a_length(told):
+    parts, _ = told(ROTATES)
+    assert not any(map(faults, parts.values()))
+    assert "has an axis for the batch" in excuses(
+        parts["RotaryPositionalEmbedding"]
+    )
+    wrong = ROTATES.replace("a * cos - b", "a * cos + b")
+    wrong = wrong.replace("(-b, a)", "(b, a)")
+    parts, _ = told(wrong)
+    assert all(map(faults, parts.values()))

@@ -59,7 +59,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(num_?)?(heads?|num)", 3),
     (r"heads?_?(num|count)|nh", 3),
     (r"((num|n)_?)?(enc|dec)(oder)?_?((attention|attn)_?)?heads?", 3),
-    (r"(num|n)_?att_?heads?", 3),
+    (r"(num|n)_?att_?heads?|heads?_(n|num)|total_heads", 3),
     (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
     (r"layer_?(idx|index|id)|(idx|index)_?layer", 0),
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
@@ -116,6 +116,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"transformer_?(width|d_?model)|(enc|dec)(oder)?_?(output_?)?(dim|size)",
      WIDTH),
     (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),
+    (r"(dim|d)_?word|word_?dim|vectors?_?size|embed_?model_?dim", WIDTH),
+    (r"(embedding|embed|emb|hidden|hide)_?(sz|dim)|att(ention)?_dim", WIDTH),
     (r"(enc|dec)(oder)?_hid(den)?_?(dim|size)", WIDTH),
 )  # fmt: skip
 """Name of an argument -> a size; the first that fits."""

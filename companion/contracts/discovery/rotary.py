@@ -5,6 +5,7 @@ for long ones, by which vectors are turned. What turns vectors by their place
 gets each vector at its position in a sentence of its own.
 """
 
+import contextlib
 import inspect
 import re
 from collections.abc import Callable
@@ -150,14 +151,30 @@ def are_tables(found: object, width: int, length: int) -> bool:
 
 def turned(module: nn.Module, x: Tensor) -> Tensor | None:
     """Return vectors as a module turns them, queries where it takes both."""
-    count = len(wanted(module))
+    names = wanted(module)
+    count = len(names)
     if count not in (1, 2):
         return None
+    if count == 2 and LENGTH.fullmatch(names[1]):
+        return of_a_length(module, x)
     found = module(*[x] * count)
     several = isinstance(found, tuple | list) and len(found) == count == 2
     found = found[0] if several else found
     fits = isinstance(found, Tensor) and found.shape == x.shape
     return found if fits else None
+
+
+def of_a_length(module: nn.Module, x: Tensor) -> Tensor | None:
+    """Return vectors as turned by what also wants to know how many there are.
+
+    They stand along the axis before the last, or along the second.
+    """
+    for length in dict.fromkeys((x.shape[-2], x.shape[1])):
+        with contextlib.suppress(Exception):
+            found = module(x, length)
+            if isinstance(found, Tensor) and found.shape == x.shape:
+                return found
+    return None
 
 
 def axis_of_places(module: nn.Module) -> int | None:

@@ -5,6 +5,8 @@ sense of rotation. All of them turn by the same angles, and this is what is
 asked here. Sizes: 2 sentences, 3 heads, 5 positions, and width 8.
 """
 
+import contextlib
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -18,9 +20,13 @@ from companion.contracts.engine.compare import (
     same,
 )
 from companion.contracts.engine.component import Component, title
-from companion.contracts.engine.families import block_by_block, leading_axes
+from companion.contracts.engine.families import (
+    block_by_block,
+    leading_axes,
+    titled,
+)
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.levels import NOTE, note
+from companion.contracts.engine.levels import NOTE, RISK, note
 from companion.positions import rotate, sinusoidal
 
 __all__ = ["AT_ZERO", "RELATIVE", "ROPE"]
@@ -259,16 +265,32 @@ def angles_of(speed: Tensor) -> Tensor:
     return turns.sort(descending=True).values
 
 
-ROPE.contract(
-    after(by_position)(
-        leading_axes(
-            "(seq, head_dim)",
-            ((), (2,), (2, 3, 2)),
-            lambda lead: (draw(*lead, SEQ, WIDTH, seed=23), arguments(23)[1]),
-            block_by_block(1),
-        )
-    )
+def with_axes(lead: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Return vectors with such axes before the positions, and these."""
+    return draw(*lead, SEQ, WIDTH, seed=23), arguments(23)[1]
+
+
+BEFORE, BATCHES = "(seq, head_dim)", ((2,), (2, 3, 2))
+of_batches, of_any = (
+    leading_axes(BEFORE, leads, with_axes, block_by_block(1))
+    for leads in (BATCHES, ((), *BATCHES))
 )
+HAS_A_BATCH = "In a model what it turns has an axis for the batch."
+
+
+@ROPE.contract
+@after(by_position)
+@titled(title(of_any))
+def any_axes(fn: Guarded) -> None:
+    """Raise Broken if it matters how many axes stand in front."""
+    try:
+        fn(*with_axes(()))
+    except Broken as broken:
+        with contextlib.suppress(Broken):
+            of_batches(fn)
+            broken.level, broken.why = RISK, HAS_A_BATCH
+        raise
+    of_any(fn)
 
 
 @ROPE.contract
