@@ -116,6 +116,29 @@ def test_attention_gets_the_tables_that_its_arguments_name(
     assert faults(parts["Attention"])
 
 
+PLACES = """
+class Attention(Base):
+    def turn(self, x, places):
+        rates = 10000 ** (-torch.arange(0, self.head_dim, 2) / self.head_dim)
+        angles = torch.cat([places[..., None] * rates] * 2, -1)[:, None]
+        return x * angles.cos() + half(x) * angles.sin()
+
+    def forward(self, x, token_positions):
+        q, k, v = self.split(x)
+        q, k = (self.turn(t, token_positions) for t in (q, k))
+        return self.attend(q, k, v)
+"""
+
+
+def test_attention_that_turns_by_the_positions_it_gets_gets_them(told):
+    parts, _ = told(BASE + PLACES)
+    assert not faults(parts["Attention"])
+    assert "it got the positions 0, 1, 2" in said(parts["Attention"])
+    parts, _ = told(BASE + PLACES.replace("q, k = (", "q, _ = ("))
+    [fault] = faults(parts["Attention"])
+    assert fault.startswith("Queries are turned by their positions and keys")
+
+
 def test_the_tables_are_of_positions_so_that_turned_keys_alone_are_told(told):
     parts, _ = told(BASE + TWO.replace("q, k = (", "_, k = ("))
     [fault] = faults(parts["Attention"])

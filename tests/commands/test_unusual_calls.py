@@ -177,6 +177,18 @@ class ScheduledOptim:
         self.optimizer.step()
 
 
+class NoamOpt:
+    def __init__(self, model_size, factor, warmup, optimizer, step=0):
+        self.optimizer, self.made, self.factor = optimizer, step, factor
+        self.size, self.warm = model_size, warmup
+
+    def step(self):
+        self.made += 1
+        rate = min(self.made**-0.5, self.made * self.warm**-1.5)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.factor * self.size**-0.5 * rate
+
+
 class NoamScheduler(_LRScheduler):
     def __init__(self, optimizer, factor, model_size, warmup_steps):
         self.optimizer, self.factor = optimizer, factor
@@ -200,13 +212,12 @@ class ScheduledOptimizer:
 
 def test_schedules_are_asked_by_whatever_counts_their_steps(told):
     parts, left = told(SCHEDULES)
-    assert not faults(parts["ScheduledOptim"])
-    assert not faults(parts["NoamScheduler"])
+    assert {*parts} == {"ScheduledOptim", "NoamOpt", "NoamScheduler"}
+    assert not any(map(faults, parts.values()))
     assert left["ScheduledOptimizer"].startswith("it warms up by a rule of its")
     wrong = SCHEDULES.replace("self.warm**-1.5", "self.warm**-0.5")
     parts, _ = told(wrong)
-    assert faults(parts["ScheduledOptim"])
-    assert faults(parts["NoamScheduler"])
+    assert all(map(faults, parts.values()))
 
 
 SIZES = """
@@ -493,3 +504,87 @@ def test_a_rotation_may_want_a_batch_or_a_length(told):
     wrong = wrong.replace("(-b, a)", "(b, a)")
     parts, _ = told(wrong)
     assert all(map(faults, parts.values()))
+
+
+OTHER_ROTATIONS = """
+def other(x):
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack((-b, a), -1).flatten(-2)
+
+
+def apply_rotary_pos_emb(t, freqs, scale=1):
+    freqs = freqs[:, -t.shape[-2] :, :]
+    freqs = freqs[:, None] if t.ndim == 4 else freqs
+    return t * freqs.cos() * scale + other(t) * freqs.sin() * scale
+
+
+class RotaryEmbedding(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.rates = 10000 ** (-torch.arange(0, dim, 2).float() / dim)
+
+    def forward(self, x, seq_len):
+        angles = torch.outer(torch.arange(seq_len).float(), self.rates)
+        angles = torch.cat((angles, angles), -1)
+        return angles.cos()[None, :, None], angles.sin()[None, :, None]
+
+
+class RoPE(RotaryEmbedding):
+    def forward(self, q, k, positions):
+        angles = (positions.float()[..., None] * self.rates)[:, None]
+        return self.turn(q, angles), self.turn(k, angles)
+
+    def turn(self, x, angles):
+        cos, sin = angles.cos(), angles.sin()
+        a, b = x.chunk(2, -1)
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+"""
+
+
+def test_rotations_may_get_angles_or_positions_or_make_tables(told):
+    parts, _ = told(OTHER_ROTATIONS)
+    assert {*parts} == {"apply_rotary_pos_emb", "RotaryEmbedding", "RoPE"}
+    assert not any(map(faults, parts.values()))
+    assert "it got the angles to turn by" in said(parts["apply_rotary_pos_emb"])
+    wrong = OTHER_ROTATIONS.replace("(-b, a)", "(b, a)")
+    wrong = wrong.replace("a * cos - b", "a * cos + b")
+    parts, _ = told(wrong.replace("10000 **", "100 *"))
+    assert all(map(faults, parts.values()))
+
+
+NO_MASK = """
+def scaled_dot_product_attention(Q, K, V):
+    scores = Q @ K.transpose(-2, -1) / Q.shape[2] ** 0.5
+    return torch.softmax(scores, dim=-1) @ V
+"""
+
+
+def test_a_function_of_three_vectors_alone_is_judged_within_heads(told):
+    parts, _ = told(NO_MASK)
+    part = parts["scaled_dot_product_attention"]
+    assert part["component"] == "multihead"
+    assert not faults(part)
+    wrong = NO_MASK.replace("dim=-1", "dim=1")
+    assert faults(told(wrong)[0]["scaled_dot_product_attention"])
+
+
+IN_PLACE = """
+class Attention(nn.Module):
+    def __init__(self, d_model, n_head, dropout=0.6):
+        super().__init__()
+        self.inner = nn.MultiheadAttention(d_model, n_head, batch_first=True)
+        self.dropout, self.norm = nn.Dropout(dropout), nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        out = self.dropout(torch.relu(self.inner(x, x, x)[0]))
+        out += x
+        return self.norm(out)
+"""
+
+
+def test_what_is_changed_in_place_behind_dropout_is_a_risk(told):
+    parts, _ = told(IN_PLACE)
+    assert not faults(parts["Attention"])
+    assert "It trains with a rate of dropout" in excuses(parts["Attention"])
+    bare = IN_PLACE.replace("self.dropout(torch", "(torch")
+    assert faults(told(bare)[0]["Attention"])

@@ -29,7 +29,7 @@ from companion.contracts.adapters import (
     smoothed_by,
 )
 from companion.contracts.attention.attention import UNSCALED
-from companion.contracts.discovery.heads import BEHIND
+from companion.contracts.discovery.heads import BEHIND, judged_without_a_mask
 from companion.contracts.discovery.kinds.calls import (
     ADDED_ALONG_THE_FIRST,
     NO_CALL,
@@ -68,6 +68,7 @@ from companion.contracts.discovery.rebuild import (
     with_dropout,
     with_dropout_on_the_stream,
     with_fewer_key_heads,
+    with_gradients_behind_dropout,
     with_own_defaults,
     with_what_is_unsaved,
 )
@@ -406,7 +407,10 @@ class Finder:
             return self.judged_class_as(one, fn)
         # A mark says that it is called as its component is, masks and all.
         marked = not part.by_name and not one.asked
-        judged = self.as_component(one.component, fn, marked=marked)
+        alone = None
+        if one.component == "attention" and not marked and not one.asked:
+            alone = judged_without_a_mask(fn, self.check)
+        judged = alone or self.as_component(one.component, fn, marked=marked)
         if not marked:
             report = by_convention(fn, judged.report)
             judged = replace(judged, report=report)
@@ -586,6 +590,7 @@ class Finder:
             judged = with_dropout(judged, kind, self.space)
             judged = with_dropout_on_the_stream(judged, kind, self.space)
             judged = with_fewer_key_heads(judged, kind, self.space)
+            judged = with_gradients_behind_dropout(judged, kind, self.space)
             judged = with_what_is_unsaved(judged, kind, self.space)
             return with_own_defaults(judged, kind, self.space)
 
@@ -617,7 +622,10 @@ class Finder:
             )
         if self.components and component not in self.components:
             return {}
-        judged = self.as_component(component, fn)
+        alone = None
+        if component == "attention":
+            alone = judged_without_a_mask(fn, self.check)
+        judged = alone or self.as_component(component, fn)
         uncalled = judged.report.untried and callable(fn)
         if component == "attention" and uncalled:
             turned = self.as_component(component, heads_after_positions(fn))

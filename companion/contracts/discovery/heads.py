@@ -31,7 +31,7 @@ from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.report import Report
 
-__all__ = ["BEHIND", "judged_on_heads"]
+__all__ = ["BEHIND", "judged_on_heads", "judged_without_a_mask"]
 
 BESIDE = "queries, keys and values go in, with an axis for their heads"
 BEHIND = (
@@ -115,7 +115,7 @@ def ways_to_ask(module: nn.Module, wants: Wanted) -> Iterator[list[Way]]:
 
 
 def judged_in_a_way(
-    module: nn.Module, ways: list[Way], check: Check
+    module: Callable, ways: list[Way], check: Check
 ) -> Judged | None:
     """Judge it in the way in which the least is wrong; None if none fits."""
     reports = [check(way.component, way.fn, brief=True) for way in ways]
@@ -142,7 +142,7 @@ WIDEST = 1025
 MADE_FOR = "It is right if its heads have {} numbers: for these `{}` is made."
 
 
-def made_for_a_width(module: nn.Module, fn: Callable, report: Report) -> Report:
+def made_for_a_width(module: Callable, fn: Callable, report: Report) -> Report:
     """Make a risk of a scale that is made for one width of the heads.
 
     So it is with what stands in a model. For that width it is PyTorch's
@@ -210,6 +210,40 @@ class OnHeads(nn.Module):
 
 
 HEADS, WIDTH = 3, 12
+
+
+class WithinTheBatch(OnHeads):
+    """The same around what takes three axes: its heads are sentences."""
+
+    def gathered(self, x: Tensor, *masks: Tensor) -> Tensor:
+        """Return what the heads gather, side by side."""
+        each = self.made(x).unflatten(-1, (3, HEADS, WIDTH // HEADS))
+        flat = each.permute(2, 0, 3, 1, 4).flatten(1, 2)
+        found = first(self.yours(*flat))
+        four = found.unflatten(0, (len(x), HEADS))  # pyrefly: ignore
+        return four.transpose(1, 2).flatten(2)
+
+
+def judged_without_a_mask(fn: object, check: Check) -> Judged | None:
+    """Judge a function of queries, keys and values alone, within heads.
+
+    None, if it takes anything else, or is not understood.
+
+    Args:
+        fn: The function.
+        check: ``companion.contracts.check``.
+    """
+    wants = wanted(fn)
+    if len(wants.all) != 3 or wants.bound is None or not callable(fn):
+        return None
+    ways = [
+        Way("multihead", kind(fn), (BESIDE,))
+        for kind in (WithinTheBatch, OnHeads)
+    ]
+    # It draws the projections around it.
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        return judged_in_a_way(fn, ways, check)
 
 
 class OnHeadsWithMasks(OnHeads):

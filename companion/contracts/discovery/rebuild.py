@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from companion.contracts.discovery.kinds.calls import (
     Judged,
     Unjudged,
+    first,
     in_time,
     understood,
     widths,
@@ -43,6 +44,7 @@ __all__ = [
     "with_dropout",
     "with_dropout_on_the_stream",
     "with_fewer_key_heads",
+    "with_gradients_behind_dropout",
     "with_own_defaults",
     "with_what_is_unsaved",
 ]
@@ -188,6 +190,59 @@ def drops_what_is_carried(module: nn.Module) -> bool:
     if one is None or again is None or other is None:
         return False
     return torch.equal(one, again) and not torch.equal(one, other)
+
+
+IN_PLACE = re.compile("modified by an inplace operation")
+ANOTHER_TENSOR = (
+    "It trains with a rate of dropout: that makes another tensor of what the "
+    "line changes. It raises with a rate of 0, and in eval mode."
+)
+
+
+def with_gradients_behind_dropout(
+    judged: Judged, kind: Callable, near: dict
+) -> Judged:
+    """Make a risk of what is changed in place, and behind dropout need not be.
+
+    What was judged was built without any, which returns what it is given.
+
+    Args:
+        judged: What came of it.
+        kind: The class, or a function that builds a model.
+        near: What else stands in its file.
+    """
+    faults = [f for f in judged.report.faults if IN_PLACE.search(f.message)]
+    if not faults:
+        return judged
+    try:
+        module, _ = make(kind, near, rate=RATE)
+        ids = judged.component in MODELS
+        trains = in_time(lambda: has_a_gradient(module, ids=ids))
+    except (NotBuilt, Unjudged):
+        return judged
+    if not trains:
+        return judged
+    failures = [
+        replace(f, level=RISK, why=ANOTHER_TENSOR) if f in faults else f
+        for f in judged.report.failures
+    ]
+    return replace(judged, report=replace(judged.report, failures=failures))
+
+
+def has_a_gradient(module: nn.Module, *, ids: bool) -> bool:
+    """Tell whether `backward()` comes back in training mode."""
+    with torch.random.fork_rng([]):
+        args = a_call(module.eval(), ids=ids)
+        if args is None:
+            return False
+        module.train()
+        try:
+            with torch.enable_grad():
+                got = first(module(*args))
+                got.square().sum().backward()  # pyrefly: ignore
+        except Exception:
+            return False
+    return True
 
 
 FEWER = "It answers with fewer heads for keys and values than for queries"

@@ -115,6 +115,9 @@ def tables(module: nn.Module, width: int, length: int) -> Any:
     elif len(left) == 1:
         x = torch.zeros(1, 1, length, width)
         calls = [{left[0]: x, **({word: length} if word else {})}]
+    elif len(left) == 2 and LENGTH.fullmatch(left[1]):
+        x = torch.zeros(1, 1, length, width)
+        calls = [{left[0]: x, left[1]: length}]
     elif len(left) == 2 and left[1].startswith("pos"):
         x, at = torch.zeros(1, 1, length, width), torch.arange(length)
         calls = [{left[0]: x, left[1]: given} for given in (at[None], at)]

@@ -42,6 +42,11 @@ ARGUMENTS = {
 }
 """What it may take, by its name."""
 
+BEGINS = re.compile(
+    r"(?i)last_?epoch|(init(ial)?_?|start_?|cur(rent)?_?|n_)?steps?(_?num)?"
+)
+"""What is called so is where it begins to count."""
+
 STEPS = "step", "step_and_update_lr"
 """What it does for a step is called so."""
 
@@ -84,7 +89,7 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
         if name:
             which[one.name] = name
         elif one.default is one.empty or (
-            type(one.default) in (int, float) and one.name != "last_epoch"
+            type(one.default) in (int, float) and not BEGINS.fullmatch(one.name)
         ):
             return None
     if {"d_model", "warmup"} - {*which.values()}:

@@ -863,14 +863,14 @@ NEVER_SPLIT = (
 )
 
 
-def numbers_kept(fn: Guarded) -> set[float]:
+def numbers_kept(fn: Guarded) -> set[int]:
     """Return the whole numbers that a module keeps, such as its heads."""
     module = getattr(fn.given, "__self__", fn.given)
     parts = module.modules() if isinstance(module, nn.Module) else ()
     return {n for part in parts for n in vars(part).values() if type(n) is int}
 
 
-def require_root(one: Attention, kept: set[float]) -> None:
+def require_root(one: Attention, kept: set[int]) -> None:
     """Raise Broken unless an attention divides by the root of its width.
 
     Args:

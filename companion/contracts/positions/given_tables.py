@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.forms.rotations import (
     COSINES,
+    GOT_ANGLES,
     GOT_TABLES,
     LAYOUTS,
     SHAPES,
@@ -48,7 +49,9 @@ TABLE = re.compile(
 )
 """What a single argument with all tables is called."""
 
-PLACES = re.compile(r"(?i)(input_?)?(pos(itions?)?|position_?ids|pos_?ids)")
+PLACES = re.compile(
+    r"(?i)((input|token)_?)?(pos(itions?)?|position_?ids|pos_?ids)"
+)
 STARTS = re.compile(r"(?i)(start|cur(rent)?|cache)_?pos(ition)?|start|offset")
 MASKS_AND_CACHES = re.compile(r"(?i).*(mask|cache|past).*")
 """What else such attention may want, and may be given as nothing."""
@@ -150,18 +153,19 @@ def ways_to_give(
     places = [*filter(PLACES.fullmatch, others)]
     nothing = [*filter(MASKS_AND_CACHES.fullmatch, others)]
     counts = len(cosines), len(sines), len(tables)
-    if counts not in ((1, 1, 0), (0, 0, 1)) or (
-        {*others} - {*starts, *places, *nothing}
-    ):
+    wanted_so = KNOWN.get(counts)
+    unknown = {*others} - {*starts, *places, *nothing}
+    if wanted_so is None or unknown or not (places or any(counts)):
         return
 
-    def with_others(make: Made, angles: Tensor) -> dict[str, Any]:
-        at = torch.arange(len(angles))[None]
+    def with_others(make: Made, lead: tuple, angles: Tensor) -> dict[str, Any]:
+        at = torch.arange(len(angles))[lead]
         made = dict(zip((*cosines, *sines, *tables), make(angles), strict=True))
         return made | starts | dict.fromkeys(places, at)
 
-    for make, said in single_tables() if tables else pairs_of_tables():
-        yield partial(with_others, make), said
+    for make, said in wanted_so():
+        for lead in ((None,), ()) if places else ((None,),):
+            yield partial(with_others, make, lead), said
 
 
 Made = Callable[[Tensor], tuple]
@@ -184,12 +188,31 @@ def single_tables() -> Iterator[tuple[Made, str]]:
         yield partial(in_one, made), said
     for told, layout in LAYOUTS.items():
         for axes in SHAPES:
-            yield partial(angles_alone, layout, axes), ANGLES.format(told)
+            yield partial(angles_alone, layout, axes), GOT_ANGLES.format(told)
     yield side_by_side, GOT_TABLES.format("side by side")
 
 
+def places_alone() -> Iterator[tuple[Made, str]]:
+    """List that no table is given, to what turns by the positions that it gets.
+
+    Nothing is made of the angles.
+    """
+    yield nothing_of, "it got the positions 0, 1, 2, …"
+
+
+def nothing_of(angles: Tensor) -> tuple:
+    """Return no table."""
+    return ()
+
+
+KNOWN = {
+    (1, 1, 0): pairs_of_tables,
+    (0, 0, 1): single_tables,
+    (0, 0, 0): places_alone,
+}
+"""How many tables of cosines, of sines, and of both in one -> what they are."""
+
 COMPLEX = "it got complex numbers that turn, of base 10000"
-ANGLES = "it got the angles to turn by, {}, of base 10000"
 
 
 def shaped(x: Tensor, axes: tuple[int, ...]) -> Tensor:

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from companion.contracts.engine.forms.form import entry
 from companion.contracts.engine.forms.rotations import (
-    stacked_and_heads_first,
-    table_and_heads_first,
+    HEADS_FIRST,
     with_heads,
 )
 from companion.contracts.engine.forms.signature import MODELS, SHAPED, Style
@@ -35,7 +34,7 @@ def readings(
     if style is of_queries_and_keys:
         rows = "its masks have no axis for the heads, (batch, seq, seq)"
         return [("", None), (rows, first_row)]
-    table = style in (table_and_heads_first, stacked_and_heads_first)
+    table = style in HEADS_FIRST
     if table or getattr(style, "first", False):
         return [("", as_given), (FIRST_TAKEN, first_as_given)]
     if name == "sinusoidal":

@@ -11,8 +11,11 @@ from torch import Tensor
 from companion.contracts.engine.forms.signature import Call, Wanted, filled
 
 __all__ = [
+    "ANGLES",
     "COSINES",
+    "GOT_ANGLES",
     "GOT_TABLES",
+    "HEADS_FIRST",
     "LAYOUTS",
     "SHAPES",
     "SINES",
@@ -21,6 +24,7 @@ __all__ = [
     "behind",
     "positions_each",
     "queries_and_keys",
+    "queries_keys_and_each",
     "stacked_and_heads_first",
     "table_and_heads_first",
     "takes_table",
@@ -43,6 +47,13 @@ def queries_and_keys(wants: Wanted, named: dict) -> Call | None:
     """Give what turns queries and keys at once the same for both."""
     call = (named["x"], named["x"], named["positions"]), {}
     return filled(wants, call, named)
+
+
+def queries_keys_and_each(wants: Wanted, named: dict) -> Call | None:
+    """Give both the same, and each sentence positions of its own."""
+    x, positions = with_heads(named["x"]), named["positions"]
+    each = positions.expand(len(x), *positions.shape)
+    return filled(wants, ((x, x, each), {}), named)
 
 
 def with_heads(x: Tensor) -> Tensor:
@@ -124,6 +135,14 @@ def angles_of(positions: Tensor, width: int) -> Tensor:
     return torch.outer(positions.float(), 10000.0**-even)
 
 
+HEADS_FIRST = (
+    table_and_heads_first,
+    stacked_and_heads_first,
+    queries_keys_and_each,
+)
+"""Calls with vectors (batch, head, seq, head_dim), whatever their axes were."""
+
+
 COSINES = re.compile(r"(?i)(\w*_)?cos(ines?|_?\w*)?")
 
 
@@ -193,6 +212,35 @@ def one_a_pair(angles: Tensor) -> Tensor:
     return angles
 
 
+@dataclass(frozen=True)
+class ByAngles:
+    """Gives what turns vectors the angles to turn by, of base 10000.
+
+    Attributes:
+        layout: From the angles (seq, head_dim / 2), the table.
+        axes: Where axes of size 1 stand in it.
+        first: Whether the heads stand before the positions.
+    """
+
+    layout: Callable[[Tensor], Tensor]
+    axes: tuple[int, ...]
+    first: bool
+
+    def __call__(self, wants: Wanted, named: dict) -> Call | None:
+        """Return the call; None, if a table is not what it takes."""
+        vectors = with_heads(named["x"])
+        if not self.first:
+            vectors = vectors.transpose(1, 2)
+
+        def laid(table: Tensor) -> Tensor:
+            angles = self.layout(table.angle())
+            for axis in self.axes:
+                angles = angles.unsqueeze(axis)
+            return angles
+
+        return turned_by_table(wants, named, vectors, laid)
+
+
 GOT_TABLES = "it got tables of cosines and sines, {}, of base 10000"
 
 
@@ -215,3 +263,15 @@ TABLES = [
     for axes in SHAPES
 ]
 """In which layouts and shapes a rotation may want its tables."""
+
+
+GOT_ANGLES = "it got the angles to turn by, {}, of base 10000"
+
+
+ANGLES = [
+    (GOT_ANGLES.format(told), ByAngles(layout, axes, first=first))
+    for told, layout in LAYOUTS.items()
+    for first in (True, False)
+    for axes in ((), (0,))
+]
+"""The same for angles, of which it takes the cosines and sines itself."""

@@ -6,10 +6,12 @@ import torch
 from torch import Tensor
 
 from companion.contracts.engine.forms.rotations import (
+    ANGLES,
     TABLES,
     behind,
     positions_each,
     queries_and_keys,
+    queries_keys_and_each,
     stacked_and_heads_first,
     table_and_heads_first,
     with_complex_table,
@@ -485,6 +487,7 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
             stacked_and_heads_first,
         ),
         *TABLES,
+        *ANGLES,
         ("", by_place("x", "positions")),
         (BY_NAMES, by_names("x", "positions")),
         (
@@ -492,6 +495,11 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
             positions_each,
         ),
         ("it was called as (x, x, positions)", queries_and_keys),
+        (
+            "it was called as (x, x, positions), with positions for each "
+            "sentence, (batch, seq)",
+            queries_keys_and_each,
+        ),
         ("its vectors are (batch, seq, head, head_dim)", behind),
     ],
     "sinusoidal": [

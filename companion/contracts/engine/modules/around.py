@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from typing import Any
 
 from torch import nn
 
@@ -28,7 +28,7 @@ class Around(nn.Module):
         self.module, self.said = module, said
 
     @classmethod
-    def named_as(cls, module: nn.Module) -> type[Self]:
+    def named_as(cls, module: nn.Module) -> type:
         """Return the class under the name of a module, which may say a lot."""
         return type(type(module).__name__, (cls,), {})
 
