@@ -234,7 +234,10 @@ def judged_without_a_mask(fn: object, check: Check) -> Judged | None:
         check: ``companion.contracts.check``.
     """
     wants = wanted(fn)
-    if len(wants.all) != 3 or wants.bound is None or not callable(fn):
+    masked = any("mask" in name.lower() for name in wants.all)
+    if len(wants.all) != 3 or masked or wants.bound is None:
+        return None
+    if not callable(fn):
         return None
     ways = [
         Way("multihead", kind(fn), (BESIDE,))
