@@ -121,6 +121,24 @@ def test_a_single_head_is_judged_as_wide_as_it_is(told):
     assert fault.startswith("The scores of each head are divided by √12")
 
 
+CLASSIFIES = """
+class ClassificationHead(nn.Module):
+    def __init__(self, d_model, num_classes):
+        super().__init__()
+        self.up = nn.Linear(d_model, d_model)
+        self.down = nn.Linear(d_model, num_classes)
+
+    def forward(self, x):
+        return self.down(torch.relu(self.up(x))).log_softmax(-1)
+"""
+
+
+def test_a_head_that_classifies_is_no_head_of_attention(told):
+    parts, left = told(CLASSIFIES)
+    assert not parts
+    assert "It returned shape (2, 5, 11)" in left["ClassificationHead"]
+
+
 BUILT_FOR_A_WIDTH = """
 class Scaled(nn.Module):
     def __init__(self, d_model, num_heads):

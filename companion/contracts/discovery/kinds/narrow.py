@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -11,6 +12,8 @@ from companion.contracts.discovery.kinds.calls import (
     SEQ,
     answer,
     calls,
+    first,
+    movement,
     widths,
 )
 from companion.contracts.engine.compare import draw
@@ -59,8 +62,24 @@ def filled_up(module: nn.Module) -> nn.Module | None:
             got = answer(module, args)
             if isinstance(got, Tensor) and got.shape[:-1] == x.shape[:-1]:
                 own = got.shape[-1]
-                if 1 < own < width:
+                if 1 < own < width and sees_others(module, x, args):
                     said = FILLED_UP.format(own, width)
                     kind = FilledUp.named_as(module)
                     return kind(module, width, said)
     return None
+
+
+def sees_others(module: nn.Module, x: Tensor, args: tuple) -> bool:
+    """Tell whether a position sees another: a head that classifies does not.
+
+    Args:
+        module: What is called a head.
+        x: Vectors.
+        args: What it is called with, and these first.
+    """
+
+    def fn(vectors: Tensor) -> Tensor:
+        own = (vectors if a is x else a for a in args)
+        return first(module(*own))  # pyrefly: ignore
+
+    return not torch.equal(movement(fn, x), torch.eye(SEQ, dtype=torch.bool))
