@@ -825,6 +825,26 @@ def test_a_causal_block_is_judged_in_a_model_made_around_it(
     assert told_so in " ".join(faults(parts["Block"]))
 
 
+def test_a_lone_block_may_have_a_window_or_norm_its_sums(told):
+    window = LONE_BLOCK.replace(
+        "future = torch.ones(t, t).triu(1).bool()",
+        "i = torch.arange(t)\n"
+        "        future = (i[:, None] < i) | (i[:, None] - i > 1)",
+    )
+    parts, _ = told(window)
+    assert not faults(parts["Block"])
+    [note] = messages(parts["Block"], "note")
+    assert "a local window" in note
+    sums = LONE_BLOCK.replace("y = self.ln1(x)", "y = x").replace(
+        "x = x + self.attn(y, y, y, attn_mask=future)[0]",
+        "x = self.ln1(x + self.attn(y, y, y, attn_mask=future)[0])",
+    )
+    sums = sums.replace(
+        "return x + self.mlp(self.ln2(x))", "return self.ln2(x + self.mlp(x))"
+    )
+    assert not faults(told(sums)[0]["Block"])
+
+
 def test_weights_of_a_lone_block_may_wait_for_an_argument(told):
     waits = LONE_BLOCK.replace(
         "self.mlp =",
