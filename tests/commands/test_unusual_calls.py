@@ -606,3 +606,27 @@ def test_what_is_changed_in_place_behind_dropout_is_a_risk(told):
     assert "It trains with a rate of dropout" in excuses(parts["Attention"])
     bare = IN_PLACE.replace("self.dropout(torch", "(torch")
     assert faults(told(bare)[0]["Attention"])
+
+
+ROWS_ALONE = """
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len):
+        super().__init__()
+        i = torch.arange(0, d_model, 2) / d_model
+        angles = torch.arange(max_len)[:, None] / 10000**i
+        rows = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+        self.register_buffer("rows", rows)
+
+    def forward(self, x):
+        batch, seq, width = x.size()
+        return self.rows[:seq]
+"""
+
+
+def test_rows_of_positions_alone_are_added_to_vectors(told):
+    parts, _ = told(ROWS_ALONE)
+    assert not faults(parts["PositionalEncoding"])
+    assert "it returns positions alone" in said(parts["PositionalEncoding"])
+    twice = ROWS_ALONE.replace("d_model, 2) / d", "d_model, 2) * 2 / d")
+    parts, _ = told(twice)
+    assert faults(parts["PositionalEncoding"])

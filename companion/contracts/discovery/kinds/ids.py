@@ -33,6 +33,7 @@ from companion.contracts.discovery.kinds.calls import (
     was_called,
     widths,
 )
+from companion.contracts.discovery.kinds.narrow import ROWS_ALONE
 from companion.contracts.discovery.kinds.vectors import (
     CONVOLUTION,
     NO_PADDING,
@@ -127,7 +128,7 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
             x = draw(BATCH, SEQ, width, seed=7)
             adding = Adding(module)
             judged = judged_on_vectors(adding, check, {}, width, (x,), str)
-            return replace(judged, assumed=(ADDED_TO, *judged.assumed))
+            return replace(judged, assumed=(ROWS_ALONE, *judged.assumed))
         raise Unjudged(
             "ids go in, and what comes out does not depend on which they are: "
             "a table of positions, for which `add_positions` and `sinusoidal` "
@@ -530,9 +531,6 @@ def ids_only_by_their_place(module: nn.Module) -> bool:
     if got is None or other is None or got.ndim < 2:
         return False
     return torch.equal(got, other) and bool(got.isfinite().all())
-
-
-ADDED_TO = "it returns positions alone, and these were added to vectors"
 
 
 POSITIONS = re.compile(r"(?i)^pe$|pos|sinus")

@@ -18,7 +18,7 @@ from companion.contracts.discovery.kinds.calls import (
     widths,
 )
 from companion.contracts.discovery.kinds.ids import judged_on_ids, takes_ids
-from companion.contracts.discovery.kinds.narrow import filled_up
+from companion.contracts.discovery.kinds.narrow import filled_up, plus_rows
 from companion.contracts.discovery.kinds.vectors import (
     judged_on_vectors,
     require_no_other_kind,
@@ -137,4 +137,4 @@ def completed(module: nn.Module) -> nn.Module | None:
     given = given_tables(module, own)
     if given is None and takes_tables(module, own):
         raise Unjudged(IN_NO_LAYOUT)
-    return given or filled_up(module)
+    return given or filled_up(module) or plus_rows(module)

@@ -1,4 +1,4 @@
-"""A single head: its output is narrower than what goes in."""
+"""What returns less than goes in: a single head, or positions alone."""
 
 import re
 from typing import Any
@@ -19,7 +19,7 @@ from companion.contracts.discovery.kinds.calls import (
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.modules.around import Around
 
-__all__ = ["A_HEAD", "filled_up"]
+__all__ = ["A_HEAD", "ROWS_ALONE", "filled_up", "plus_rows"]
 
 A_HEAD = re.compile(r"(?i)head|att(entio)?n")
 """What is called so may be one head of several, to be joined elsewhere."""
@@ -83,3 +83,36 @@ def sees_others(module: nn.Module, x: Tensor, args: tuple) -> bool:
         return first(module(*own))  # pyrefly: ignore
 
     return not torch.equal(movement(fn, x), torch.eye(SEQ, dtype=torch.bool))
+
+
+class PlusRows(Around):
+    """Adds to vectors the rows of positions that a module returns for them.
+
+    Args:
+        module: It returns a row for each position, whatever stands there.
+    """
+
+    def __init__(self, module: nn.Module):
+        super().__init__(module, ROWS_ALONE)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add the rows to ``x``."""
+        return x + self.module(x)
+
+
+ROWS_ALONE = "it returns positions alone, and these were added to vectors"
+
+
+def plus_rows(module: nn.Module) -> nn.Module | None:
+    """Return what adds a module's rows to vectors; None, if it returns none.
+
+    They are alike for all sentences, and so have no axis for these.
+    """
+    for width in widths(module):
+        one, other = (draw(BATCH, SEQ, width, seed=seed) for seed in (3, 5))
+        got, again = (answer(module, (x,)) for x in (one, other))
+        if got is None or again is None or not torch.equal(got, again):
+            continue
+        if got.shape in ((SEQ, width), (1, SEQ, width)):
+            return PlusRows.named_as(module)(module)
+    return None

@@ -290,7 +290,7 @@ def rates_of(module: nn.Module, width: int, args: tuple) -> list[Failure]:
     """
     table = added_rows(module, width, args)
     hint, *size = wrong_rates(table[:SEQ]), *table.shape
-    kind = type(module.module if isinstance(module, Adding) else module)
+    kind = type(module.module if isinstance(module, Around) else module)
     broken = Broken(hint) if hint else wrongly_measured(table, kind)
     if broken is None:
         return []
