@@ -117,8 +117,19 @@ def test_what_weighs_without_a_softmax_and_a_gated_norm_are_not_judged(told):
     assert not parts
     assert "no softmax was heard in it" in left["GAU"]
     assert "GatedRMSNorm" in left
-    parts, _ = told(GATED.replace("GAU", "SelfAttention"))
+    layer = """
+
+class Layer(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.attention, self.norm = SelfAttention(dim), nn.LayerNorm(dim)
+
+    def forward(self, x, mask=None):
+        return self.norm(self.attention(x, mask))
+"""
+    parts, _ = told(GATED.replace("GAU", "SelfAttention") + layer)
     assert faults(parts["SelfAttention"])
+    assert faults(parts["Layer"])
 
 
 BY_HAND = """

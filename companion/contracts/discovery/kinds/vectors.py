@@ -452,7 +452,7 @@ def require_no_neighbours(
     x = draw(BATCH, SEQ, width, seed=7)
     if convolves(module, lambda: fn(x)):
         raise Unjudged(f"{LOOKS} {component}, but {CONVOLUTION}")
-    if not (A_HEAD.search(type(module).__name__) or weighs(lambda: fn(x))):
+    if not (is_to_attend(module) or weighs(lambda: fn(x))):
         raise Unjudged(f"{LOOKS} {component}, but {NO_SOFTMAX}")
     seen = movement(fn, x)
     place = torch.arange(SEQ)
@@ -465,6 +465,12 @@ def require_no_neighbours(
 
 
 NO_SOFTMAX = "no softmax was heard in it"
+
+
+def is_to_attend(module: nn.Module) -> bool:
+    """Tell whether it, or a part of it, is called attention."""
+    names = [type(part).__name__ for part in module.modules()]
+    return any(map(A_HEAD.search, names))
 
 
 def weighs(call: Callable[[], Any]) -> bool:
