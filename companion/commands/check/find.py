@@ -407,9 +407,8 @@ class Finder:
             return self.judged_class_as(one, fn)
         # A mark says that it is called as its component is, masks and all.
         marked = not part.by_name and not one.asked
-        alone = None
-        if one.component == "attention" and not marked and not one.asked:
-            alone = judged_without_a_mask(fn, self.check)
+        said = marked or bool(one.asked)
+        alone = None if said else self.without_a_mask(one.component, fn)
         judged = alone or self.as_component(one.component, fn, marked=marked)
         if not marked:
             report = by_convention(fn, judged.report)
@@ -622,9 +621,7 @@ class Finder:
             )
         if self.components and component not in self.components:
             return {}
-        alone = None
-        if component == "attention":
-            alone = judged_without_a_mask(fn, self.check)
+        alone = self.without_a_mask(component, fn)
         judged = alone or self.as_component(component, fn)
         uncalled = judged.report.untried and callable(fn)
         if component == "attention" and uncalled:
@@ -876,6 +873,12 @@ class Finder:
             return report_for(component, fn, **{**self.options, **options})
         except ValueError:  # It has no mask to say something of.
             return report_for(component, fn)
+
+    def without_a_mask(self, component: str, fn: object) -> Judged | None:
+        """Judge attention of three vectors alone; None, if it is none."""
+        if component != "attention":
+            return None
+        return judged_without_a_mask(fn, self.check)
 
     def as_component(
         self, component: str, fn: Any, *, marked: bool = False

@@ -16,6 +16,7 @@ from companion.contracts.discovery.kinds.calls import (
     understood,
     widths,
 )
+from companion.contracts.discovery.kinds.vectors import A_LAYER
 from companion.contracts.discovery.limits import outcome, rows
 from companion.contracts.discovery.make import (
     HEAD,
@@ -137,10 +138,6 @@ OFTEN_SO = (
     "Some published code has it so. The paper drops what a sub-layer adds, "
     "`x + drop(f(x))`, so that what is carried stays whole."
 )
-A_LAYER = re.compile(
-    r"(?i)(\w*(encoder|transformer|attention|attn|self|vit|bert)_?)?(layer|block)"
-)
-"""What is called so is a layer: it has no embeddings, whose sum is dropped."""
 
 
 def with_dropout_on_the_stream(
@@ -153,6 +150,7 @@ def with_dropout_on_the_stream(
         kind: The class.
         near: What else stands in its file.
     """
+    # A layer has no embeddings, whose sum is dropped.
     layer = judged.component == "encoder" and not judged.report.untried
     if not (layer and A_LAYER.fullmatch(kind.__name__)):
         return judged

@@ -23,6 +23,7 @@ from companion.contracts.engine.forms.rotations import (
     SHAPES,
     SINES,
     angles_of,
+    shaped,
 )
 from companion.contracts.engine.modules.around import Around
 from companion.contracts.positions.turned import (
@@ -213,13 +214,6 @@ KNOWN = {
 """How many tables of cosines, of sines, and of both in one -> what they are."""
 
 COMPLEX = "it got complex numbers that turn, of base 10000"
-
-
-def shaped(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Insert axes of size 1."""
-    for axis in axes:
-        x = x.unsqueeze(axis)
-    return x
 
 
 def cosines_and_sines(layout: Callable, axes: tuple, angles: Tensor) -> tuple:

@@ -70,6 +70,7 @@ from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
 from companion.contracts.transformer.encoder import NORMED_STREAM
 
 __all__ = [
+    "A_LAYER",
     "CONVOLUTION",
     "NO_PADDING",
     "Adding",

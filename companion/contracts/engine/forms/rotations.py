@@ -25,6 +25,7 @@ __all__ = [
     "positions_each",
     "queries_and_keys",
     "queries_keys_and_each",
+    "shaped",
     "stacked_and_heads_first",
     "table_and_heads_first",
     "takes_table",
@@ -189,12 +190,18 @@ class ByTables:
         at = positions
         if more and "pos" in more[0]:  # It looks them up in the tables.
             at = torch.arange(int(positions.max()) + 1)
-        angles = self.layout(angles_of(at, vectors.shape[-1]))
-        for axis in self.axes:
-            angles = angles.unsqueeze(axis)
+        written = self.layout(angles_of(at, vectors.shape[-1]))
+        angles = shaped(written, self.axes)
         args = *(vectors,) * count, angles.cos(), angles.sin()
         words = {} if at is positions else {more[0]: positions[None]}
         return filled(wants, (args, words), named)
+
+
+def shaped(x: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Insert axes of size 1."""
+    for axis in axes:
+        x = x.unsqueeze(axis)
+    return x
 
 
 def both_halves(angles: Tensor) -> Tensor:
@@ -233,10 +240,7 @@ class ByAngles:
             vectors = vectors.transpose(1, 2)
 
         def laid(table: Tensor) -> Tensor:
-            angles = self.layout(table.angle())
-            for axis in self.axes:
-                angles = angles.unsqueeze(axis)
-            return angles
+            return shaped(self.layout(table.angle()), self.axes)
 
         return turned_by_table(wants, named, vectors, laid)
 
