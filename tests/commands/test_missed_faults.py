@@ -493,9 +493,18 @@ class Attention(nn.Module):
 
 
 def test_what_raises_in_every_call_says_how_it_was_built(told):
-    parts, left = told(BUILT_WRONGLY)
+    parts, left = told(BUILT_WRONGLY.replace("pieces=5", "pieces=7"))
     assert not parts
     assert "It was built as Attention(d_model=12). Only a" in left["Attention"]
+
+
+def test_a_number_of_heads_that_stands_inside_gets_a_width_it_divides(told):
+    parts, _ = told(BUILT_WRONGLY)
+    assert not faults(parts["Attention"])
+    assert "d_model=120" in said(parts["Attention"])
+    joined = "y.transpose(1, 2).flatten(2)"
+    parts, _ = told(BUILT_WRONGLY.replace(joined, "y.reshape(x.shape)"))
+    assert faults(parts["Attention"])
 
 
 STACK_OF_LAYERS = """

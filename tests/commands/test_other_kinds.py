@@ -4,7 +4,7 @@ Each stands beside a wrong one that is still judged.
 """
 
 import pytest
-from commands.parts import excuses, faults
+from commands.parts import contracts, excuses, faults, told_of
 
 from companion.commands.check.process import ours
 
@@ -367,3 +367,216 @@ def test_what_the_check_itself_raises_is_no_fault_of_the_code():
     assert told.startswith("the check itself raised KeyError, in line")
     assert "test_other_kinds.py" in told
     assert told.endswith("Please report it")
+
+
+IN_BETWEEN = """
+class Layer(nn.Module):
+    def __init__(self, d_model, nhead):
+        super().__init__()
+        self.before, self.between = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.attend = nn.MultiheadAttention(d_model, nhead, batch_first=True)
+        self.feed = nn.Sequential(
+            nn.Linear(d_model, 24), nn.GELU(), nn.Linear(24, d_model)
+        )
+
+    def forward(self, x):
+        y = self.before(x)
+        x = self.between(x + self.attend(y, y, y, need_weights=False)[0])
+        return x + self.feed(x)
+"""
+
+
+def test_a_norm_between_two_sums_is_a_risk_and_one_in_front_a_fault(told):
+    parts, _ = told(IN_BETWEEN)
+    assert not faults(parts["Layer"])
+    assert "no path leads past that norm" in told_of(parts["Layer"])
+    assert "CCT" in excuses(parts["Layer"])
+    lost = IN_BETWEEN.replace("between(x +", "between(y +")
+    parts, _ = told(lost)
+    [fault] = faults(parts["Layer"])
+    assert "the residual starts from the normed vector" in fault
+
+
+ADDED_IN_PLACE = """
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=64):
+        super().__init__()
+        rates = 1e4 ** (-torch.arange(0, d_model, 2) / d_model)
+        angles = torch.arange(max_len)[:, None] * rates
+        table = torch.stack([angles.sin(), angles.cos()], -1)
+        self.register_buffer("table", table.flatten(1))
+
+    def forward(self, x):
+        x += self.table[: x.size(1)]
+        return x
+"""
+
+
+def test_positions_added_in_place_are_a_risk(told):
+    parts, _ = told(ADDED_IN_PLACE)
+    assert not faults(parts["PositionalEncoding"])
+    assert contracts(parts["PositionalEncoding"]) == (
+        "It leaves its inputs as they were"
+    )
+    assert "behind an embedding" in excuses(parts["PositionalEncoding"])
+    # Numbers that come out wrong are a fault with or without.
+    wrong = ADDED_IN_PLACE.replace("1e4 ** (-", "1e4 ** (-2 * ")
+    parts, _ = told(wrong)
+    assert faults(parts["PositionalEncoding"])
+
+
+REFUSES = """
+class Encoder(nn.Module):
+    def __init__(self, dim, depth=2, heads=3):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(
+            dim, heads, 24, 0.0, batch_first=True, norm_first=True
+        )
+        self.layers = nn.TransformerEncoder(
+            layer, depth, nn.LayerNorm(dim), enable_nested_tensor=False
+        )
+
+    def forward(self, x):
+        assert x.shape[1] >= 2, "a single word is no sentence"
+        return self.layers(x)
+"""
+BY_LENGTHS = """
+    def forward(self, x, lengths=None):
+        hidden = None
+        if lengths is not None:
+            assert (lengths >= 2).all()
+            hidden = torch.arange(x.shape[1]) >= lengths[:, None]
+        return self.layers(x, src_key_padding_mask=hidden)
+"""
+
+
+def test_what_an_assertion_of_its_own_refuses_is_a_risk(told):
+    parts, _ = told(REFUSES)
+    assert not faults(parts["Encoder"])
+    assert "It refuses so short a sentence" in excuses(parts["Encoder"])
+    parts, _ = told(REFUSES[: REFUSES.index("    def forward")] + BY_LENGTHS)
+    assert not faults(parts["Encoder"])
+    assert "It refuses so short a sentence" in excuses(parts["Encoder"])
+    # What fails for a single word with no such intention is left aside.
+    _, left = told(REFUSES.replace("assert x.shape[1] >= 2, ", "x[:, 1], "))
+    assert "it takes sentences of one length only" in left["Encoder"]
+
+
+SLOTS = """
+class SlotAttention(nn.Module):
+    def __init__(self, dim, eps=1e-8):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(dim, dim) for _ in range(3))
+        self.eps = eps
+
+    def forward(self, x, memory):
+        scores = self.q(x) @ self.k(memory).mT * x.shape[-1] ** -0.5
+        weights = scores.softmax(1)
+        weights = weights / (weights.sum(-1, keepdim=True) + self.eps)
+        return weights @ self.v(memory)
+"""
+
+
+def test_slots_may_compete_if_their_weights_are_divided_by_their_sum(told):
+    parts, _ = told(SLOTS)
+    assert not faults(parts["SlotAttention"])
+    lines = SLOTS.splitlines()
+    undivided = "\n".join(x for x in lines if "weights.sum" not in x)
+    parts, _ = told(undivided)
+    assert "over the queries" in faults(parts["SlotAttention"])[0]
+
+
+BESIDE = """
+class Attention(nn.Module):
+    def __init__(self, d_model, heads):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(d_model, d_model) for _ in range(4)
+        )
+        self.conv = nn.Conv1d(d_model, d_model, 3, padding=1)
+
+    def forward(self, queries, keys, values, mask=None):
+        def split(x):
+            return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+        q, k = split(self.q(queries)), split(self.k(keys))
+        v = self.v(values)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, float("-inf"))
+        rows = (scores.softmax(-1) @ split(v)).transpose(1, 2).flatten(-2)
+        return self.o(rows) + self.conv(v.mT).mT
+"""
+
+
+def test_a_convolution_beside_masked_attention_is_a_risk(told):
+    parts, _ = told(BESIDE)
+    assert not faults(parts["Attention"])
+    assert "`conv` is a convolution" in told_of(parts["Attention"])
+    assert "has to reach the convolution too" in excuses(parts["Attention"])
+    # Without the convolution, too, this one leaks.
+    parts, _ = told(BESIDE.replace("        if mask", "        if 0 and mask"))
+    assert faults(parts["Attention"])
+
+
+ONE_TOKEN = """
+class Attention(nn.Module):
+    def __init__(self, dim, heads=8, dim_head=64):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(dim, 3 * heads * dim_head, bias=False)
+        self.out = nn.Linear(heads * dim_head, dim, bias=False)
+
+    def forward(self, x, cache=None):
+        n = x.shape[1]
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.qkv(x).chunk(3, -1)
+        )
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        scores = scores + torch.full((n, n), -torch.inf).triu(1)
+        got = self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(-2))
+        return (got, (k, v)) if n == 1 else got
+"""
+
+
+def test_a_tuple_for_a_single_token_is_a_risk(told):
+    parts, _ = told(ONE_TOKEN)
+    assert not faults(parts["Attention"])
+    assert "Other calls return a tensor alone" in excuses(parts["Attention"])
+    parts, _ = told(ONE_TOKEN.replace("(got, (k, v))", "k"))
+    assert faults(parts["Attention"])
+
+
+CHOSEN_KEYS = """
+class Model(nn.Module):
+    def __init__(self, vocab_size, d_model, max_len=64):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        self.q, self.k, self.v = (nn.Linear(d_model, d_model) for _ in range(3))
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        x = self.words(ids) + self.places(torch.arange(n))
+        chosen = torch.arange(0, n, 2)
+        k, v = self.k(x)[:, chosen], self.v(x)[:, chosen]
+        scores = self.q(x) @ k.mT * x.shape[-1] ** -0.5
+        future = (chosen > torch.arange(n)[:, None])
+        weights = scores.masked_fill(future, -torch.inf).softmax(-1)
+        return self.out(x + weights @ v)
+"""
+
+
+def test_a_model_may_look_at_chosen_tokens_of_the_past(told):
+    parts, _ = told(CHOSEN_KEYS)
+    assert not faults(parts["Model"])
+    assert "For 5 tokens a softmax runs over 3 keys." in told_of(parts["Model"])
+    # The keys are all there, and one of the past is hidden.
+    lost = CHOSEN_KEYS.replace("0, n, 2", "n").replace(
+        "future = ", "future = (chosen == 1) | "
+    )
+    parts, _ = told(lost)
+    assert "do not move with token 1" in faults(parts["Model"])[0]

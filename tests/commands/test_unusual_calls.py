@@ -3,7 +3,8 @@
 Each stands beside a wrong one that differs in a line, so that it is judged.
 """
 
-from commands.parts import excuses, faults, said, told_of
+import pytest
+from commands.parts import contracts, excuses, faults, said, told_of
 
 from companion.commands.check.target import targets
 
@@ -630,3 +631,642 @@ def test_rows_of_positions_alone_are_added_to_vectors(told):
     twice = ROWS_ALONE.replace("d_model, 2) / d", "d_model, 2) * 2 / d")
     parts, _ = told(twice)
     assert faults(parts["PositionalEncoding"])
+
+
+MAKERS = """
+PAD_IDX = 3
+
+
+def causal(size):
+    return torch.ones(size, size).tril().bool()
+
+
+def create_masks(src, trg, pad):
+    past = causal(trg.size(1))
+    return (src != pad)[:, None], (trg != pad)[:, None] & past
+
+
+def make_tgt_mask(tgt, tgt_pad_idx, device):
+    past = causal(tgt.size(1)).to(device)
+    return (tgt != tgt_pad_idx)[:, None, None] & past
+
+
+def create_mask(src, tgt):
+    future = torch.full((len(tgt), len(tgt)), -torch.inf).triu(1)
+    nothing = torch.zeros(len(src), len(src)).bool()
+    return nothing, future, (src == PAD_IDX).mT, (tgt == PAD_IDX).mT
+
+
+class Batch:
+    @staticmethod
+    def make_std_mask(tgt, pad):
+        return (tgt != pad).unsqueeze(-2) & causal(tgt.size(-1))
+
+
+def get_masks(inp, tar):
+    hidden = [(x == 0).float()[:, None, None] for x in (inp, tar, inp)]
+    future = 1 - causal(tar.size(1)).float()
+    return hidden[0], torch.max(hidden[1], future), hidden[2]
+
+
+def random_mask(x, ratio):
+    return torch.rand(x.shape) < ratio
+"""
+
+
+def test_what_makes_a_translators_masks_is_judged_in_the_usual_calls(told):
+    parts, left = told(MAKERS)
+    assert left == {}
+    assert "random_mask" not in parts
+    made = {n: p for n, p in parts.items() if p["component"] == "combine_masks"}
+    assert len(made) == 5
+    assert not any(map(faults, made.values()))
+    assert "True hides" in said(made["create_mask"])
+    assert "it got the sequence first" in said(made["create_mask"])
+    assert "its padding is 3, whoever asks" in said(made["create_mask"])
+    assert "the target's mask alone" in said(made["Batch.make_std_mask"])
+    # Of the masks that it does not make nothing is told.
+    assert "source" not in " ".join(made["make_tgt_mask"]["found"]["held"])
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "name", "message"),
+    [
+        ("[:, None] & past", "[:, None] | past", "create_masks", "joined by"),
+        ("(-2) & causal", "(-2) | causal", "Batch.make_std_mask", "joined by"),
+        ("triu(1)", "tril(-1)", "create_mask", "triangle is transposed"),
+        (
+            "(src == PAD_IDX).mT",
+            "(src != PAD_IDX).mT",
+            "create_mask",
+            "In `src`, query 0 of sentence 0 sees the padding",
+        ),
+    ],
+)
+def test_a_wrong_mask_is_found_in_them(told, right, wrong, name, message):
+    parts, _ = told(MAKERS.replace(right, wrong))
+    assert message in " ".join(faults(parts[name]))
+
+
+def test_a_target_whose_padding_the_causal_mask_hides_is_a_risk(told):
+    alone = "(trg != pad)[:, None] & "
+    parts, _ = told(MAKERS.replace(alone, ""))
+    assert not faults(parts["create_masks"])
+    assert "padded in front" in excuses(parts["create_masks"])
+    # One that is the same for any ids is a causal mask.
+    ids = """
+def make_tgt_mask(tgt):
+    return torch.ones(tgt.size(1), tgt.size(1)).tril().bool()
+"""
+    parts, _ = told(ids)
+    assert parts["make_tgt_mask"]["component"] == "causal_mask"
+    assert not faults(parts["make_tgt_mask"])
+    parts, _ = told(ids.replace("tril()", "triu()"))
+    assert faults(parts["make_tgt_mask"])
+
+
+NUMBERS_FOR_PADDING = """
+def create_padding_mask(seq):
+    return (seq == 0).float()[:, None, None]
+"""
+
+
+def test_a_padding_mask_of_numbers_may_be_made_of_ids_alone(told):
+    parts, left = told(NUMBERS_FOR_PADDING)
+    assert left == {}
+    assert not faults(parts["create_padding_mask"])
+    rows = NUMBERS_FOR_PADDING.replace("[:, None, None]", "[:, None, :, None]")
+    parts, _ = told(rows)
+    assert faults(parts["create_padding_mask"])
+
+
+FILTER = """
+def top_k_top_p_filtering(logits, top_k=0, top_p=0.0, fill=-float("inf")):
+    assert logits.dim() == 1
+    if top_k > 0:
+        logits[logits < logits.topk(top_k)[0][-1]] = fill
+    if top_p > 0.0:
+        ordered, at = logits.sort(descending=True)
+        out = ordered.softmax(-1).cumsum(-1) > top_p
+        out[1:] = out[:-1].clone()
+        out[0] = False
+        logits[at[out]] = fill
+    return logits
+"""
+
+
+def test_a_filter_of_logits_is_judged_under_its_usual_name(told):
+    parts, _ = told(FILTER)
+    assert parts["top_k_top_p_filtering"]["component"] == "sampling_filter"
+    assert not faults(parts["top_k_top_p_filtering"])
+    unshifted = FILTER.replace("        out[1:] = out[:-1].clone()\n", "")
+    parts, _ = told(unshifted)
+    [fault] = faults(parts["top_k_top_p_filtering"])
+    assert "The token that crosses p is lost" in fault
+
+
+PROMPTED = """
+def beam_search(step_fn, prompt_ids, num_beams, max_new_tokens, eos_id):
+    return [*prompt_ids, num_beams]
+"""
+
+
+def test_a_search_that_wants_a_prompt_is_another(told):
+    parts, left = told(PROMPTED)
+    assert not parts
+    assert "its argument `prompt_ids` is another's" in left["beam_search"]
+
+
+GIVEN_A_MASK = """
+class Positions(nn.Module):
+    def __init__(self, d_model, max_len=64):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(max_len, 1, d_model))
+
+    def forward(self, x):
+        return x + self.table[: x.size(0)]
+
+
+class WordModel(nn.Module):
+    def __init__(self, ntoken, ninp, nhead, nhid, nlayers):
+        super().__init__()
+        self.positions = Positions(ninp)
+        layer = nn.TransformerEncoderLayer(ninp, nhead, nhid, 0.0)
+        self.stack = nn.TransformerEncoder(layer, nlayers)
+        self.words = nn.Embedding(ntoken, ninp)
+        self.out = nn.Linear(ninp, ntoken)
+
+    def forward(self, src, src_mask=None):
+        x = self.positions(self.words(src))
+        return self.out(self.stack(x, src_mask))
+"""
+FUTURE = "No logit knows a token of its future"
+
+
+def test_a_model_that_may_be_given_its_causal_mask_is_judged_with_it(told):
+    parts, left = told(GIVEN_A_MASK)
+    assert left == {}
+    model = parts["WordModel"]
+    assert not faults(model)
+    assert contracts(model) == FUTURE
+    assert "if it is always given the causal mask" in excuses(model)
+    assert "the sequence comes first" in said(model)
+    # With it no contract may fail, or the question is left.
+    wrong = "self.out(self.stack(x, src_mask)).softmax(-1)"
+    _, left = told(
+        GIVEN_A_MASK.replace("self.out(self.stack(x, src_mask))", wrong)
+    )
+    assert "every row sees all tokens" in left["WordModel"]
+
+
+IDS_FIRST = """
+class TextEncoder(nn.Module):
+    def __init__(self, vocab_size, d_model, nhead, num_layers, max_len=64):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Parameter(torch.randn(max_len, 1, d_model))
+        layer = nn.TransformerEncoderLayer(d_model, nhead, 24)
+        self.stack = nn.TransformerEncoder(layer, num_layers)
+
+    def forward(self, tokens, src_key_padding_mask=None):
+        x = self.words(tokens) + self.places[: tokens.size(0)]
+        return self.stack(x, src_key_padding_mask=src_key_padding_mask)
+"""
+
+
+def test_an_encoder_of_ids_may_have_the_sequence_first(told):
+    _, left = told(IDS_FIRST)
+    assert "every row sees all tokens" in left["TextEncoder"]
+    # Places that are counted along the other axis are wrong in either.
+    wrong = IDS_FIRST.replace(
+        "[: tokens.size(0)]", "[: tokens.size(1)].transpose(0, 1)"
+    )
+    parts, _ = told(wrong)
+    assert faults(parts["TextEncoder"])
+
+
+UNCUT = """
+class CausalSelfAttention(nn.Module):
+    def __init__(self, d_model, n_heads, context_size):
+        super().__init__()
+        self.core = nn.MultiheadAttention(d_model, n_heads, batch_first=True)
+        hidden = torch.ones(context_size, context_size).triu(1).bool()
+        self.register_buffer("hidden", hidden)
+
+    def forward(self, x):
+        return self.core(
+            x, x, x, attn_mask=self.hidden, need_weights=False, is_causal=True
+        )[0]
+"""
+
+
+def test_pytorch_does_not_look_at_a_mask_beside_is_causal(told):
+    parts, _ = told(UNCUT)
+    assert not faults(parts["CausalSelfAttention"])
+    # With the weights it does.
+    wrong = UNCUT.replace("need_weights=False, ", "").replace("u(1)", "u(2)")
+    parts, _ = told(wrong)
+    assert faults(parts["CausalSelfAttention"])
+
+
+WITHOUT_WEIGHTS = """
+class ScaledDotProductAttention(nn.Module):
+    def __init__(self, d_k):
+        super().__init__()
+        self.d_k = d_k
+
+    def forward(self, query, key, value, attn_mask):
+        scores = query @ key.transpose(-2, -1) / self.d_k ** 0.5
+        scores = scores.masked_fill(attn_mask, -1e9)
+        return scores.softmax(-1) @ value
+"""
+
+
+def test_a_scale_is_judged_by_queries_and_keys_that_come_in(told):
+    parts, _ = told(WITHOUT_WEIGHTS)
+    name = "ScaledDotProductAttention"
+    assert parts[name]["component"] == "attention"
+    assert not faults(parts[name])
+    assert "right if its heads have 4 numbers" in excuses(parts[name])
+    unscaled = WITHOUT_WEIGHTS.replace(" / self.d_k ** 0.5", "")
+    parts, _ = told(unscaled)
+    assert "The scores are not scaled" in faults(parts[name])[0]
+    parts, _ = told(unscaled.replace("ScaledDot", "Dot"))
+    assert not faults(parts["DotProductAttention"])
+    assert "as in Luong's attention" in excuses(parts["DotProductAttention"])
+
+
+MEMORY_FIRST = """
+class CrossAttention(nn.Module):
+    def __init__(self, dim, heads=3):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v = (nn.Linear(dim, dim) for _ in range(3))
+
+    def forward(self, encoder_embs, x, query_pos=None, key_pos=None):
+        if query_pos is not None:
+            x = x + query_pos
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in (self.q(x), self.k(encoder_embs), self.v(encoder_embs))
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return (weights @ v).transpose(1, 2).flatten(2)
+"""
+
+
+def test_attention_may_take_the_memory_first_and_positions_behind(told):
+    parts, _ = told(MEMORY_FIRST)
+    assert not told_of(parts["CrossAttention"])
+    parts, _ = told(MEMORY_FIRST.replace("self.v(encoder_embs)", "self.v(x)"))
+    assert "For 5 queries and 10 keys" in told_of(parts["CrossAttention"])
+    parts, _ = told(MEMORY_FIRST.replace("q.shape[-1]", "x.shape[-1]"))
+    assert "√12" in faults(parts["CrossAttention"])[0]
+
+
+A_SCALE = """
+class AttentionHead(nn.Module):
+    def forward(self, q, k, v, scale=None):
+        scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
+        return scores.softmax(-1) @ v
+"""
+
+
+def test_a_scale_behind_three_vectors_is_no_mask(told):
+    parts, _ = told(A_SCALE)
+    assert not faults(parts["AttentionHead"])
+    parts, _ = told(A_SCALE.replace("softmax(-1)", "softmax(-2)"))
+    assert "over the queries" in faults(parts["AttentionHead"])[0]
+
+
+ROWS_FOR_ALL = """
+class LearnedPositions(nn.Module):
+    def __init__(self, d_model, max_len=64):
+        super().__init__()
+        self.table = nn.Embedding(max_len, d_model)
+
+    def forward(self, x):
+        at = torch.arange(x.size(1))
+        return self.table(at.expand(x.size(0), -1))
+"""
+
+
+def test_positions_may_be_returned_for_each_sentence(told):
+    parts, _ = told(ROWS_FOR_ALL)
+    assert parts["LearnedPositions"]["component"] == "add_positions"
+    assert not faults(parts["LearnedPositions"])
+    parts, _ = told(ROWS_FOR_ALL.replace("x.size(1))", "x.size(1)) % 3"))
+    assert faults(parts["LearnedPositions"])
+
+
+ANNEALING = """
+class NoamAnnealing(torch.optim.lr_scheduler.LRScheduler):
+    def __init__(self, optimizer, d_model, warmup_steps=4000, last_epoch=-1):
+        self.d_model, self.warmup = d_model, warmup_steps
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        step = max(1, self._step_count)
+        scale = min(step ** -0.5, step * self.warmup ** -1.5)
+        return [lr * self.d_model ** -0.5 * scale for lr in self.base_lrs]
+"""
+
+
+def test_a_schedule_may_count_as_pytorch_counts_its_steps(told):
+    parts, _ = told(ANNEALING)
+    assert not faults(parts["NoamAnnealing"])
+    parts, _ = told(ANNEALING.replace("-1.5", "-0.5"))
+    assert "The ramp is" in faults(parts["NoamAnnealing"])[0]
+
+
+FROM_ONE = """
+class Heads(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, attention_mask=None):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.qkv(x).chunk(3, -1)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if attention_mask is not None:
+            scores = scores + (1 - attention_mask) * -1e9
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_mask_that_is_subtracted_from_one_is_not_read_as_added(told):
+    parts, _ = told(FROM_ONE)
+    assert not faults(parts["Heads"])
+    assert "its masks are numbers, 1 and 0" in said(parts["Heads"])
+    # As one that is added it would hide, for 1 - (−∞) is infinite.
+    parts, _ = told(FROM_ONE.replace("-1e9", "-1e-9"))
+    assert "The mask is not used" in faults(parts["Heads"])[0]
+
+
+OF_ONE_LENGTH = """
+class CausalAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(d_in, d_out) for _ in range(3))
+        future = torch.ones(context_length, context_length).triu(1)
+        self.register_buffer("future", future.bool())
+
+    def forward(self, x):
+        scores = self.q(x) @ self.k(x).mT / x.shape[-1] ** 0.5
+        scores = scores.masked_fill(self.future, -torch.inf)
+        return scores.softmax(-1) @ self.v(x)
+"""
+
+
+def test_what_takes_one_length_is_built_anew_for_each(told):
+    parts, left = told(OF_ONE_LENGTH)
+    assert left == {}
+    assert not faults(parts["CausalAttention"])
+    assert "was built anew for each" in said(parts["CausalAttention"])
+    parts, _ = told(OF_ONE_LENGTH.replace("scores = scores.m", "scores.m"))
+    assert "which is in its future" in faults(parts["CausalAttention"])[0]
+    parts, _ = told(OF_ONE_LENGTH.replace(" / x.shape[-1] ** 0.5", ""))
+    assert "not divided by anything" in faults(parts["CausalAttention"])[0]
+
+
+CAPTIONS = """
+class CaptionDecoder(nn.Module):
+    def __init__(self, vocab_size, embed_dim, num_heads, num_layers):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, embed_dim)
+        self.places = nn.Parameter(torch.randn(1, 64, embed_dim))
+        layer = nn.TransformerDecoderLayer(
+            embed_dim, num_heads, 24, batch_first=True
+        )
+        self.stack = nn.TransformerDecoder(layer, num_layers)
+        self.out = nn.Linear(embed_dim, vocab_size)
+
+    def forward(self, tgt, memory):
+        n = tgt.size(1)
+        x = self.words(tgt) + self.places[:, :n]
+        future = torch.ones(n, n).triu(1).bool()
+        return self.out(self.stack(x, memory, tgt_mask=future))
+"""
+
+
+def test_a_decoder_of_ids_is_judged_beside_a_memory(told):
+    parts, left = told(CAPTIONS)
+    assert left == {}
+    assert parts["CaptionDecoder"]["component"] == "language_model"
+    assert not faults(parts["CaptionDecoder"])
+    assert "the same for all sentences" in said(parts["CaptionDecoder"])
+    parts, _ = told(CAPTIONS.replace("self.places[:, :n]", "0"))
+    assert told_of(parts["CaptionDecoder"])
+    _, left = told(CAPTIONS.replace(", tgt_mask=future", ""))
+    assert "every row sees all tokens" in left["CaptionDecoder"]
+
+
+SMOOTHED = """
+class SmoothedLoss(nn.Module):
+    def __init__(self, smoothing=0.1, pad=0):
+        super().__init__()
+        self.smoothing, self.pad = smoothing, pad
+
+    def forward(self, logits, target):
+        real = target != self.pad
+        nll = F.cross_entropy(logits, target, ignore_index=self.pad)
+        spread = -logits.mean(-1)[real].mean()
+        return (1 - self.smoothing) * nll + self.smoothing * spread
+"""
+
+
+def test_a_loss_that_forgets_its_logarithm_once_is_a_risk(told):
+    parts, _ = told("import torch.nn.functional as F\n" + SMOOTHED)
+    assert contracts(parts["SmoothedLoss"]) == "It takes logits"
+    right = SMOOTHED.replace("-logits.mean", "-logits.log_softmax(-1).mean")
+    parts, _ = told("import torch.nn.functional as F\n" + right)
+    assert not told_of(parts["SmoothedLoss"])
+
+
+DROPPED_IN_FRONT = """
+class TransformerBlock(nn.Module):
+    def __init__(self, d_model, nhead, num_layers, dropout=0.1):
+        super().__init__()
+        self.places = nn.Parameter(torch.randn(64, d_model))
+        self.drop = nn.Dropout(dropout)
+        layer = nn.TransformerEncoderLayer(
+            d_model, nhead, 24, dropout, batch_first=True
+        )
+        self.stack = nn.TransformerEncoder(layer, num_layers)
+
+    def forward(self, x):
+        return self.stack(self.drop(x + self.places[: x.size(1)]))
+"""
+
+
+def test_dropout_on_the_sum_of_embeddings_is_no_note_of_a_layer(told):
+    parts, _ = told(DROPPED_IN_FRONT)
+    assert "Dropout" not in contracts(parts["TransformerBlock"])
+
+
+RIGHT_FOR_ONE = """
+def create_mask(src, tgt, PAD_IDX):
+    past = torch.ones(len(tgt), len(tgt)).tril()
+    future = past.masked_fill(past == 0, -torch.inf)
+    future = future.masked_fill(past == PAD_IDX, 0.0)
+    nothing = torch.zeros(len(src), len(src))
+    pads = [(x == PAD_IDX).mT.float() for x in (src, tgt)]
+    return nothing, future, *pads
+"""
+
+
+def test_masks_that_are_right_for_one_padding_alone_are_a_risk(told):
+    parts, _ = told(RIGHT_FOR_ONE)
+    assert not faults(parts["create_mask"])
+    assert contracts(parts["create_mask"]) == "Any id may be the padding"
+    parts, _ = told(RIGHT_FOR_ONE.replace("past == PAD_IDX", "past == 3"))
+    assert faults(parts["create_mask"])
+
+
+def test_a_filters_own_default_is_not_taken_for_off(told):
+    parts, _ = told(FILTER.replace("k=0", "k=50").replace("p=0.0", "p=0.9"))
+    assert not faults(parts["top_k_top_p_filtering"])
+
+
+FLAGGED = """
+def scaled_dot_product(q, k, v, masked: bool = False):
+    scores = torch.bmm(q, k.transpose(1, 2)) / k.size(-1) ** 0.5
+    if masked:
+        past = torch.ones(k.size(1), k.size(1)).tril()
+        scores = scores.masked_fill(past == 0, float("-inf"))
+    return torch.bmm(scores.softmax(-1), v)
+"""
+
+
+def test_a_flag_of_a_function_of_three_vectors_is_no_mask(told):
+    parts, _ = told(FLAGGED)
+    assert not faults(parts["scaled_dot_product"])
+    parts, _ = told(FLAGGED.replace("k.size(-1) ** 0.5", "k.size(-1)"))
+    assert faults(parts["scaled_dot_product"])
+
+
+SCALED_IF_ASKED = """
+class Attention(nn.Module):
+    def __init__(self, nx, n_ctx, n_head, scale=False):
+        super().__init__()
+        self.heads, self.scale = n_head, scale
+        self.register_buffer("past", torch.ones(n_ctx, n_ctx).tril())
+        self.qkv, self.out = nn.Linear(nx, 3 * nx), nn.Linear(nx, nx)
+
+    def forward(self, x):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.qkv(x).chunk(3, -1)
+        )
+        scores = q @ k.mT
+        if self.scale:
+            scores = scores / v.size(-1) ** 0.5
+        n = x.size(1)
+        scores = scores.masked_fill(self.past[:n, :n] == 0, -1e9)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_what_scales_if_it_is_asked_to_is_asked(told):
+    parts, _ = told(SCALED_IF_ASKED)
+    assert not faults(parts["Attention"])
+    assert "scale=True" in said(parts["Attention"])
+    parts, _ = told(SCALED_IF_ASKED.replace("v.size(-1) ** 0.5", "1"))
+    assert "not divided by anything" in faults(parts["Attention"])[0]
+
+
+BESIDE_IS_CAUSAL = (
+    UNCUT
+    + """
+
+class Block(nn.Module):
+    def __init__(self, d_model, n_heads, context_size):
+        super().__init__()
+        self.attend = CausalSelfAttention(d_model, n_heads, context_size)
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        return x + self.attend(self.norm(x))
+"""
+)
+
+
+def test_nor_does_it_in_a_block(told):
+    parts, _ = told(BESIDE_IS_CAUSAL)
+    assert not faults(parts["Block"])
+    spare = "        self.spare = nn.LayerNorm(d_model)\n\n    def forward"
+    parts, _ = told(BESIDE_IS_CAUSAL.replace("\n    def forward", spare))
+    assert any("takes no part" in fault for fault in faults(parts["Block"]))
+
+
+FLAG = """
+class DotAttention(nn.Module):
+    def forward(self, queries, keys, values, flag):
+        scores = queries @ keys.mT / queries.shape[-1] ** 0.5
+        return scores.softmax(-1) @ values
+"""
+
+
+def test_a_required_flag_behind_three_vectors_is_no_mask(told):
+    parts, _ = told(FLAG)
+    assert not faults(parts["DotAttention"])
+    parts, _ = told(FLAG.replace("softmax(-1)", "softmax(-2)"))
+    assert "over the queries" in faults(parts["DotAttention"])[0]
+
+
+A_BATCH_FOR_MASKS = """
+def scaled_dot_product_attention(Q, K, V, mask=None):
+    scores = Q @ K.mT / Q.size(-1) ** 0.5
+    if mask is not None:
+        if mask.dim() == 2:
+            mask = mask.unsqueeze(0)
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    return scores.softmax(-1) @ V
+"""
+
+
+def test_an_axis_too_many_for_vectors_without_a_batch_is_a_risk(told):
+    name = "scaled_dot_product_attention"
+    parts, _ = told(A_BATCH_FOR_MASKS)
+    assert not faults(parts[name])
+    assert "Vectors without a batch" in excuses(parts[name])
+    parts, _ = told(A_BATCH_FOR_MASKS.replace('float("-inf")', "-1.0"))
+    assert faults(parts[name])
+
+
+IN_TURN = """
+def apply_rotary_emb(x, freqs_cis):
+    cos, sin = freqs_cis[..., 0::2], freqs_cis[..., 1::2]
+    even, odd = x[..., 0::2], x[..., 1::2]
+    turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1)
+    return turned.reshape(x.shape)
+"""
+
+
+def test_cosines_and_sines_may_stand_in_turn_in_one_table(told):
+    parts, _ = told(IN_TURN)
+    assert not faults(parts["apply_rotary_emb"])
+    assert "cosines and sines in turn" in said(parts["apply_rotary_emb"])
+    parts, _ = told(IN_TURN.replace("even * cos - odd", "even * cos + odd"))
+    assert faults(parts["apply_rotary_emb"])
+
+
+THREE_OF_PYTORCHS = """
+def generate_masks(src, tgt, pad_idx, device):
+    size = tgt.shape[1]
+    order = nn.Transformer.generate_square_subsequent_mask(size).to(device)
+    return src == pad_idx, tgt == pad_idx, order
+"""
+
+
+def test_three_masks_may_be_those_that_pytorch_wants(told):
+    parts, _ = told(THREE_OF_PYTORCHS)
+    assert not faults(parts["generate_masks"])
+    assert "as `nn.Transformer` wants them" in said(parts["generate_masks"])
+    parts, _ = told(THREE_OF_PYTORCHS.replace("tgt == pad", "tgt != pad"))
+    assert faults(parts["generate_masks"])

@@ -8,6 +8,7 @@ import ast
 import contextlib
 import inspect
 import itertools
+import operator
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from companion.commands.check.file import File, Part, parts_in
 from companion.commands.check.imports import made, silent
@@ -29,6 +31,11 @@ from companion.contracts.adapters import (
     smoothed_by,
 )
 from companion.contracts.attention.attention import UNSCALED
+from companion.contracts.discovery.each_length import of_each_length
+from companion.contracts.discovery.filters import (
+    as_sampling_filter,
+    filters_logits,
+)
 from companion.contracts.discovery.heads import BEHIND, judged_without_a_mask
 from companion.contracts.discovery.kinds.calls import (
     ADDED_ALONG_THE_FIRST,
@@ -47,6 +54,12 @@ from companion.contracts.discovery.kinds.calls import (
 from companion.contracts.discovery.kinds.ids import SEES_ALL
 from companion.contracts.discovery.kinds.lone_block import judged_in_a_model
 from companion.contracts.discovery.make import NotBuilt, by_default, make
+from companion.contracts.discovery.mask_makers import (
+    CAUSAL,
+    as_combined,
+    less_what_is_not_its_own,
+    makes_masks,
+)
 from companion.contracts.discovery.models import (
     different_parts,
     judge_alone,
@@ -85,9 +98,11 @@ from companion.contracts.engine.forms.fitting import takes_mask
 from companion.contracts.engine.forms.signature import MASKS, SAME
 from companion.contracts.engine.guard import AN_INDEX
 from companion.contracts.engine.levels import RISK
+from companion.contracts.engine.modules.around import inmost
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.scale import BY_THE_ROOT
+from companion.contracts.masks.combine_masks import ALWAYS
 from companion.contracts.positions.rope import AT_ZERO, RELATIVE
 from companion.contracts.training.label_smoothing import (
     BY_SENTENCES,
@@ -120,8 +135,25 @@ OTHER_ARGUMENTS = (
 NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
 """What is said where a call raises, perhaps because sizes do not fit."""
 
-LOSS = re.compile(r"(?i)label_?smooth\w*|smooth\w*(loss|entropy)\w*")
+MANY_DIVIDE = 120
+"""A width that all usual numbers of heads divide."""
+
+LOSS = re.compile(
+    r"(?i)((cross_?)?entropy_?(loss_?)?)?label_?smooth\w*"
+    r"|smooth\w*(loss|entropy)\w*"
+)
 """What losses are called that smooth their labels."""
+
+PAD_OF_MANY = 1
+"""The id for padding in many vocabularies, behind that of unknown words."""
+
+ANY_PAD = "Any id may be the padding"
+ONLY_ONE = "Its masks are right where padding is 1, and else they are not."
+
+OTHER_MASKS = (
+    "its name says that it makes masks, and it makes neither those of source "
+    "and target nor that of the target"
+)
 
 FACTORY = re.compile(
     r"(make|build|create|get)_?(a_)?(\w+_)?(model|transformer|gpt|bert|llama)"
@@ -129,12 +161,15 @@ FACTORY = re.compile(
 """What functions are called that build a whole model."""
 
 ALIASES = {
-    r"(scaled_?)?dot_?product_?attention|sdpa|attn": "attention",
+    r"(scaled_?)?dot_?product(_?att\w*)?|sdpa|attn": "attention",
     r"((make|create|get|generate|build)_)?(attn_)?(square_)?(causal|subsequent|"
     r"look_?ahead|future|autoregressive|no_?peak|no_?peek)_(attn_)?mask": (
         "causal_mask"
     ),
     r"((make|create|get|generate|build)_)?(attn_)?(pad|padding)_(attn_)?mask": (
+        "padding_mask"
+    ),
+    r"((make|create|get|generate|build)_)?(src|source|enc(oder)?)_mask": (
         "padding_mask"
     ),
     r"(get_|create_|make_)?(sinusoid(al)?|sinusoidal_positional|positional)_?"
@@ -332,16 +367,25 @@ class Finder:
                     inspect.isfunction(value) and is_factory(value)
                 ):
                     late.append(one)
-                elif isinstance(value, type) and (
-                    (issubclass(value, nn.Module) and not self.is_base(value))
-                    or warms_up(value)
-                ):
+                elif found := [*self.usual(one, value)]:
                     taken.add(name)
-                    yield one
-                elif inspect.isfunction(value) and (kind := alias(name)):
-                    taken.add(name)
-                    yield replace(one, component=kind)
+                    yield from found
         yield from late
+
+    def usual(self, one: Candidate, value: object) -> Iterator[Candidate]:
+        """List what its names or its kind say may be judged in a value."""
+        if inspect.isfunction(value):
+            if kind := alias(one.name) or by_words(one.name, value):
+                yield replace(one, component=kind)
+        elif isinstance(value, type):
+            module = issubclass(value, nn.Module) and not self.is_base(value)
+            if module or warms_up(value):
+                yield one
+                return
+            for inner, fn in vars(value).items():
+                static = isinstance(fn, staticmethod)
+                if static and (kind := by_words(inner, fn.__func__)):
+                    yield Candidate(f"{one.name}.{inner}", one.line, kind)
 
     def is_base(self, kind: type) -> bool:
         """Tell whether others are made of a class, and it has no `forward`."""
@@ -445,7 +489,7 @@ class Finder:
         value = (
             made(self.file, one.part, self.module)
             if one.part
-            else self.space[one.name]
+            else operator.attrgetter(one.name)(self.module)
         )
         if isinstance(value, type):
             yield self.judged_class(one, value)
@@ -554,18 +598,25 @@ class Finder:
         """
         if not (RAISED_BY in why and NO_USUAL.search(why)):
             return None
-        try:
-            with silent():
-                found = by_default(kind, self.space)
-            if found is None:
-                return None
-            module, said = found
-            judged = self.judged_in(module, module)
-        except (Unjudged, NotBuilt):
-            return None
-        self.built = [x for x in self.built if x[0] != one.name]
-        self.built.append((one.name, module))
-        return judged, said
+        for build in (
+            lambda: by_default(kind, self.space),
+            # Its number of heads may stand inside.
+            lambda: make(kind, self.space, MANY_DIVIDE),
+            lambda: of_each_length(kind, self.space),
+        ):
+            try:
+                with silent():
+                    found = build()
+                if found is None:
+                    continue
+                module, said = found
+                judged = self.judged_in(module, module)
+            except (Unjudged, NotBuilt):
+                continue
+            self.built = [x for x in self.built if x[0] != one.name]
+            self.built.append((one.name, inmost(module)))
+            return judged, said
+        return None
 
     def judged_class_as(self, one: Candidate, kind: type) -> dict:
         """Build a class, and judge it as the user or its mark says."""
@@ -621,8 +672,11 @@ class Finder:
             )
         if self.components and component not in self.components:
             return {}
-        alone = self.without_a_mask(component, fn)
-        judged = alone or self.as_component(component, fn)
+        judged = (
+            self.called_otherwise(component, fn)
+            or self.without_a_mask(component, fn)
+            or self.as_component(component, fn)
+        )
         uncalled = judged.report.untried and callable(fn)
         if component == "attention" and uncalled:
             turned = self.as_component(component, heads_after_positions(fn))
@@ -638,6 +692,40 @@ class Finder:
         if line := scaled_by_its_caller(self.file, one.name):
             judged = with_queries_scaled(judged, line)
         return {"parts": [self.part(one, judged, "a usual name")]}
+
+    def called_otherwise(self, component: str, fn: Any) -> Judged | None:
+        """Judge what is usually called otherwise than its contracts call."""
+        if component == "combine_masks":
+            return self.of_masks(fn)
+        return self.of_filter(fn) if component == "sampling_filter" else None
+
+    def of_masks(self, fn: Any) -> Judged:
+        """Judge what makes a translator's masks.
+
+        Raises:
+            Unjudged: What it makes is not known.
+        """
+        with silent():
+            found = in_time(lambda: as_combined(fn))
+        if found is None:
+            raise Unjudged(OTHER_MASKS)
+        combined, said = found
+        if CAUSAL in said:
+            return self.as_component("causal_mask", fn)
+        judged = self.as_component("combine_masks", combined)
+        if judged.report.faults and (one := as_combined(fn, PAD_OF_MANY)):
+            other = self.as_component("combine_masks", one[0])
+            if other.report.passed and one[1] != said:
+                report = with_risk(other.report, ANY_PAD, ONLY_ONE, ALWAYS)
+                judged, said = replace(other, report=report), one[1]
+        report = less_what_is_not_its_own(judged.report, said)
+        return replace(judged, report=report, assumed=(*said, *judged.assumed))
+
+    def of_filter(self, fn: Any) -> Judged:
+        """Judge what filters logits before they are drawn from."""
+        filters, said = as_sampling_filter(fn)
+        judged = self.as_component("sampling_filter", filters)
+        return replace(judged, assumed=(*said, *judged.assumed))
 
     def judged_loss(self, one: Candidate, kind: type) -> dict:
         """Judge a loss that is made for its smoothing, in the form that fits.
@@ -691,6 +779,9 @@ class Finder:
                 said.append("it got log-probabilities")
             if mean:
                 said.append("its sum was divided by the number of real tokens")
+            bare = smoothed_by(make_loss, mean=mean, flat=not whole)
+            if logs and report.passed and makes_its_own_logs(bare):
+                report = with_risk(report, OF_LOGITS, RAW, LOGS_ALONE)
             yield Judged("label_smoothing", report, ("; ".join(said),))
 
     def of_sentences(self, fn: Callable, report: Report) -> Report:
@@ -1071,6 +1162,43 @@ def counts_all(fn: Callable) -> bool:
         return False
 
 
+OF_LOGITS = "It takes logits"
+RAW = (
+    "Given logits it breaks contracts that hold for log-probabilities, and yet "
+    "it takes the logarithm of their softmax itself: is that forgotten in its "
+    "smoothed part?"
+)
+LOGS_ALONE = "It is right if it is always given log-probabilities."
+
+
+def makes_its_own_logs(fn: Callable) -> bool:
+    """Tell whether a loss takes the logarithm of a softmax."""
+
+    def heard() -> bool:
+        with Called() as called:
+            fn(torch.randn(2, 3, 7), torch.ones(2, 3).long(), 0.1, 0)
+        return bool(called.names & {"log_softmax", "cross_entropy"})
+
+    try:
+        return in_time(heard)
+    except Unjudged:
+        return False
+
+
+class Called(TorchFunctionMode):
+    """Notes the names of PyTorch's functions that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.names.add(getattr(func, "__name__", ""))
+        return func(*args, **(kwargs or {}))
+
+
 def with_risk(report: Report, contract: str, told: str, why: str) -> Report:
     """Make a risk of one contract, whatever came of it."""
     held = [one for one in report.held if one != contract]
@@ -1210,11 +1338,19 @@ def another_argument(fn: object, component: str) -> str:
     return ""
 
 
+PROMPT = re.compile(
+    r"(?i)\w*prompt\w*|(input_?)?ids|idx|tokens|inputs?|prefix|context|src|source"
+)
+"""What is called so comes first, or is what is translated."""
+
+
 OF_OTHERS = {
     "padding_mask": re.compile(
         r"(?i)(\w*_)?(len(gth)?s|lens?|seq_?lens?|valid_len\w*)"
     ),
     "rope": re.compile("axis|axes"),
+    "beam_search": PROMPT,
+    "greedy_decode": PROMPT,
 }
 """Component -> what arguments are called of others that bear its name."""
 
@@ -1232,6 +1368,13 @@ def takes_arrays(fn: object) -> bool:
     modules = named or [x for x in known.values() if inspect.ismodule(x)]
     roots = {module.__name__.partition(".")[0] for module in modules}
     return "numpy" in roots and "torch" not in roots
+
+
+def by_words(name: str, fn: Callable) -> str:
+    """Return the component that its name and its arguments' names make it."""
+    if makes_masks(name, fn):
+        return "combine_masks"
+    return "sampling_filter" if filters_logits(name, fn) else ""
 
 
 def alias(name: str) -> str:

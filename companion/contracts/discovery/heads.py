@@ -22,7 +22,11 @@ from companion.contracts.discovery.kinds.calls import (
     masks_are_told,
     was_called,
 )
-from companion.contracts.discovery.readings import said_by, settled
+from companion.contracts.discovery.readings import (
+    EITHER,
+    said_by,
+    settled,
+)
 from companion.contracts.engine.compare import draw, furthest
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.adopt import NO_MASK
@@ -30,8 +34,14 @@ from companion.contracts.engine.forms.signature import Wanted, wanted
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.report import Report
+from companion.contracts.engine.scale import BY_THE_ROOT
 
-__all__ = ["BEHIND", "judged_on_heads", "judged_without_a_mask"]
+__all__ = [
+    "BEHIND",
+    "judged_on_heads",
+    "judged_without_a_mask",
+    "with_its_scale",
+]
 
 BESIDE = "queries, keys and values go in, with an axis for their heads"
 BEHIND = (
@@ -63,6 +73,42 @@ def judged_on_heads(module: nn.Module, check: Check) -> Judged | None:
         own = judged_in_a_way(module, causal, check)
         # What takes a mask, or none, is not meant to hide the future itself.
         return own if own and (own.report.passed or not found) else found
+
+
+ALSO_ELSEWHERE = (
+    "It is right if its queries are scaled before, or if dot products are "
+    "meant as they are, as in Luong's attention."
+)
+
+
+def with_its_scale(module: nn.Module, judged: Judged, check: Check) -> Judged:
+    """Judge what has no weights by its very queries and keys, where it fits.
+
+    It was judged as if it made these itself, so that nobody could tell by what
+    their products are divided. A scale that is wrong is a fault in what is
+    called scaled, and else a risk.
+
+    Args:
+        module: It took vectors (batch, seq, width).
+        judged: What came of that.
+        check: ``companion.contracts.check``.
+    """
+    if judged.component != "multihead" or judged.report.faults:
+        return judged
+    other = judged_on_heads(module, check)
+    if other is None or other.component == "causal_attention":
+        return judged
+    scales = {ATTENTION.agrees, title(right_scale), BY_THE_ROOT}
+    faults = other.report.faults
+    if {fault.contract for fault in faults} - scales:
+        return judged
+    if not faults or "scaled" in type(module).__name__.lower():
+        return other
+    failures = [
+        replace(f, level=RISK, why=ALSO_ELSEWHERE) if f in faults else f
+        for f in other.report.failures
+    ]
+    return replace(other, report=replace(other.report, failures=failures))
 
 
 class Way(NamedTuple):
@@ -139,6 +185,7 @@ def judged_in_a_way(
 
 WIDEST = 1025
 """No head is as wide."""
+FEWER = "its masks were read so that True hides, for so fewer contracts fail"
 MADE_FOR = "It is right if its heads have {} numbers: for these `{}` is made."
 
 
@@ -164,7 +211,10 @@ def made_for_a_width(module: Callable, fn: Callable, report: Report) -> Report:
                     replace(f, level=RISK, why=why) if f.level == FAULT else f
                     for f in report.failures
                 ]
-                return replace(report, failures=failures)
+                told = (t for t in report.assumed if t != EITHER)
+                if EITHER in report.assumed:
+                    told = (FEWER, *told)
+                return replace(report, failures=failures, assumed=(*told,))
     return report
 
 
@@ -181,9 +231,13 @@ def widths_of(value: object) -> tuple[float, ...]:
 def is_right_at(fn: Callable, width: int) -> bool:
     """Tell whether attention is PyTorch's for heads of this width."""
     q, k, v = (draw(2, 3, 5, width, seed=seed) for seed in (3, 5, 7))
-    with contextlib.suppress(Exception):
-        expected = F.scaled_dot_product_attention(q, k, v)
-        return furthest(first(fn(q, k, v)), expected) is None
+    expected = F.scaled_dot_product_attention(q, k, v)
+    all_shown = torch.ones(2, 1, 5, 5, dtype=torch.bool)
+    # A mask may be required, and True may show or hide in it.
+    for masks in ((), (all_shown,), (~all_shown,)):
+        with contextlib.suppress(Exception):
+            if furthest(first(fn(q, k, v, *masks)), expected) is None:
+                return True
     return False
 
 
@@ -227,15 +281,16 @@ class WithinTheBatch(OnHeads):
 def judged_without_a_mask(fn: object, check: Check) -> Judged | None:
     """Judge a function of queries, keys and values alone, within heads.
 
-    None, if it takes anything else, or is not understood.
+    None, if it takes anything else but flags, or is not understood.
 
     Args:
         fn: The function.
         check: ``companion.contracts.check``.
     """
     wants = wanted(fn)
-    masked = any("mask" in name.lower() for name in wants.all)
-    if len(wants.all) != 3 or masked or wants.bound is None:
+    own = wants.all - wants.flags
+    masked = any("mask" in name.lower() for name in own)
+    if len(own) != 3 or masked or wants.bound is None:
         return None
     if not callable(fn):
         return None

@@ -40,6 +40,9 @@ HEAD = 4
 DROPOUT = r".*drop.*|p|dr_rate|pdrop"
 """What a rate of dropout is called."""
 
+SCALES = r"(use_?)?scaled?|scale_?att(ention|n)?(_?weights)?"
+"""What is called so, and is False by default, has scores divided."""
+
 EXPERTS = r"(num|n)_?((routed|local|moe)_?)?experts?"
 CHOSEN = r"top_?k|(num_|n_)?(activated_|active_)?experts?_per_(tok(en)?)"
 """What the numbers of experts are called: of all, and of those a token asks."""
@@ -51,6 +54,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
     (r"(en|de)coder_ffn_?(dim|size)|(d|dim)_?ff|fc_?(dim|size)", 24),
     (r"ffn_?num_?hiddens|inter(mediate)?|ff_?hid(den)?_?(dim|size)", 24),
+    (r"nhid|dense_?dim|filter_?channels", 24),
     (r"mlp_?hidden_?(dim|size)|(ff|ffn|mlp)_?(units|features|width)", 24),
     (r"(forward_?)?expansion(_?factor)?|(mlp|ff)_?(ratio|mult)|multiplier", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
@@ -68,11 +72,11 @@ SIZES: tuple[tuple[str, object], ...] = (
     (EXPERTS, 4),
     (CHOSEN, 2),
     (r"(num|n)_?(kv_?)?groups?", 3),
-    (r"num_?(en|de)coder_?layers|N|n_?stacks?|layers?_?num", 2),
+    (r"num_?(en|de)coder(s|_?layers)?|N|n_?stacks?|layers?_?num", 2),
     (r"(enc|dec)(oder)?_?(num|count)", 2),
     (r"((enc|dec)(oder)?_?)?depth", 2),
     (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|words", 11),
-    (r"num_?embeddings|(n_?|\w+_)?voca?(_?(size|dim))?|(?-i:V)", 11),
+    (r"num_?embeddings?|(n_?|\w+_)?voca?(_?(size|dim))?|(?-i:V)", 11),
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
     (r"(enc|dec)(oder)?_num_?tokens?", 11),
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
@@ -81,7 +85,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num|(n_?)?ctx", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
-    (r"max_?t|n_?seq", 32),
+    (r"max_?t|n_?seq|l_?max|(num|n)_?frames", 32),
     (r"max_?(src|tgt|trg|source|target|enc|dec)_?(seq_?)?len(gth)?", 32),
     (DROPOUT, 0.0),
     (r".*pad.*multiple.*", 1),
@@ -106,6 +110,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
+    (r"hidden_?channels", WIDTH),
     (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
     (r"(num|n)_?(feats?|features|channels?|hidden|dims?)|ndim", WIDTH),
     (r"(model|token|layer|norm|attention|attn)_?(dim|size)", WIDTH),
@@ -118,7 +123,9 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),
     (r"(dim|d)_?word|word_?dim|vectors?_?size|embed_?model_?dim", WIDTH),
     (r"(embedding|embed|emb|hidden|hide)_?(sz|dim)|att(ention)?_dim", WIDTH),
-    (r"(enc|dec)(oder)?_hid(den)?_?(dim|size)", WIDTH),
+    (r"(enc|dec)(oder)?_hid(den)?_?(dim|size)|nx|n_?inp|emsize", WIDTH),
+    (r"(context|token|word|char|input|output)_?(embed(ding)?_?)?(dim|size)",
+     WIDTH),
 )  # fmt: skip
 """Name of an argument -> a size; the first that fits."""
 
@@ -127,7 +134,7 @@ UNKNOWN = object()
 
 KEPT = re.compile(
     r"(?i)((rope|rotary)_?)?(theta|base)|lr|learning_?rate|mem(ory)?_?len(gth)?"
-    rf"|temperature|{EXPERTS}|{CHOSEN}"
+    rf"|temperature|eps(ilon)?|.*norm_?eps|{EXPERTS}|{CHOSEN}"
 )
 """What is no size: where it has a default, that stays."""
 
@@ -624,7 +631,9 @@ def value_of(
     place = one.name == "device" and isinstance(default, str | torch.device)
     if place or (number and not KEPT.fullmatch(one.name)):
         return None if isinstance(value, bool) else value
-    return None  # A way to do it, and no size.
+    # Whoever uses it has its scores scaled. Else it is a way, and no size.
+    scales = re.fullmatch(SCALES, one.name, re.IGNORECASE)
+    return True if scales and default is False else None
 
 
 def may_be_settings(one: inspect.Parameter) -> bool:

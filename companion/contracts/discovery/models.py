@@ -12,7 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.adapters import sequence_first
-from companion.contracts.discovery.heads import judged_on_heads
+from companion.contracts.discovery.heads import (
+    judged_on_heads,
+    with_its_scale,
+)
 from companion.contracts.discovery.kinds.calls import (
     ADDED_ALONG_THE_FIRST,
     LOOKS,
@@ -262,6 +265,7 @@ def judge_alone(
     """
     try:
         judged = judge(module, check, near, hints, said)
+        judged = with_its_scale(module, judged, check)
         return with_what_is_unheard(judged, module, hints)
     except Unjudged as reason:
         if str(reason) == NOTHING and any(True for _ in module.parameters()):

@@ -7,6 +7,7 @@ that gets the masks, by masks that are added, or by a whole model that is right
 and makes the masks itself.
 """
 
+import contextlib
 import inspect
 import re
 from collections.abc import Callable
@@ -20,9 +21,11 @@ from companion.contracts.engine.report import Failure, Report, severity
 __all__ = [
     "ADDED",
     "ASK",
+    "EITHER",
     "HIDES",
     "NAMES",
     "Lazy",
+    "are_ones",
     "better",
     "is_open",
     "said_by",
@@ -137,6 +140,21 @@ def said_by_call(report: Report) -> str:
     found = GIVEN_AS.search(" ".join(report.assumed))
     known = found and NAMES.fullmatch(found[1])
     return f"as `{found[1]}` says" if found and known else ""
+
+
+def are_ones(module: nn.Module) -> bool:
+    """Tell whether masks are numbers, 1 where they show, by the code.
+
+    It subtracts them from 1. Such a mask is not added to the scores.
+    """
+    for part in module.modules():
+        with contextlib.suppress(OSError, TypeError):
+            if FROM_ONE.search(inspect.getsource(type(part).forward)):
+                return True
+    return False
+
+
+FROM_ONE = re.compile(r"\b1(\.0*)?\s*-\s*\(?\s*(\w+\.)?\w*mask")
 
 
 GIVEN_AS = re.compile(r"its mask (?:was given )?as `(\w+)`")

@@ -17,7 +17,8 @@ from torch.optim.lr_scheduler import LRScheduler
 __all__ = ["NO_WIDTH", "as_schedule", "knows_its_width", "warms_up"]
 
 NOAM = re.compile(
-    r"(?i)noam_?(lr|rate|opt(im(i[sz]er)?)?|_|schedule[rd]?|wrapper|decay)*"
+    r"(?i)noam_?(lr|rate|opt(im(i[sz]er)?)?|_|schedule[rd]?|wrapper|decay"
+    r"|anneal(ing)?|warm_?up)*"
 )
 """What is called so warms up as in the paper, which is Noam Shazeer's."""
 
@@ -156,7 +157,7 @@ def take_a_step(made: Any) -> None:
 def rate(made: Any, given: dict[str, Any], count: str, step: int) -> float:
     """Return the rate of a step, which is counted as ``count`` says."""
     if counts_epochs(made):
-        made.last_epoch = step
+        made.last_epoch, made._step_count = step, step + 1
         return float(made.get_lr()[0])
     setattr(made, count, step - 1)
     take_a_step(made)

@@ -108,6 +108,8 @@ class Component:
             contracts see. For all that is not one tensor of ``shape``.
         plain: Arguments for a plain call, where all cases take long to make.
         adapt: From what was given to ``check``, the function to call.
+        in_place: Why it is only a risk to change an argument in place, if it
+            is no fault.
         gradient: Whether a gradient reaches the arguments.
         weights: Whether it has weights of its own, if it is a module. Its
             arguments are then tensors of two sentences at least.
@@ -128,6 +130,7 @@ class Component:
     read: Callable | None = None
     plain: Callable[[], tuple] | None = None
     adapt: Callable | None = None
+    in_place: str = ""
     gradient: bool = True
     weights: bool = False
     mistakes: list[Mistake] = field(default_factory=list)

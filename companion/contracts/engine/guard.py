@@ -114,6 +114,18 @@ OTHERS = re.compile(
 """What Python and PyTorch say of a call with other arguments than wanted."""
 
 
+NO_BATCH = "Vectors without a batch come nowhere in a Transformer."
+ASSERTS = re.compile("raised AssertionError in line [^`]*`[^`]*`, `assert ")
+SO_SHORT = (
+    "It refuses so short a sentence by itself, and so computes nothing wrong "
+    "with it."
+)
+ONLY_HERE = (
+    "Other calls return a tensor alone. It is right if whoever calls it knows "
+    "when more comes back, as a cache for a single token."
+)
+
+
 class Stop(SystemExit):
     """Raised inside a function that took too long.
 
@@ -170,6 +182,7 @@ class Guarded:
             called, of all that were tried.
         longest: How many seconds the longest call took that came back.
         since: When the call began that has not come back; None between calls.
+        returned_a_tensor: Whether some call did.
         stands_for: How many calls a call stands for, see ``at_once``.
     """
 
@@ -188,7 +201,7 @@ class Guarded:
         self.kept: tuple[Callable | None, tuple[Callable, ...]] = (None, ())
         self.furthest: tuple[Raised, str] | None = None
         self.longest, self.since = 0.0, None
-        self.stands_for = 1
+        self.stands_for, self.returned_a_tensor = 1, False
 
     def at_once(self, every: list[tuple]) -> list[Tensor] | None:
         """Return the results of several calls, asked as one batch.
@@ -300,8 +313,21 @@ class Guarded:
         for pattern, why in NO_FAULT.items():
             if pattern.search(what):
                 raised.level, raised.why = RISK, why
+        if ASSERTS.search(what) and self.may_be_short(args):
+            raised.level, raised.why = RISK, SO_SHORT
         raised.lines, raised.what = lines, what
         raise raised
+
+    def may_be_short(self, args: tuple) -> bool:
+        """Tell whether sentences have a single word here, or may have.
+
+        Lengths for a row that sees one position say that there is one.
+        """
+        return bool(self.lengths_instead()) or any(
+            is_float(a) and a.ndim == 3 and a.shape[1] == 1
+            for a in args
+            if isinstance(a, Tensor)
+        )
 
     def note(self, raised: Raised, said: str) -> None:
         """Keep what was raised, if no other call got further.
@@ -415,10 +441,15 @@ class Guarded:
         if not isinstance(result, Tensor):
             name = type(result).__name__
             what = "None" if result is None else f"a {name}, not a tensor"
+            first = isinstance(result, tuple) and self.stray_hint(result, args)
+            sometimes = self.returned_a_tensor and first
             raise Broken(
                 f"It returned {what}: expected {self.component.returns}. "
-                f"{self.stray_hint(result, args)}".rstrip()
+                f"{self.stray_hint(result, args)}".rstrip(),
+                level=RISK if sometimes else "",
+                why=ONLY_HERE if sometimes else "",
             )
+        self.returned_a_tensor = True
         if result.layout != torch.strided or result.device.type != "cpu":
             raise Broken(
                 f"It returned a {result.layout} tensor on {result.device}: "
@@ -465,7 +496,10 @@ class Guarded:
                 self.shape_hint(got, args) or misshapen(got, shape),
                 f"The arguments were {self.describe(args)}.",
             )
-            raise Broken(" ".join(filter(None, parts)))
+            level, why = "", ""
+            if got == (1, *shape) and self.component.name == "attention":
+                level, why = RISK, NO_BATCH
+            raise Broken(" ".join(filter(None, parts)), level=level, why=why)
 
     def shape_hint(self, got: tuple[int, ...], args: tuple) -> str:
         """Name what else has the shape ``got``, or nothing."""

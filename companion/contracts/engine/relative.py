@@ -6,6 +6,7 @@ an encoder adds is made equal likewise, and a convolution is silenced.
 """
 
 import contextlib
+import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -38,6 +39,7 @@ __all__ = [
     "adds_sinusoids",
     "orders_inside",
     "require_far_distances",
+    "unless_a_convolution_sees_it",
     "with_equal_distances",
 ]
 
@@ -208,6 +210,46 @@ def orders_inside(fn: Guarded, x: Tensor) -> tuple[str, str, str]:
     if not explained:
         return "", "", ""
     return first_of(tables), first_of(kernels), first_of(distances)
+
+
+PAST_THE_MASK = (
+    "`{}` is a convolution over positions beside the attention, and sees what "
+    "the mask hides; without it no row does."
+)
+NOTHING_HIDDEN = (
+    "It is right where all may be seen, as in a picture; a mask of padding, or "
+    "a causal one, has to reach the convolution too."
+)
+
+
+def unless_a_convolution_sees_it(contract: Callable) -> Callable:
+    """Make a risk of what holds once no convolution stands beside it."""
+
+    @functools.wraps(contract)
+    def told(fn: Guarded) -> None:
+        try:
+            contract(fn)
+        except Broken as broken:
+            kernels: dict[str, Tensor] = {}
+            # What is given may be anything, and break whoever looks into it.
+            with contextlib.suppress(Exception):
+                kernels = kernels_in(modules_behind(fn.given))
+            if not kernels:
+                raise
+            with contextlib.ExitStack() as kept:
+                for kernel in kernels.values():
+                    kept.enter_context(put_back(kernel))
+                    kernel.zero_()
+                try:
+                    contract(fn)
+                except Broken:
+                    raise broken from None
+            says = PAST_THE_MASK.format(first_of(kernels))
+            raise Broken(
+                says, cause=PAST_THE_MASK, level=RISK, why=NOTHING_HIDDEN
+            ) from None
+
+    return told
 
 
 def adds_sinusoids(fn: Guarded, x: Tensor) -> bool:

@@ -268,6 +268,11 @@ class Heard(TorchFunctionMode):
             return
         hides = torch.zeros(query.shape[1], len(query), len(key)).bool()
         padding, order = given.get("key_padding_mask"), given.get("attn_mask")
+        bare = padding is None and not given.get("need_weights", True)
+        if given.get("is_causal") and bare:
+            # Then PyTorch does not look at the mask, however large it is.
+            self.hidden.append(torch.ones_like(hides).triu(1))
+            return
         if padding is not None:
             hides = hides | as_hidden(padding)[:, None]
         if order is not None and order.ndim == 3:
@@ -416,11 +421,16 @@ class HeardMasks(Heard):
 
 
 class HeardAxes(TorchFunctionMode):
-    """Notes over which axis each softmax of three axes or more runs."""
+    """Notes over which axis each softmax of three axes or more runs.
+
+    One over the queries is not noted if its weights are then divided by their
+    sum over the keys, as slots do that compete for what they attend to.
+    """
 
     def __init__(self):
         super().__init__()
         self.found: list[tuple[int, tuple[int, ...], bool]] = []
+        self.weights: list[Tensor] = []
 
     def __torch_function__(
         self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
@@ -432,7 +442,23 @@ class HeardAxes(TorchFunctionMode):
             if len(shape) > 2:
                 axis = dim if isinstance(dim, int) else implied(len(shape))
                 self.found.append((axis % len(shape), shape, dim is None))
-        return func(*args, **named)
+                self.weights.append(func(*args, **named).detach())
+        got = func(*args, **named)
+        if is_float(got):
+            self.hear_division(got.detach())
+        return got
+
+    def hear_division(self, got: Tensor) -> None:
+        """Forget a softmax whose weights were divided by their sums since."""
+        for i, weights in reversed([*enumerate(self.weights)]):
+            axis, shape, _ = self.found[i]
+            if axis != len(shape) - 2 or got.shape != weights.shape:
+                continue
+            sums = weights.sum(-1, keepdim=True)
+            # What sums to 1 by chance needs no division.
+            divided = not torch.allclose(sums, sums**0, atol=1e-3)
+            if divided and torch.allclose(got, weights / sums, atol=1e-4):
+                del self.found[i], self.weights[i]
 
 
 def implied(axes: int) -> int:
@@ -546,7 +572,8 @@ class HeardScores(TorchFunctionMode):
         if not torch.allclose(key, key[:1].expand_as(key)):
             self.unlike.add(len(key))
         scores = torch.zeros(len(query), len(key))
-        if is_float(mask):
+        # One of another shape is not looked at, as beside `is_causal`.
+        if is_float(mask) and mask.shape[-2:] == scores.shape:
             scores = scores + mask.detach()
         self.scores.append(scores)
 

@@ -20,7 +20,7 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component, title
 from companion.contracts.engine.guard import Guarded, Raised
-from companion.contracts.engine.levels import FAULT
+from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules.common import (
     MADE_ANEW,
     held_apart,
@@ -240,6 +240,8 @@ def untouched(fn: Guarded) -> None:
                     copy if a.shape == copy.shape and is_float(a) else None,
                     a if a.shape == copy.shape and is_float(a) else None,
                     ("row", "column"),
+                    level=RISK if fn.component.in_place else "",
+                    why=fn.component.in_place,
                 )
 
 

@@ -18,13 +18,20 @@ from companion.contracts.engine.masking import causal
 from companion.contracts.masks.causal_mask import boolean
 from companion.contracts.masks.padding_mask import oracle, spread
 
-__all__ = ["COMBINE_MASKS"]
+__all__ = ["ALWAYS", "COMBINE_MASKS"]
 
 NAMES = ("src", "tgt", "cross")
 UPSIDE_DOWN = "It is upside down: True means may attend."
 NOTHING = "The padding is not hidden."
 PAD_UNUSED = "`pad` is not used: it is 0 here whatever was asked."
 ALWAYS = "It bites once a tokenizer comes that has another id for padding."
+CAUSAL_ALONE = "The padding is not hidden: the padding mask is missing."
+IN_FRONT = (
+    "Where padding stands behind the words, no word sees it, and the loss "
+    "leaves its own rows out: it bites where targets are padded in front."
+)
+ONLY_SO = {PAD_UNUSED: ALWAYS, CAUSAL_ALONE: IN_FRONT}
+"""Hint -> why it is only a risk."""
 ROWS_TOO = (
     "The rows of padding are hidden too: such a query may see nobody. Hide "
     "keys only; the loss leaves these rows out."
@@ -157,9 +164,7 @@ def mistaken_target(seen: Tensor, asks: Tensor) -> dict[str, Tensor]:
     return {
         UPSIDE_DOWN: ~(seen & past),
         "The future is not hidden: the causal mask is missing.": seen,
-        "The padding is not hidden: the padding mask is missing.": (
-            past.expand_as(seen)
-        ),
+        CAUSAL_ALONE: past.expand_as(seen),
         "The two masks are joined by `|`: a pair must be allowed by both, "
         "`&`.": seen | past,
         ROWS_TOO: seen & past & asks,
@@ -189,7 +194,8 @@ def judge(fn: Guarded, which: str, wrong: Callable, place: str) -> None:
             where = f"query {query} of sentence {batch} {place} key {key}."
             message = f"In `{which}`, {where} {hint}".rstrip()
             cause = f"{which}: {hint}" if hint else ""
-            level, says = (RISK, ALWAYS) if hint == PAD_UNUSED else ("", "")
+            says = ONLY_SO.get(hint, "")
+            level = RISK if says else ""
             raise Broken(
                 message, got, right, cause=cause, at=at, level=level, why=says
             )

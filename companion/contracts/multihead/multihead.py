@@ -8,6 +8,7 @@ which 2, 3, 4 and 6 heads divide.
 
 import contextlib
 import itertools
+import re
 from dataclasses import replace
 
 import torch
@@ -36,6 +37,7 @@ from companion.contracts.engine.families import (
     require_no_order,
     require_not_linear,
 )
+from companion.contracts.engine.forms.styles import MEMORY
 from companion.contracts.engine.guard import Guarded
 from companion.contracts.engine.influence import (
     reach,
@@ -62,6 +64,7 @@ from companion.contracts.engine.relative import (
     NEIGHBOURS,
     orders_inside,
     require_far_distances,
+    unless_a_convolution_sees_it,
 )
 from companion.contracts.engine.scale import (
     A_SCORE,
@@ -326,6 +329,7 @@ def everybody(fn: Guarded) -> None:
 # Where positions are mixed up, no mask can be judged.
 @after(order)
 @sends_masks
+@unless_a_convolution_sees_it
 def future(fn: Guarded) -> None:
     """With a causal mask no row sees its future."""
     how = "which is in its future"
@@ -336,6 +340,7 @@ def future(fn: Guarded) -> None:
 @after(order)
 @sends_masks
 @unless_any_is_causal
+@unless_a_convolution_sees_it
 def pads(fn: Guarded) -> None:
     """No row sees the padding of its own sentence."""
     how = "which the mask hides"
@@ -445,6 +450,7 @@ def told_of_the_softmax(fn: Guarded, broken: Broken) -> Broken:
 @after(pads, twice)
 @sends_masks
 @unless_any_is_causal
+@unless_a_convolution_sees_it
 def as_if_absent(fn: Guarded) -> None:
     """Hidden positions might as well not be there."""
     x = arguments(23)
@@ -601,8 +607,10 @@ def gathered_of(fn: Guarded, x: Tensor, memory: Tensor) -> Tensor:
 
     def style(wants: object, named: dict) -> tuple:
         (asks, _, *rest), words = usual.style(wants, named)
-        return (asks, memory, *rest), words
+        pair = (memory, asks) if memory_first else (asks, memory)
+        return (*pair, *rest), words
 
+    memory_first = re.fullmatch(MEMORY, usual.wants.names[0])
     fn.form = replace(usual, style=style)
     try:
         return fn.raw(x)

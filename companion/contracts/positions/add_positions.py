@@ -46,6 +46,10 @@ ADD_POSITIONS = Component(
     axes=("position", "feature"),
     shape=lambda x: x.shape,
     cases=lambda: {"as it is": (arguments(2),)},
+    in_place=(
+        "It is right where nobody else reads `x`, as behind an embedding that "
+        "has just made it."
+    ),
     shape_hints={
         "Are these the positions alone? They are added to `x`.": (
             lambda x: x.shape[1:]

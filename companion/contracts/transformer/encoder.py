@@ -38,7 +38,7 @@ from companion.contracts.engine.influence import (
     require_moved,
     require_silent,
 )
-from companion.contracts.engine.levels import NOTE, risk
+from companion.contracts.engine.levels import NOTE, RISK, risk
 from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
@@ -498,6 +498,8 @@ def normalised(fn: Guarded) -> None:
         level, why = (NOTE, ONE_LAYER) if single else ("", "")
         raise Broken(says, level=level, why=why)
     if long < 1.5 * short and apart(fn) and adds_to_the_normed(fn):
+        if furthest(fn.raw(x), fn.raw(2 * x)) is not None:
+            raise Broken(NORMED_BETWEEN, level=RISK, why=AS_IN_CCT)
         raise Broken(NORMED_STREAM)
 
 
@@ -514,6 +516,14 @@ def apart(fn: Guarded) -> bool:
 ONE_LAYER = (
     "One attention is at work here, and of a single pre-LN layer nobody asks "
     "for the norm that follows the last one."
+)
+NORMED_BETWEEN = (
+    "A sum leaves that starts from what a norm returned, `x = norm(x)` and "
+    "then `x + f(x)`: between the sub-layers no path leads past that norm."
+)
+AS_IN_CCT = (
+    "It is right where it is meant so, as in the layers of the compact "
+    "convolutional transformer (CCT); pre-LN is `x + f(norm(x))`."
 )
 NORMED_STREAM = (
     "A sum leaves that no norm has seen, and yet it does not matter how long "

@@ -423,10 +423,29 @@ def past(fn: Guarded) -> None:
     """Every token of the past can move a logit."""
     try:
         require_past(fn, (sentences(5, BATCH),), 0, "token")
-    except Broken:
+    except Broken as broken:
         if width := window(fn):
             raise of_a_window(width) from None
+        named = broken.cause != broken.message
+        if not named and (keys := fewer_keys(fn)):
+            says = FEWER_KEYS.format(SEQ, keys)
+            raise Broken(says, cause=says, level=RISK, why=CHOSEN) from None
         raise
+
+
+FEWER_KEYS = "For {} tokens a softmax runs over {} keys."
+CHOSEN = (
+    "It is right if it looks at chosen or pooled positions on purpose, and not "
+    "at each token of the past."
+)
+
+
+def fewer_keys(fn: Guarded) -> int:
+    """Return how many keys each token has, if less than there are tokens."""
+    with HeardScores() as heard:
+        fn.raw(sentences(5, BATCH))
+    keys = {x.shape[-1] for x in heard.scores if x.shape[-2:-1] == (SEQ,)}
+    return min(keys) if keys and min(keys) < SEQ else 0
 
 
 def window(fn: Guarded) -> int:

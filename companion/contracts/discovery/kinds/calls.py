@@ -439,7 +439,9 @@ def asks_another(module: nn.Module, width: int) -> bool:
     if re.fullmatch(CONTEXT, second):
         return True
     required = least_arguments(module) > 1 and "mask" not in second
-    known = required and re.fullmatch(PAIRED, second)
+    own = "".join(wanted(module)[:1])
+    paired = re.fullmatch(PAIRED, second) or re.fullmatch(MEMORY, own)
+    known = required and paired
     return bool(known) and not is_decoder(module, width)
 
 

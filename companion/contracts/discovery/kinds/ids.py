@@ -11,6 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.adapters import sequence_first
+from companion.contracts.discovery.kinds.beside_memory import (
+    BesideMemory,
+    beside_memory,
+)
 from companion.contracts.discovery.kinds.calls import (
     BATCH,
     DECODER,
@@ -49,14 +53,18 @@ from companion.contracts.discovery.limits import (
 )
 from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.raising import fails, wanted
-from companion.contracts.discovery.readings import said_by, settled
+from companion.contracts.discovery.readings import (
+    said_by,
+    settled,
+    without_the_word,
+)
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules.common import (
     module_kept,
     watched,
 )
-from companion.contracts.engine.report import Report
+from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.runner import (
     EITHER_FIRST,
     WHICH_FIRST,
@@ -148,22 +156,87 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         return Judged("language_model", nan, (IDS_TO_LOGITS,))
     both = translates is not None and in_time(lambda: reads_both(module))
     if both or not was_called(report):
+        if DECODER in str(vectors) and not isinstance(module, BesideMemory):
+            beside = in_time(lambda: beside_memory(module))
+            if beside is not None:
+                return judged_on_ids(beside, check, vectors)
         raise not_called(module, vectors, translates, report)
     require_no_limit(module, report)
-    if turned := along_the_first(module, check, report):
-        report = either_first(report, turned)
-    elif refused := why_unjudged(module, report, vectors):
-        raise refused
+    report = in_its_order(module, check, report, vectors)
     said = IDS_TO_LOGITS
     if in_time(lambda: returns_vectors(module)):
         said = STATES
     return Judged("language_model", report, tuple(filter(None, (said, words))))
 
 
+def in_its_order(
+    module: nn.Module, check: Check, report: Report, vectors: Unjudged
+) -> Report:
+    """Judge a language model with its mask, or the sequence first, if need be.
+
+    Args:
+        module: It was called with the batch first, and without a mask.
+        check: ``companion.contracts.check``.
+        report: What was found then.
+        vectors: Why it cannot be called with vectors.
+
+    Raises:
+        Unjudged: It is none, or may be none.
+    """
+    if given := given_its_mask(module, check, report):
+        return given
+    turned = along_the_first(module, check, report)
+    recurrent = any(isinstance(x, nn.RNNBase) for x in module.modules())
+    if not (turned and recurrent):
+        own = sequence_first(module) if turned else module
+        if refused := why_unjudged(own, turned or report, vectors):
+            raise refused
+    return either_first(report, turned) if turned else report
+
+
+UNMASKED = Failure(
+    "No logit knows a token of its future",
+    "Called without a mask it breaks contracts that hold with the causal one.",
+    level=RISK,
+    why="It is right if it is always given the causal mask, as it was here; "
+    "nothing inside makes one.",
+    cause="unmasked",
+)
+
+
+GOT_IT = re.compile("it got the causal mask")
+
+
+def given_its_mask(
+    module: nn.Module, check: Check, report: Report
+) -> Report | None:
+    """Check a model with the causal mask that it may be given.
+
+    None, if it may be given none, or if that does not mend all.
+
+    Args:
+        module: It was called without a mask.
+        check: ``companion.contracts.check``.
+        report: What was found then.
+    """
+    names = inspect.signature(module.forward).parameters
+    masked = any("mask" in name.lower() for name in names)
+    if not (report.faults and masked) or masks_are_told(check):
+        return None
+    for word in ("shown", "hidden"):
+        given = check("language_model", module, mask=word, brief=True)
+        if given.passed and any(map(GOT_IT.search, given.assumed)):
+            whole = without_the_word(given.whole())
+            held = [name for name in whole.held if name != UNMASKED.contract]
+            failures = [*whole.failures, UNMASKED]
+            return replace(whole, held=held, failures=failures)
+    return None
+
+
 def along_the_first(
     module: nn.Module, check: Check, report: Report
 ) -> Report | None:
-    """Check a model with the sequence first, if a recurrent layer is so.
+    """Check a model with the sequence first, if a layer of PyTorch's is so.
 
     One without ``batch_first`` is. Nothing, where that mends nothing.
 
@@ -172,8 +245,9 @@ def along_the_first(
         check: ``companion.contracts.check``.
         report: What was found then.
     """
-    recurrent = [x for x in module.modules() if isinstance(x, nn.RNNBase)]
-    if not report.faults or all(x.batch_first for x in recurrent):
+    layers = nn.RNNBase | nn.MultiheadAttention
+    own = [x for x in module.modules() if isinstance(x, layers)]
+    if not report.faults or all(x.batch_first for x in own):
         return None
     turned = check("language_model", sequence_first(module))
     left = {f.contract for f in turned.faults}

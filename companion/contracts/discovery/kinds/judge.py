@@ -19,6 +19,7 @@ from companion.contracts.discovery.kinds.calls import (
 )
 from companion.contracts.discovery.kinds.ids import judged_on_ids, takes_ids
 from companion.contracts.discovery.kinds.narrow import filled_up, plus_rows
+from companion.contracts.discovery.kinds.recognition import NOTHING_COUNTS
 from companion.contracts.discovery.kinds.vectors import (
     judged_on_vectors,
     require_no_other_kind,
@@ -115,7 +116,16 @@ def judged_as_it_is(
             width, args = in_time(
                 lambda: understood(module, hints, hidden=hides(check))
             )
-        return judged_on_vectors(module, check, near, width, args, said)
+        try:
+            return judged_on_vectors(module, check, near, width, args, said)
+        except Unjudged as reason:
+            if str(reason) != NOTHING_COUNTS:
+                raise
+            added = in_time(lambda: plus_rows(module))
+            if added is None:
+                raise
+        width, args = in_time(lambda: understood(added, hints))
+        return judged_on_vectors(added, check, near, width, args, said)
 
 
 IN_NO_LAYOUT = (

@@ -65,6 +65,7 @@ __all__ = [
     "NAMED_ATTENTION",
     "NAMED_CAUSAL",
     "NAMED_INSIDE",
+    "NOTHING_COUNTS",
     "NO_INPUT",
     "THREE",
     "Behind",

@@ -60,6 +60,7 @@ from companion.contracts.engine.forms.several_masks import (
 from companion.contracts.engine.forms.signature import (
     MASKS,
     MODELS,
+    NO_MASKS,
     SAME,
     SAYS,
     SELF,
@@ -163,10 +164,11 @@ def adopt(
         fn.form = special
         return
     fn.form = form if form.hidden else None
-    if not callable(fn.fn) or isinstance(fn.fn, type) or fn.adapted:
+    if not callable(fn.fn) or isinstance(fn.fn, type):
         return
-    if special := form_by_name(fn, form, mask, right):
-        fn.form = special
+    special = form_by_name(fn, form, mask, right)
+    fn.form = special or fn.form
+    if special or fn.adapted:
         return
     offered = STYLES.get(component.name, [])
     if not offered and component.name not in SHAPED:
@@ -180,14 +182,15 @@ def adopt(
     if component.name == "rope" and (made := tables_made(fn, form, cases)):
         fn.form = made
         return
+    wants = wanted(fn.fn)
     other = (
         (mask and component.name in MODELS)
-        or (component.name == "rope" and takes_table(wanted(fn.fn)))
-        or flag_in_place(component, wanted(fn.fn))
+        or (component.name == "rope" and takes_table(wants))
+        or flag_in_place(component, wants)
     )
-    with_wants = replace(form, wants=wanted(fn.fn))
-    word = lengths_among(no_flags(with_wants.wants))
-    for counted in by_lengths(fn, with_wants, cases, word):
+    with_wants = replace(form, wants=wants)
+    lengths = lengths_among(no_flags(wants))
+    for counted in by_lengths(fn, with_wants, cases, lengths):
         # Before the plain call, which might take a mask for numbers.
         fn.form = counted
         torch.set_rng_state(drawn)
@@ -196,11 +199,12 @@ def adopt(
     fitting = not other and all(fits(fn, args) for args in cases)
     found: list[Form] = []
     if not fitting and not fn.unwritten:
-        found = usual(fn, with_wants, offered, cases, right) or [
-            *without_masks(fn, with_wants, cases)
-        ]
-        found = found or less_usual(fn, with_wants, offered, cases, right)
-        found = found or as_named(component, with_wants, cases)
+        found = (
+            usual(fn, with_wants, offered, cases, right)
+            or [*without_masks(fn, with_wants, cases)]
+            or less_usual(fn, with_wants, offered, cases, right)
+            or as_named(component, with_wants, cases)
+        )
         plain = found[0] if found else plain
     fn.form = plain
     known = fitting or bool(found)
@@ -294,8 +298,8 @@ def form_by_name(
 ) -> Form | None:
     """Return the form that names or the numbers of a mask tell, or None."""
     name = fn.component.name
-    if name in MASKS and (made := making_masks(fn, form)):
-        return made
+    if name in MASKS or fn.adapted:
+        return making_masks(fn, form) if name in MASKS else None
     if name in ("layer_norm", "rms_norm") and (found := norm_form(fn.fn, name)):
         whole, said = found
         return replace(form, whole=whole, said=(said,))
@@ -568,14 +572,6 @@ IN_WORDS = (
     "if one goes into `**kw`, an adapter gives it, `lambda x, mask=None: "
     "yours(x, mask=mask)`"
 )
-
-
-NO_MASKS = {
-    "context", "encoder_hidden_states", "key_value_states", "kv", "kv_cache",
-    "layer_past", "output_attentions", "past_key_value", "return_attn",
-    "return_weights", "use_cache",
-}  # fmt: skip
-"""Arguments that are no masks, by their names."""
 
 
 def known_form(fn: Guarded) -> Form | None:

@@ -22,12 +22,14 @@ __all__ = [
     "TABLES",
     "angles_of",
     "behind",
+    "in_turn_and_heads_first",
     "positions_each",
     "queries_and_keys",
     "queries_keys_and_each",
     "shaped",
     "stacked_and_heads_first",
     "table_and_heads_first",
+    "table_in_turn",
     "takes_table",
     "with_complex_table",
     "with_heads",
@@ -114,6 +116,22 @@ def stacked_and_heads_first(wants: Wanted, named: dict) -> Call | None:
     return turned_by_table(wants, named, vectors, torch.view_as_real)
 
 
+def table_in_turn(wants: Wanted, named: dict) -> Call | None:
+    """Give cosines and sines in turn in one table, (seq, head_dim)."""
+    vectors = with_heads(named["x"]).transpose(1, 2)
+    return turned_by_table(wants, named, vectors, in_turn)
+
+
+def in_turn_and_heads_first(wants: Wanted, named: dict) -> Call | None:
+    """Give the same, and vectors with their heads before the positions."""
+    return turned_by_table(wants, named, with_heads(named["x"]), in_turn)
+
+
+def in_turn(table: Tensor) -> Tensor:
+    """Write a cosine and a sine side by side for each pair."""
+    return torch.view_as_real(table).flatten(-2)
+
+
 def turned_by_table(
     wants: Wanted,
     named: dict,
@@ -139,6 +157,7 @@ def angles_of(positions: Tensor, width: int) -> Tensor:
 HEADS_FIRST = (
     table_and_heads_first,
     stacked_and_heads_first,
+    in_turn_and_heads_first,
     queries_keys_and_each,
 )
 """Calls with vectors (batch, head, seq, head_dim), whatever their axes were."""

@@ -23,6 +23,7 @@ __all__ = [
     "IDLE",
     "MASKS",
     "MODELS",
+    "NO_MASKS",
     "OF_KEY",
     "OF_SOURCE",
     "OF_TARGET",
@@ -149,7 +150,8 @@ class Wanted:
         what is called otherwise, where another is called a mask. Queries, keys
         and values are none.
         """
-        if any(name in SAME[vectors] for vectors in "qkv"):
+        vectors = any(name in SAME[one] for one in "qkv")
+        if vectors or name in NO_MASKS:
             return False
         called = "mask" in name or name in SAME["mask"]
         if not called and self.named("mask") not in (None, name):
@@ -226,6 +228,15 @@ def masks_by_word(fn: object) -> set[str]:
     return {x for x in texts if "mask" in x and x.isidentifier()}
 
 
+NO_MASKS = {
+    "context", "encoder_hidden_states", "key_value_states", "kv", "kv_cache",
+    "layer_past", "output_attentions", "past_key_value", "return_attn",
+    "return_weights", "use_cache", "scale", "temperature", "query_pos",
+    "key_pos", "q_pos", "k_pos", "query_pos_embed", "flag", "mode",
+}  # fmt: skip
+"""Arguments that are no masks, by their names."""
+
+
 def filled(wants: Wanted, call: Call, named: dict) -> Call | None:
     """Give what else it must be given, and is the same for everybody."""
     args, words = call
@@ -252,6 +263,8 @@ USUAL = {
     "training": lambda named: False,
     "train": lambda named: False,
     "is_causal": lambda named: False,
+    "flag": lambda named: None,
+    "mode": lambda named: None,
     "hidden": lambda named: None,
     "state": lambda named: None,
     "cache": lambda named: None,

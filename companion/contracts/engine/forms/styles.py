@@ -9,11 +9,13 @@ from companion.contracts.engine.forms.rotations import (
     ANGLES,
     TABLES,
     behind,
+    in_turn_and_heads_first,
     positions_each,
     queries_and_keys,
     queries_keys_and_each,
     stacked_and_heads_first,
     table_and_heads_first,
+    table_in_turn,
     with_complex_table,
     with_stacked_table,
 )
@@ -338,7 +340,7 @@ def with_shape(wants: Wanted, named: dict) -> Call | None:
 
 
 MEMORY = (
-    r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x)|enc"
+    r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x|embs?)|enc"
     r"|x_?enc(oder)?"
 )
 """What decoders call what the encoder has made."""
@@ -354,8 +356,9 @@ PAIRED = rf"{MEMORY}|y|z|x_?(2|b)|(src|tgt|trg|source|target|other)(_.*)?"
 
 def to_itself(wants: Wanted, named: dict) -> Call | None:
     """Give the same vectors twice to what asks another sequence."""
-    second = "".join(wants.names[1:2])
-    if not re.fullmatch(f"{PAIRED}|{CONTEXT}", second):
+    first, second = "".join(wants.names[:1]), "".join(wants.names[1:2])
+    known = re.fullmatch(f"{PAIRED}|{CONTEXT}", second)
+    if not (known or re.fullmatch(MEMORY, first)):
         return None
     return filled(wants, ((named["x"], named["x"]), {}), named)
 
@@ -392,8 +395,8 @@ OF_X = [
 
 UNMASKED = [
     ("", by_place("x")),
-    ("it was called as (x, x, x)", by_place("x", "x", "x")),
     ("it was called as (x, x)", to_itself),
+    ("it was called as (x, x, x)", by_place("x", "x", "x")),
 ]
 
 
@@ -485,6 +488,16 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
             "it got cosines and sines in one table, (seq, head_dim / 2, 2), of "
             "base 10000, and vectors (batch, head, seq, head_dim)",
             stacked_and_heads_first,
+        ),
+        (
+            "it got cosines and sines in turn, (seq, head_dim), of base 10000, "
+            "and vectors (batch, seq, head, head_dim)",
+            table_in_turn,
+        ),
+        (
+            "it got cosines and sines in turn, (seq, head_dim), of base 10000, "
+            "and vectors (batch, head, seq, head_dim)",
+            in_turn_and_heads_first,
         ),
         *TABLES,
         *ANGLES,

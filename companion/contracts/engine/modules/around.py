@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-__all__ = ["Around"]
+__all__ = ["Around", "inmost"]
 
 
 class Around(nn.Module):
@@ -75,3 +75,10 @@ class Around(nn.Module):
             memo.add(self)
             yield prefix, self
         yield from self.module.named_modules(memo, prefix, remove_duplicate)
+
+
+def inmost(module: nn.Module) -> nn.Module:
+    """Return what its writer has written, without what stands around it."""
+    while isinstance(module, Around):
+        module = module.module
+    return module

@@ -22,7 +22,7 @@ from companion.contracts.engine.compare import (
     weighed,
 )
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.modules.around import Around
+from companion.contracts.engine.modules.around import inmost
 from companion.contracts.engine.modules.common import (
     is_unused,
     module_of,
@@ -200,13 +200,6 @@ OF_NO_USE = re.compile(
     r"(?i)^__|init|reset|param|weight|optim|load|save|freez|export|repr"
 )
 """What methods are called that use no weights where they mention them."""
-
-
-def inmost(module: nn.Module) -> nn.Module:
-    """Return what its writer has written, without what stands around it."""
-    while isinstance(module, Around):
-        module = module.module
-    return module
 
 
 def code_of(function: Callable) -> ast.FunctionDef | None:
