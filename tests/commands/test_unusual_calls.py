@@ -1115,8 +1115,7 @@ def create_mask(src, tgt, PAD_IDX):
     future = past.masked_fill(past == 0, -torch.inf)
     future = future.masked_fill(past == PAD_IDX, 0.0)
     nothing = torch.zeros(len(src), len(src))
-    pads = [(x == PAD_IDX).mT.float() for x in (src, tgt)]
-    return nothing, future, *pads
+    return nothing, future, (src == PAD_IDX).mT, (tgt == PAD_IDX).mT
 """
 
 
@@ -1124,8 +1123,12 @@ def test_masks_that_are_right_for_one_padding_alone_are_a_risk(told):
     parts, _ = told(RIGHT_FOR_ONE)
     assert not faults(parts["create_mask"])
     assert contracts(parts["create_mask"]) == "Any id may be the padding"
-    parts, _ = told(RIGHT_FOR_ONE.replace("past == PAD_IDX", "past == 3"))
+    parts, _ = told(RIGHT_FOR_ONE.replace("past == PAD_IDX", "past < 1"))
     assert faults(parts["create_mask"])
+    # PyTorch adds a mask of numbers: 1 hides nothing.
+    numbers = RIGHT_FOR_ONE.replace(").mT", ").mT.float()")
+    parts, _ = told(numbers)
+    assert "sees the padding" in " ".join(faults(parts["create_mask"]))
 
 
 def test_a_filters_own_default_is_not_taken_for_off(told):
@@ -1270,3 +1273,214 @@ def test_three_masks_may_be_those_that_pytorch_wants(told):
     assert "as `nn.Transformer` wants them" in said(parts["generate_masks"])
     parts, _ = told(THREE_OF_PYTORCHS.replace("tgt == pad", "tgt != pad"))
     assert faults(parts["generate_masks"])
+
+
+IN_PARTS = """
+class MyEncoder(nn.Module):
+    def __init__(self, vocab_size, d_model, n_heads):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(64, d_model)
+        self.layer = nn.TransformerEncoderLayer(
+            d_model, n_heads, 24, 0.0, batch_first=True
+        )
+
+    def forward(self, ids):
+        x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
+        return self.layer(x, src_key_padding_mask=ids == 0)
+
+
+class MyDecoder(nn.Module):
+    def __init__(self, vocab_size, d_model, n_heads):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(64, d_model)
+        self.layer = nn.TransformerDecoderLayer(
+            d_model, n_heads, 24, 0.0, batch_first=True
+        )
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids, memory, hidden):
+        n = ids.shape[1]
+        x = self.words(ids) + self.places(torch.arange(n))
+        future = torch.ones(n, n).triu(1).bool()
+        x = self.layer(x, memory, future, memory_key_padding_mask=hidden)
+        return self.out(x)
+
+
+class Translator(nn.Module):
+    def __init__(self, encoder, decoder, scale: float = 1.0):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def forward(self, src, tgt):
+        return self.decoder(tgt, self.encoder(src), src == 0)
+"""
+
+
+def test_an_encoder_and_a_decoder_are_handed_to_what_wants_them(told):
+    parts, _ = told(IN_PARTS)
+    assert parts["Translator"]["component"] == "translation_model"
+    assert not faults(parts["Translator"])
+    parts, _ = told(IN_PARTS.replace("future, memory_key", "None, memory_key"))
+    assert "in their future" in faults(parts["Translator"])[0]
+
+
+PATHS = """
+class DropPath(nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        return x
+
+
+class Block(nn.Module):
+    def __init__(self, dim: int, num_heads: int, drop_path: float):
+        super().__init__()
+        self.norm = nn.LayerNorm(dim)
+        self.attend = nn.MultiheadAttention(dim, num_heads, batch_first=True)
+        self.path = DropPath(drop_path) if drop_path > 0 else nn.Identity()
+
+    def forward(self, x):
+        y = self.norm(x)
+        return x + self.path(self.attend(y, y, y, need_weights=False)[0])
+"""
+
+
+def test_what_is_said_to_be_a_number_is_no_module(told):
+    parts, left = told(PATHS)
+    assert "Block" not in left
+    assert not faults(parts["Block"])
+    parts, _ = told(PATHS.replace("y = self.norm(x)", "y = self.norm(x[:1])"))
+    assert faults(parts["Block"])
+
+
+FOR_KEYS = """
+def create_padding_mask(src, padding_value=0):
+    return src == padding_value
+"""
+
+
+def test_a_padding_mask_may_be_the_one_that_pytorch_wants(told):
+    parts, _ = told(FOR_KEYS)
+    assert not faults(parts["create_padding_mask"])
+    assert "as PyTorch's `key_padding_mask`" in said(
+        parts["create_padding_mask"]
+    )
+    parts, _ = told(FOR_KEYS.replace("src ==", "src >"))
+    assert faults(parts["create_padding_mask"])
+
+
+SIGNS = """
+class SignTranslator(nn.Module):
+    def __init__(self, input_dim, vocab_size, d_model, num_heads):
+        super().__init__()
+        self.enter = nn.Linear(input_dim, d_model)
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(64, d_model)
+        self.whole = nn.Transformer(
+            d_model, num_heads, 1, 1, 24, 0.0, batch_first=True
+        )
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, src, tgt):
+        n = tgt.shape[1]
+        future = torch.ones(n, n).triu(1).bool()
+        y = self.words(tgt) + self.places(torch.arange(n))
+        return self.out(self.whole(self.enter(src), y, tgt_mask=future))
+"""
+
+
+def test_the_source_may_be_vectors_and_the_target_ids(told):
+    parts, left = told(SIGNS)
+    assert left == {}
+    assert not faults(parts["SignTranslator"])
+    assert "`src` was the same for all sentences" in said(
+        parts["SignTranslator"]
+    )
+    parts, _ = told(SIGNS.replace("triu(1)", "triu(2)"))
+    assert "in their future" in faults(parts["SignTranslator"])[0]
+
+
+NEVER_BEGUN = """
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        self.heads = num_heads
+
+    def forward(self, x):
+        return x
+"""
+
+
+def test_a_module_that_never_calls_super_is_told_so(told):
+    _, left = told(NEVER_BEGUN)
+    assert "never calls `super().__init__()`" in left["Attention"]
+
+
+THREE_AXES_OF_A_GAIN = """
+class LayerNorm(nn.Module):
+    def __init__(self, width, eps=1e-6):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
+        self.shift = nn.Parameter(torch.zeros(width))
+        self.eps = eps
+
+    def forward(self, x):
+        x = x - x.mean(-1, keepdim=True)
+        x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+        return x * self.scale.view(1, 1, -1) + self.shift.view(1, 1, -1)
+"""
+
+
+def test_a_gain_of_three_axes_is_a_risk(told):
+    parts, _ = told(THREE_AXES_OF_A_GAIN)
+    assert not faults(parts["LayerNorm"])
+    assert "Vectors without a batch" in excuses(parts["LayerNorm"])
+    parts, _ = told(THREE_AXES_OF_A_GAIN.replace("rsqrt", "sqrt"))
+    assert "LayerNorm" not in parts or faults(parts["LayerNorm"])
+
+
+ONE_STEP = """
+class TinyModel(nn.Module):
+    def __init__(self, vocab, width, heads, longest=32):
+        super().__init__()
+        self.words = nn.Embedding(vocab, width)
+        self.places = nn.Embedding(longest, width)
+        self.layer = nn.TransformerEncoderLayer(
+            width, heads, 24, 0.0, batch_first=True
+        )
+        self.out = nn.Linear(width, vocab)
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        x = self.words(ids) + self.places(torch.arange(n))
+        x = self.layer(x, torch.ones(n, n).triu(1).bool())
+        logits = self.out(x)
+        return logits.squeeze(1) if n == 1 else logits
+"""
+
+
+def test_logits_of_a_single_token_may_lack_the_axis_of_the_sequence(told):
+    parts, _ = told(ONE_STEP)
+    assert not faults(parts["TinyModel"])
+    assert "to generate the next" in excuses(parts["TinyModel"])
+    parts, _ = told(ONE_STEP.replace("logits.squeeze(1)", "logits[0]"))
+    assert faults(parts["TinyModel"])
+
+
+BOTH_IN_ONE = """
+def create_pad_mask(ids):
+    real, n = (ids != 0).long(), ids.size(1)
+    past = torch.ones(n, n, dtype=torch.long).tril()
+    return (real[:, None, :] * past).unsqueeze(1)
+"""
+
+
+def test_a_padding_mask_may_hide_the_future_as_well(told):
+    parts, _ = told(BOTH_IN_ONE)
+    assert parts["create_pad_mask"]["component"] == "combine_masks"
+    assert not faults(parts["create_pad_mask"])
+    parts, _ = told(BOTH_IN_ONE.replace("tril()", "triu()"))
+    assert faults(parts["create_pad_mask"])

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from companion.commands.check.file import File, Part, parts_in
@@ -144,6 +144,8 @@ LOSS = re.compile(
 )
 """What losses are called that smooth their labels."""
 
+FOR_KEYS = "its masks are (batch, seq), as PyTorch's `key_padding_mask`"
+
 PAD_OF_MANY = 1
 """The id for padding in many vocabularies, behind that of unknown words."""
 
@@ -161,7 +163,9 @@ FACTORY = re.compile(
 """What functions are called that build a whole model."""
 
 ALIASES = {
-    r"(scaled_?)?dot_?product(_?att\w*)?|sdpa|attn": "attention",
+    r"(scaled_?)?dot_?product(_?att\w*)?|scaled_?dot_?att\w*|sdpa|attn": (
+        "attention"
+    ),
     r"((make|create|get|generate|build)_)?(attn_)?(square_)?(causal|subsequent|"
     r"look_?ahead|future|autoregressive|no_?peak|no_?peek)_(attn_)?mask": (
         "causal_mask"
@@ -697,7 +701,34 @@ class Finder:
         """Judge what is usually called otherwise than its contracts call."""
         if component == "combine_masks":
             return self.of_masks(fn)
+        if component == "padding_mask":
+            return self.of_keys(fn)
         return self.of_filter(fn) if component == "sampling_filter" else None
+
+    def of_keys(self, fn: Any) -> Judged | None:
+        """Judge what makes (batch, seq) of padding; None, if it does not."""
+        component = COMPONENTS["padding_mask"]
+        tokens = component.example[0]
+        own = component.adapt(fn) if component.adapt else fn
+        try:
+            with silent():
+                made = in_time(lambda: own(*component.example))
+        except Unjudged:
+            return None
+        shape = tuple(getattr(made, "shape", ()))
+        if shape[-2:] == (tokens.shape[1],) * 2:
+            # It may hide the future as well, as that of a decoder does.
+            with contextlib.suppress(Unjudged):
+                whole = self.of_masks(fn)
+                return None if whole.report.faults else whole
+        if shape != tuple(tokens.shape):
+            return None
+
+        def padding_mask(tokens: Tensor, pad: int) -> Tensor:
+            return own(tokens, pad)[:, None, None, :]
+
+        judged = self.as_component("padding_mask", padding_mask)
+        return replace(judged, assumed=(FOR_KEYS, *judged.assumed))
 
     def of_masks(self, fn: Any) -> Judged:
         """Judge what makes a translator's masks.
@@ -705,19 +736,24 @@ class Finder:
         Raises:
             Unjudged: What it makes is not known.
         """
-        with silent():
-            found = in_time(lambda: as_combined(fn))
-        if found is None:
-            raise Unjudged(OTHER_MASKS)
-        combined, said = found
+
+        def combined(pad: int | None = None) -> tuple[Any, tuple[str, ...]]:
+            with silent():
+                found = in_time(lambda: as_combined(fn, pad))
+            if found is None:
+                raise Unjudged(OTHER_MASKS)
+            return found
+
+        own, said = combined()
         if CAUSAL in said:
             return self.as_component("causal_mask", fn)
-        judged = self.as_component("combine_masks", combined)
-        if judged.report.faults and (one := as_combined(fn, PAD_OF_MANY)):
-            other = self.as_component("combine_masks", one[0])
-            if other.report.passed and one[1] != said:
+        judged = self.as_component("combine_masks", own)
+        if judged.report.faults:
+            own, told = combined(PAD_OF_MANY)
+            other = self.as_component("combine_masks", own)
+            if other.report.passed and told != said:
                 report = with_risk(other.report, ANY_PAD, ONLY_ONE, ALWAYS)
-                judged, said = replace(other, report=report), one[1]
+                judged, said = replace(other, report=report), told
         report = less_what_is_not_its_own(judged.report, said)
         return replace(judged, report=report, assumed=(*said, *judged.assumed))
 

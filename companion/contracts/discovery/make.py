@@ -56,7 +56,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"ffn_?num_?hiddens|inter(mediate)?|ff_?hid(den)?_?(dim|size)", 24),
     (r"nhid|dense_?dim|filter_?channels", 24),
     (r"mlp_?hidden_?(dim|size)|(ff|ffn|mlp)_?(units|features|width)", 24),
-    (r"(forward_?)?expansion(_?factor)?|(mlp|ff)_?(ratio|mult)|multiplier", 2),
+    (r"(forward_?)?exp(ansion)?(_?factor)?|expand", 2),
+    (r"(mlp|ff)_?(ratio|mult)|multiplier", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
     (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
@@ -270,6 +271,8 @@ def make(
                 f"{kind.__name__}({listed(named)}) raised {raised_in(error)}",
                 typed(kind, named, near) if guessed else "",
             ) from None
+        if isinstance(built, nn.Module) and "_parameters" not in vars(built):
+            raise NotBuilt(NO_SUPER)
         if width == WIDTH and has_no_width(built):
             # A width inside was rounded down to 0.
             larger = twice_as_large(named)
@@ -278,6 +281,12 @@ def make(
                 if not has_no_width(wide):
                     built, named = wide, larger
         return built, said_of(kind, named) + drawn(built)
+
+
+NO_SUPER = (
+    "its `__init__` never calls `super().__init__()`, so that it is no module "
+    "yet"
+)
 
 
 def has_no_width(built: Any) -> bool:
@@ -669,19 +678,34 @@ def module_for(one: inspect.Parameter, near: dict) -> type | None:
     """Return the class of a module that an argument asks for, if one does.
 
     By its annotation, or because it is called as a class of the file is; of a
-    layer, as PyTorch's stacks take one, it may be the end of that name.
+    layer, as PyTorch's stacks take one, or of an encoder or a decoder, it may
+    be the end of that name.
     """
+    if one.annotation in NUMBERS:
+        return None
     plain = one.name.replace("_", "").lower()
     kinds = [one.annotation]
     if plain != "heads":  # How many there are, whatever a class is called.
         kinds += [kind for name, kind in near.items() if name.lower() == plain]
-    if plain in ("encoderlayer", "decoderlayer"):
-        ends = [x for name, x in near.items() if name.lower().endswith(plain)]
+    if plain in ("encoderlayer", "decoderlayer", "encoder", "decoder"):
+        ends = [
+            x
+            for name, x in near.items()
+            if name.lower().endswith(plain) and not is_pytorchs(x)
+        ]
         kinds += ends if len(ends) == 1 else []
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, nn.Module):
             return None if kind is nn.Module else kind
     return None
+
+
+NUMBERS = (int, float, bool, "int", "float", "bool")
+
+
+def is_pytorchs(x: object) -> bool:
+    """Tell whether something of a file was imported from PyTorch."""
+    return str(getattr(x, "__module__", "")).startswith("torch.")
 
 
 def configuration(

@@ -1,7 +1,8 @@
 """Call a function that makes a translator's masks as ``combine_masks``.
 
-Tutorials write them in three ways: the masks of source and target, that of the
-target alone, and the four of `nn.Transformer`, whose True hides.
+Tutorials write them in four ways: the masks of source and target, perhaps with
+one more; that of the target alone; the four of `nn.Transformer`, whose True
+hides; and of these only the two of padding, and that of the order.
 """
 
 import inspect
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from companion.contracts.engine.compare import is_float
 from companion.contracts.engine.report import Report
+from companion.contracts.engine.scale import HIDDEN
 
 __all__ = ["CAUSAL", "as_combined", "less_what_is_not_its_own", "makes_masks"]
 
@@ -256,5 +258,8 @@ def of_four(got: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 def shows(mask: Tensor) -> Tensor:
-    """Tell what a mask shows that is added, or whose True hides."""
-    return mask == 0 if is_float(mask) else ~mask.bool()
+    """Tell what a mask shows that is added, or whose True hides.
+
+    One of numbers is always added by PyTorch, so that 1 hides nothing.
+    """
+    return mask > HIDDEN if is_float(mask) else ~mask.bool()

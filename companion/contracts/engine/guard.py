@@ -114,6 +114,13 @@ OTHERS = re.compile(
 """What Python and PyTorch say of a call with other arguments than wanted."""
 
 
+A_STEP = (
+    "It is right if whoever calls it with a single token, to generate the "
+    "next, expects logits without an axis for the sequence."
+)
+WITHOUT_A_BATCH = {"attention": 2, "layer_norm": 1, "rms_norm": 1}
+"""Component -> how many axes vectors have that come without a batch."""
+
 NO_BATCH = "Vectors without a batch come nowhere in a Transformer."
 ASSERTS = re.compile("raised AssertionError in line [^`]*`[^`]*`, `assert ")
 SO_SHORT = (
@@ -496,10 +503,20 @@ class Guarded:
                 self.shape_hint(got, args) or misshapen(got, shape),
                 f"The arguments were {self.describe(args)}.",
             )
-            level, why = "", ""
-            if got == (1, *shape) and self.component.name == "attention":
-                level, why = RISK, NO_BATCH
+            why = self.why_so_shaped(got, shape, args)
+            level = RISK if why else ""
             raise Broken(" ".join(filter(None, parts)), level=level, why=why)
+
+    def why_so_shaped(self, got: tuple, shape: tuple, args: tuple) -> str:
+        """Tell why another shape is no fault, if it is none."""
+        name, more = self.component.name, len(got) - len(shape)
+        if name == "language_model":
+            step = args[0].shape[1:] == (1,) and got[:-1] == shape[:1]
+            return A_STEP if step else ""
+        if name not in WITHOUT_A_BATCH or more < 1:
+            return ""
+        alone = args[0].ndim <= WITHOUT_A_BATCH[name]
+        return NO_BATCH if alone and got[:more] == (1,) * more else ""
 
     def shape_hint(self, got: tuple[int, ...], args: tuple) -> str:
         """Name what else has the shape ``got``, or nothing."""

@@ -5,6 +5,7 @@ the same memory for all sentences it is a language model.
 """
 
 import inspect
+import itertools
 import re
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.discovery.kinds.calls import answer, widths
+from companion.contracts.discovery.raising import wanted
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.forms.styles import MEMORY
 from companion.contracts.engine.modules.around import Around
@@ -57,16 +59,17 @@ def beside_memory(module: nn.Module) -> nn.Module | None:
     Its logits have to move with the memory, and with the ids.
     """
     names = [*inspect.signature(module.forward).parameters]
-    words = [
+    named = [
         name
         for name in names
         if "mask" not in name and re.fullmatch(f"{MEMORY}|{ALSO}", name.lower())
     ]
-    if len(words) != 1 or len(names) < 2:
-        return None
+    words = named if len(named) == 1 else wanted(module)[:2]
     ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
-    for width in widths(module):
-        found = BesideMemory.named_as(module)(module, words[0], width)
+    for word, width in itertools.product(words, widths(module)):
+        if len(names) < 2:
+            break
+        found = BesideMemory.named_as(module)(module, word, width)
         got, other = answer(found, (ids,)), answer(found, (ids.flip(0),))
         found.memory = -found.memory
         moved = answer(found, (ids,))

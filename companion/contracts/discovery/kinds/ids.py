@@ -156,7 +156,7 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         return Judged("language_model", nan, (IDS_TO_LOGITS,))
     both = translates is not None and in_time(lambda: reads_both(module))
     if both or not was_called(report):
-        if DECODER in str(vectors) and not isinstance(module, BesideMemory):
+        if len(wanted(module)) > 1 and not isinstance(module, BesideMemory):
             beside = in_time(lambda: beside_memory(module))
             if beside is not None:
                 return judged_on_ids(beside, check, vectors)

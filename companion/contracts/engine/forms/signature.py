@@ -232,7 +232,8 @@ NO_MASKS = {
     "context", "encoder_hidden_states", "key_value_states", "kv", "kv_cache",
     "layer_past", "output_attentions", "past_key_value", "return_attn",
     "return_weights", "use_cache", "scale", "temperature", "query_pos",
-    "key_pos", "q_pos", "k_pos", "query_pos_embed", "flag", "mode",
+    "key_pos", "q_pos", "k_pos", "query_pos_embed", "query_pos_emb",
+    "key_pos_embed", "key_pos_emb", "flag", "mode",
 }  # fmt: skip
 """Arguments that are no masks, by their names."""
 
