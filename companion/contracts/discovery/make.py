@@ -677,9 +677,8 @@ def layers_for(kind: Callable, near: dict, rate: float) -> nn.ModuleList | None:
 def module_for(one: inspect.Parameter, near: dict) -> type | None:
     """Return the class of a module that an argument asks for, if one does.
 
-    By its annotation, or because it is called as a class of the file is; of a
-    layer, as PyTorch's stacks take one, or of an encoder or a decoder, it may
-    be the end of that name.
+    By its annotation, or because it is called as a class of the file is. It may
+    be a part of that name, if there is one such class alone.
     """
     if one.annotation in NUMBERS:
         return None
@@ -687,13 +686,10 @@ def module_for(one: inspect.Parameter, near: dict) -> type | None:
     kinds = [one.annotation]
     if plain != "heads":  # How many there are, whatever a class is called.
         kinds += [kind for name, kind in near.items() if name.lower() == plain]
-    if plain in ("encoderlayer", "decoderlayer", "encoder", "decoder"):
-        ends = [
-            x
-            for name, x in near.items()
-            if name.lower().endswith(plain) and not is_pytorchs(x)
-        ]
-        kinds += ends if len(ends) == 1 else []
+    for argument, named in PARTS.items():
+        if re.fullmatch(argument, plain):
+            known = [x for n, x in near.items() if is_part(x, n, named, plain)]
+            kinds += known if len(known) == 1 else []
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, nn.Module):
             return None if kind is nn.Module else kind
@@ -703,9 +699,27 @@ def module_for(one: inspect.Parameter, near: dict) -> type | None:
 NUMBERS = (int, float, bool, "int", "float", "bool")
 
 
-def is_pytorchs(x: object) -> bool:
-    """Tell whether something of a file was imported from PyTorch."""
-    return str(getattr(x, "__module__", "")).startswith("torch.")
+PARTS = {
+    "(en|de)coder(layer)?": r"\w*{}",
+    "(self|src|cross|multihead|masked)?att(ention|n)|mha": r"\w*att(ention|n)",
+    "feedforward|ffn?|mlp": r"(position_?wise_?)?(feed_?forward|ffn|mlp)\w*",
+}
+"""What an argument is called -> what the class is that it asks for."""
+
+
+def is_part(x: object, name: str, named: str, argument: str) -> bool:
+    """Tell whether a class of a file is called as an argument wants it.
+
+    Args:
+        x: What the file has.
+        name: Under which name.
+        named: The pattern for it, with the argument's own name for `{}`.
+        argument: That.
+    """
+    own = not str(getattr(x, "__module__", "")).startswith("torch.")
+    kind = isinstance(x, type) and issubclass(x, nn.Module)
+    fits = re.fullmatch(named.format(argument), name, re.IGNORECASE)
+    return own and kind and fits is not None
 
 
 def configuration(

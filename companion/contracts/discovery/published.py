@@ -1,5 +1,9 @@
-"""What is a fault in general, and right in what bears a published name."""
+"""What is a fault in general, and right in what bears a published name.
 
+Or in a translator whose code never speaks of padding.
+"""
+
+import inspect
 import re
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -7,6 +11,7 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from companion.contracts.engine.levels import FAULT, RISK
+from companion.contracts.engine.modules.around import inmost
 from companion.contracts.engine.report import Report
 
 __all__ = ["another_kind", "by_convention"]
@@ -73,7 +78,43 @@ def by_convention(made: Any, report: Report) -> Report:
                 else f
                 for f in kept
             ]
+    if report.component == "translation_model" and never_pads(made):
+        kept = [
+            replace(f, level=RISK, why=NEVER_PADS)
+            if f.level == FAULT and f.contract in OF_SOURCES
+            else f
+            for f in kept
+        ]
     return replace(report, failures=kept)
+
+
+OF_SOURCES = (
+    "Padding behind the source changes nothing",
+    "A short source beside a long one has the logits that it has alone",
+)
+NEVER_PADS = (
+    "It is right where no source is ever padded, as one at a time, or all of "
+    "one length: nothing in its code speaks of padding."
+)
+OF_PADDING = re.compile(
+    r"(?i)pad|(src|source|mem(ory)?|enc(oder)?|input)_?mask|len(gth)?s\b"
+)
+
+
+def never_pads(made: Any) -> bool:
+    """Tell whether a module's code says nothing of padding, nor of lengths.
+
+    What cannot be read may say so.
+    """
+    if not isinstance(made, nn.Module):
+        return False
+    kinds = {type(inmost(part)) for part in made.modules()}
+    own = [kind for kind in kinds if not kind.__module__.startswith("torch.")]
+    try:
+        text = "".join(inspect.getsource(kind) for kind in own)
+    except (OSError, TypeError):
+        return False
+    return not OF_PADDING.search(text)
 
 
 ANOTHER_KIND = re.compile(

@@ -153,7 +153,11 @@ class Attention:
 
 @dataclass
 class Heard(TorchFunctionMode):
-    """Listens to the products and the softmaxes of a call."""
+    """Listens to the products and the softmaxes of a call.
+
+    Attributes:
+        flat: Whether there is another one of which nothing is known.
+    """
 
     batch: int
     products: list[Product] = field(default_factory=list)
@@ -172,12 +176,20 @@ class Heard(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         got, name = func(*args, **kwargs), getattr(func, "__name__", "")
+        try:
+            self.hear(name, args, kwargs, got)
+        except Exception:
+            self.flat = True  # What we cannot read is no mistake of theirs.
+        return got
+
+    def hear(self, name: str, args: tuple, kwargs: dict, got: Any) -> None:
+        """Listen to one call of a function."""
         if name == FUSED:
             self.hear_fused(args, kwargs)
-            return got
+            return
         if name in WHOLE:
             self.hear_whole(args, kwargs)
-            return got
+            return
         # Tensors may be named.
         args = (*args, *filter(is_float, kwargs.values()))
         if name in SOFTMAX:
@@ -190,7 +202,6 @@ class Heard(TorchFunctionMode):
             self.hear_linear(name, args, got)
         elif name in SUMS and is_float(got):
             self.hear_sum(args, got)
-        return got
 
     def hear_linear(self, name: str, args: tuple, got: Tensor) -> None:
         """Keep what a linear map returned."""
@@ -532,6 +543,14 @@ class HeardScores(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         got, name = func(*args, **kwargs), getattr(func, "__name__", "")
+        try:
+            self.hear(name, args, kwargs)
+        except Exception:
+            self.deaf = True  # What we cannot read is no mistake of theirs.
+        return got
+
+    def hear(self, name: str, args: tuple, kwargs: dict) -> None:
+        """Listen to one call of a function."""
         given = (*args, *kwargs.values())
         first = next((a for a in given if is_float(a)), None)
         if name in SOFTMAX | {"exp"} and first is not None:
@@ -540,7 +559,6 @@ class HeardScores(TorchFunctionMode):
             self.hear_fused(args, kwargs)
         elif name in WHOLE:
             self.hear_whole(args, kwargs)
-        return got
 
     def hear_fused(self, args: tuple, kwargs: dict) -> None:
         """Compute the scores in PyTorch's attention, if its mask is plain."""

@@ -73,7 +73,8 @@ def behind(wants: Wanted, named: dict) -> Call | None:
 
 def takes_table(wants: Wanted) -> bool:
     """Tell whether a rotation says that it wants tables, by their names."""
-    return vectors_before_a_table(wants) + vectors_before_tables(wants) > 0
+    several = vectors_before_tables(wants) + vectors_before_a_pair(wants)
+    return vectors_before_a_table(wants) + several > 0
 
 
 def vectors_before_a_table(wants: Wanted) -> int:
@@ -183,6 +184,16 @@ def vectors_before_tables(wants: Wanted) -> int:
     )
 
 
+PAIR = re.compile(r"(?i)(cos_?sin|sin_?cos)s?")
+"""What it calls both in one, in this order."""
+
+
+def vectors_before_a_pair(wants: Wanted) -> int:
+    """Return how many arguments it takes before both in one, if any."""
+    found = (i for i, name in enumerate(wants.names) if PAIR.fullmatch(name))
+    return next(found, 0)
+
+
 @dataclass(frozen=True)
 class ByTables:
     """Gives what turns vectors the cosines and sines for it, of base 10000.
@@ -199,19 +210,25 @@ class ByTables:
 
     def __call__(self, wants: Wanted, named: dict) -> Call | None:
         """Return the call; None, if tables are not what it takes."""
-        count = vectors_before_tables(wants)
+        pair = vectors_before_a_pair(wants)
+        count = pair or vectors_before_tables(wants)
         if not count:
             return None
         vectors, positions = with_heads(named["x"]), named["positions"]
         if not self.first:
             vectors = vectors.transpose(1, 2)
-        more = [n for n in wants.names[count + 2 :] if n in wants.required]
+        more = wants.names[count + (1 if pair else 2) :]
+        more = [n for n in more if n in wants.required]
         at = positions
         if more and "pos" in more[0]:  # It looks them up in the tables.
             at = torch.arange(int(positions.max()) + 1)
         written = self.layout(angles_of(at, vectors.shape[-1]))
         angles = shaped(written, self.axes)
-        args = *(vectors,) * count, angles.cos(), angles.sin()
+        tables = angles.cos(), angles.sin()
+        if pair:
+            first = wants.names[pair].lower().startswith("cos")
+            tables = (tables if first else tables[::-1],)
+        args = *(vectors,) * count, *tables
         words = {} if at is positions else {more[0]: positions[None]}
         return filled(wants, (args, words), named)
 

@@ -3,7 +3,6 @@
 Each stands beside a wrong one that differs in a line, so that it is judged.
 """
 
-import pytest
 from commands.parts import contracts, excuses, faults, said, told_of
 
 from companion.commands.check.target import targets
@@ -633,218 +632,6 @@ def test_rows_of_positions_alone_are_added_to_vectors(told):
     assert faults(parts["PositionalEncoding"])
 
 
-MAKERS = """
-PAD_IDX = 3
-
-
-def causal(size):
-    return torch.ones(size, size).tril().bool()
-
-
-def create_masks(src, trg, pad):
-    past = causal(trg.size(1))
-    return (src != pad)[:, None], (trg != pad)[:, None] & past
-
-
-def make_tgt_mask(tgt, tgt_pad_idx, device):
-    past = causal(tgt.size(1)).to(device)
-    return (tgt != tgt_pad_idx)[:, None, None] & past
-
-
-def create_mask(src, tgt):
-    future = torch.full((len(tgt), len(tgt)), -torch.inf).triu(1)
-    nothing = torch.zeros(len(src), len(src)).bool()
-    return nothing, future, (src == PAD_IDX).mT, (tgt == PAD_IDX).mT
-
-
-class Batch:
-    @staticmethod
-    def make_std_mask(tgt, pad):
-        return (tgt != pad).unsqueeze(-2) & causal(tgt.size(-1))
-
-
-def get_masks(inp, tar):
-    hidden = [(x == 0).float()[:, None, None] for x in (inp, tar, inp)]
-    future = 1 - causal(tar.size(1)).float()
-    return hidden[0], torch.max(hidden[1], future), hidden[2]
-
-
-def random_mask(x, ratio):
-    return torch.rand(x.shape) < ratio
-"""
-
-
-def test_what_makes_a_translators_masks_is_judged_in_the_usual_calls(told):
-    parts, left = told(MAKERS)
-    assert left == {}
-    assert "random_mask" not in parts
-    made = {n: p for n, p in parts.items() if p["component"] == "combine_masks"}
-    assert len(made) == 5
-    assert not any(map(faults, made.values()))
-    assert "True hides" in said(made["create_mask"])
-    assert "it got the sequence first" in said(made["create_mask"])
-    assert "its padding is 3, whoever asks" in said(made["create_mask"])
-    assert "the target's mask alone" in said(made["Batch.make_std_mask"])
-    # Of the masks that it does not make nothing is told.
-    assert "source" not in " ".join(made["make_tgt_mask"]["found"]["held"])
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong", "name", "message"),
-    [
-        ("[:, None] & past", "[:, None] | past", "create_masks", "joined by"),
-        ("(-2) & causal", "(-2) | causal", "Batch.make_std_mask", "joined by"),
-        ("triu(1)", "tril(-1)", "create_mask", "triangle is transposed"),
-        (
-            "(src == PAD_IDX).mT",
-            "(src != PAD_IDX).mT",
-            "create_mask",
-            "In `src`, query 0 of sentence 0 sees the padding",
-        ),
-    ],
-)
-def test_a_wrong_mask_is_found_in_them(told, right, wrong, name, message):
-    parts, _ = told(MAKERS.replace(right, wrong))
-    assert message in " ".join(faults(parts[name]))
-
-
-def test_a_target_whose_padding_the_causal_mask_hides_is_a_risk(told):
-    alone = "(trg != pad)[:, None] & "
-    parts, _ = told(MAKERS.replace(alone, ""))
-    assert not faults(parts["create_masks"])
-    assert "padded in front" in excuses(parts["create_masks"])
-    # One that is the same for any ids is a causal mask.
-    ids = """
-def make_tgt_mask(tgt):
-    return torch.ones(tgt.size(1), tgt.size(1)).tril().bool()
-"""
-    parts, _ = told(ids)
-    assert parts["make_tgt_mask"]["component"] == "causal_mask"
-    assert not faults(parts["make_tgt_mask"])
-    parts, _ = told(ids.replace("tril()", "triu()"))
-    assert faults(parts["make_tgt_mask"])
-
-
-NUMBERS_FOR_PADDING = """
-def create_padding_mask(seq):
-    return (seq == 0).float()[:, None, None]
-"""
-
-
-def test_a_padding_mask_of_numbers_may_be_made_of_ids_alone(told):
-    parts, left = told(NUMBERS_FOR_PADDING)
-    assert left == {}
-    assert not faults(parts["create_padding_mask"])
-    rows = NUMBERS_FOR_PADDING.replace("[:, None, None]", "[:, None, :, None]")
-    parts, _ = told(rows)
-    assert faults(parts["create_padding_mask"])
-
-
-FILTER = """
-def top_k_top_p_filtering(logits, top_k=0, top_p=0.0, fill=-float("inf")):
-    assert logits.dim() == 1
-    if top_k > 0:
-        logits[logits < logits.topk(top_k)[0][-1]] = fill
-    if top_p > 0.0:
-        ordered, at = logits.sort(descending=True)
-        out = ordered.softmax(-1).cumsum(-1) > top_p
-        out[1:] = out[:-1].clone()
-        out[0] = False
-        logits[at[out]] = fill
-    return logits
-"""
-
-
-def test_a_filter_of_logits_is_judged_under_its_usual_name(told):
-    parts, _ = told(FILTER)
-    assert parts["top_k_top_p_filtering"]["component"] == "sampling_filter"
-    assert not faults(parts["top_k_top_p_filtering"])
-    unshifted = FILTER.replace("        out[1:] = out[:-1].clone()\n", "")
-    parts, _ = told(unshifted)
-    [fault] = faults(parts["top_k_top_p_filtering"])
-    assert "The token that crosses p is lost" in fault
-
-
-PROMPTED = """
-def beam_search(step_fn, prompt_ids, num_beams, max_new_tokens, eos_id):
-    return [*prompt_ids, num_beams]
-"""
-
-
-def test_a_search_that_wants_a_prompt_is_another(told):
-    parts, left = told(PROMPTED)
-    assert not parts
-    assert "its argument `prompt_ids` is another's" in left["beam_search"]
-
-
-GIVEN_A_MASK = """
-class Positions(nn.Module):
-    def __init__(self, d_model, max_len=64):
-        super().__init__()
-        self.table = nn.Parameter(torch.randn(max_len, 1, d_model))
-
-    def forward(self, x):
-        return x + self.table[: x.size(0)]
-
-
-class WordModel(nn.Module):
-    def __init__(self, ntoken, ninp, nhead, nhid, nlayers):
-        super().__init__()
-        self.positions = Positions(ninp)
-        layer = nn.TransformerEncoderLayer(ninp, nhead, nhid, 0.0)
-        self.stack = nn.TransformerEncoder(layer, nlayers)
-        self.words = nn.Embedding(ntoken, ninp)
-        self.out = nn.Linear(ninp, ntoken)
-
-    def forward(self, src, src_mask=None):
-        x = self.positions(self.words(src))
-        return self.out(self.stack(x, src_mask))
-"""
-FUTURE = "No logit knows a token of its future"
-
-
-def test_a_model_that_may_be_given_its_causal_mask_is_judged_with_it(told):
-    parts, left = told(GIVEN_A_MASK)
-    assert left == {}
-    model = parts["WordModel"]
-    assert not faults(model)
-    assert contracts(model) == FUTURE
-    assert "if it is always given the causal mask" in excuses(model)
-    assert "the sequence comes first" in said(model)
-    # With it no contract may fail, or the question is left.
-    wrong = "self.out(self.stack(x, src_mask)).softmax(-1)"
-    _, left = told(
-        GIVEN_A_MASK.replace("self.out(self.stack(x, src_mask))", wrong)
-    )
-    assert "every row sees all tokens" in left["WordModel"]
-
-
-IDS_FIRST = """
-class TextEncoder(nn.Module):
-    def __init__(self, vocab_size, d_model, nhead, num_layers, max_len=64):
-        super().__init__()
-        self.words = nn.Embedding(vocab_size, d_model)
-        self.places = nn.Parameter(torch.randn(max_len, 1, d_model))
-        layer = nn.TransformerEncoderLayer(d_model, nhead, 24)
-        self.stack = nn.TransformerEncoder(layer, num_layers)
-
-    def forward(self, tokens, src_key_padding_mask=None):
-        x = self.words(tokens) + self.places[: tokens.size(0)]
-        return self.stack(x, src_key_padding_mask=src_key_padding_mask)
-"""
-
-
-def test_an_encoder_of_ids_may_have_the_sequence_first(told):
-    _, left = told(IDS_FIRST)
-    assert "every row sees all tokens" in left["TextEncoder"]
-    # Places that are counted along the other axis are wrong in either.
-    wrong = IDS_FIRST.replace(
-        "[: tokens.size(0)]", "[: tokens.size(1)].transpose(0, 1)"
-    )
-    parts, _ = told(wrong)
-    assert faults(parts["TextEncoder"])
-
-
 UNCUT = """
 class CausalSelfAttention(nn.Module):
     def __init__(self, d_model, n_heads, context_size):
@@ -959,26 +746,6 @@ def test_positions_may_be_returned_for_each_sentence(told):
     assert faults(parts["LearnedPositions"])
 
 
-ANNEALING = """
-class NoamAnnealing(torch.optim.lr_scheduler.LRScheduler):
-    def __init__(self, optimizer, d_model, warmup_steps=4000, last_epoch=-1):
-        self.d_model, self.warmup = d_model, warmup_steps
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self):
-        step = max(1, self._step_count)
-        scale = min(step ** -0.5, step * self.warmup ** -1.5)
-        return [lr * self.d_model ** -0.5 * scale for lr in self.base_lrs]
-"""
-
-
-def test_a_schedule_may_count_as_pytorch_counts_its_steps(told):
-    parts, _ = told(ANNEALING)
-    assert not faults(parts["NoamAnnealing"])
-    parts, _ = told(ANNEALING.replace("-1.5", "-0.5"))
-    assert "The ramp is" in faults(parts["NoamAnnealing"])[0]
-
-
 FROM_ONE = """
 class Heads(nn.Module):
     def __init__(self, d_model, num_heads):
@@ -1034,60 +801,6 @@ def test_what_takes_one_length_is_built_anew_for_each(told):
     assert "not divided by anything" in faults(parts["CausalAttention"])[0]
 
 
-CAPTIONS = """
-class CaptionDecoder(nn.Module):
-    def __init__(self, vocab_size, embed_dim, num_heads, num_layers):
-        super().__init__()
-        self.words = nn.Embedding(vocab_size, embed_dim)
-        self.places = nn.Parameter(torch.randn(1, 64, embed_dim))
-        layer = nn.TransformerDecoderLayer(
-            embed_dim, num_heads, 24, batch_first=True
-        )
-        self.stack = nn.TransformerDecoder(layer, num_layers)
-        self.out = nn.Linear(embed_dim, vocab_size)
-
-    def forward(self, tgt, memory):
-        n = tgt.size(1)
-        x = self.words(tgt) + self.places[:, :n]
-        future = torch.ones(n, n).triu(1).bool()
-        return self.out(self.stack(x, memory, tgt_mask=future))
-"""
-
-
-def test_a_decoder_of_ids_is_judged_beside_a_memory(told):
-    parts, left = told(CAPTIONS)
-    assert left == {}
-    assert parts["CaptionDecoder"]["component"] == "language_model"
-    assert not faults(parts["CaptionDecoder"])
-    assert "the same for all sentences" in said(parts["CaptionDecoder"])
-    parts, _ = told(CAPTIONS.replace("self.places[:, :n]", "0"))
-    assert told_of(parts["CaptionDecoder"])
-    _, left = told(CAPTIONS.replace(", tgt_mask=future", ""))
-    assert "every row sees all tokens" in left["CaptionDecoder"]
-
-
-SMOOTHED = """
-class SmoothedLoss(nn.Module):
-    def __init__(self, smoothing=0.1, pad=0):
-        super().__init__()
-        self.smoothing, self.pad = smoothing, pad
-
-    def forward(self, logits, target):
-        real = target != self.pad
-        nll = F.cross_entropy(logits, target, ignore_index=self.pad)
-        spread = -logits.mean(-1)[real].mean()
-        return (1 - self.smoothing) * nll + self.smoothing * spread
-"""
-
-
-def test_a_loss_that_forgets_its_logarithm_once_is_a_risk(told):
-    parts, _ = told("import torch.nn.functional as F\n" + SMOOTHED)
-    assert contracts(parts["SmoothedLoss"]) == "It takes logits"
-    right = SMOOTHED.replace("-logits.mean", "-logits.log_softmax(-1).mean")
-    parts, _ = told("import torch.nn.functional as F\n" + right)
-    assert not told_of(parts["SmoothedLoss"])
-
-
 DROPPED_IN_FRONT = """
 class TransformerBlock(nn.Module):
     def __init__(self, d_model, nhead, num_layers, dropout=0.1):
@@ -1107,50 +820,6 @@ class TransformerBlock(nn.Module):
 def test_dropout_on_the_sum_of_embeddings_is_no_note_of_a_layer(told):
     parts, _ = told(DROPPED_IN_FRONT)
     assert "Dropout" not in contracts(parts["TransformerBlock"])
-
-
-RIGHT_FOR_ONE = """
-def create_mask(src, tgt, PAD_IDX):
-    past = torch.ones(len(tgt), len(tgt)).tril()
-    future = past.masked_fill(past == 0, -torch.inf)
-    future = future.masked_fill(past == PAD_IDX, 0.0)
-    nothing = torch.zeros(len(src), len(src))
-    return nothing, future, (src == PAD_IDX).mT, (tgt == PAD_IDX).mT
-"""
-
-
-def test_masks_that_are_right_for_one_padding_alone_are_a_risk(told):
-    parts, _ = told(RIGHT_FOR_ONE)
-    assert not faults(parts["create_mask"])
-    assert contracts(parts["create_mask"]) == "Any id may be the padding"
-    parts, _ = told(RIGHT_FOR_ONE.replace("past == PAD_IDX", "past < 1"))
-    assert faults(parts["create_mask"])
-    # PyTorch adds a mask of numbers: 1 hides nothing.
-    numbers = RIGHT_FOR_ONE.replace(").mT", ").mT.float()")
-    parts, _ = told(numbers)
-    assert "sees the padding" in " ".join(faults(parts["create_mask"]))
-
-
-def test_a_filters_own_default_is_not_taken_for_off(told):
-    parts, _ = told(FILTER.replace("k=0", "k=50").replace("p=0.0", "p=0.9"))
-    assert not faults(parts["top_k_top_p_filtering"])
-
-
-FLAGGED = """
-def scaled_dot_product(q, k, v, masked: bool = False):
-    scores = torch.bmm(q, k.transpose(1, 2)) / k.size(-1) ** 0.5
-    if masked:
-        past = torch.ones(k.size(1), k.size(1)).tril()
-        scores = scores.masked_fill(past == 0, float("-inf"))
-    return torch.bmm(scores.softmax(-1), v)
-"""
-
-
-def test_a_flag_of_a_function_of_three_vectors_is_no_mask(told):
-    parts, _ = told(FLAGGED)
-    assert not faults(parts["scaled_dot_product"])
-    parts, _ = told(FLAGGED.replace("k.size(-1) ** 0.5", "k.size(-1)"))
-    assert faults(parts["scaled_dot_product"])
 
 
 SCALED_IF_ASKED = """
@@ -1222,110 +891,6 @@ def test_a_required_flag_behind_three_vectors_is_no_mask(told):
     assert "over the queries" in faults(parts["DotAttention"])[0]
 
 
-A_BATCH_FOR_MASKS = """
-def scaled_dot_product_attention(Q, K, V, mask=None):
-    scores = Q @ K.mT / Q.size(-1) ** 0.5
-    if mask is not None:
-        if mask.dim() == 2:
-            mask = mask.unsqueeze(0)
-        scores = scores.masked_fill(mask == 0, float("-inf"))
-    return scores.softmax(-1) @ V
-"""
-
-
-def test_an_axis_too_many_for_vectors_without_a_batch_is_a_risk(told):
-    name = "scaled_dot_product_attention"
-    parts, _ = told(A_BATCH_FOR_MASKS)
-    assert not faults(parts[name])
-    assert "Vectors without a batch" in excuses(parts[name])
-    parts, _ = told(A_BATCH_FOR_MASKS.replace('float("-inf")', "-1.0"))
-    assert faults(parts[name])
-
-
-IN_TURN = """
-def apply_rotary_emb(x, freqs_cis):
-    cos, sin = freqs_cis[..., 0::2], freqs_cis[..., 1::2]
-    even, odd = x[..., 0::2], x[..., 1::2]
-    turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1)
-    return turned.reshape(x.shape)
-"""
-
-
-def test_cosines_and_sines_may_stand_in_turn_in_one_table(told):
-    parts, _ = told(IN_TURN)
-    assert not faults(parts["apply_rotary_emb"])
-    assert "cosines and sines in turn" in said(parts["apply_rotary_emb"])
-    parts, _ = told(IN_TURN.replace("even * cos - odd", "even * cos + odd"))
-    assert faults(parts["apply_rotary_emb"])
-
-
-THREE_OF_PYTORCHS = """
-def generate_masks(src, tgt, pad_idx, device):
-    size = tgt.shape[1]
-    order = nn.Transformer.generate_square_subsequent_mask(size).to(device)
-    return src == pad_idx, tgt == pad_idx, order
-"""
-
-
-def test_three_masks_may_be_those_that_pytorch_wants(told):
-    parts, _ = told(THREE_OF_PYTORCHS)
-    assert not faults(parts["generate_masks"])
-    assert "as `nn.Transformer` wants them" in said(parts["generate_masks"])
-    parts, _ = told(THREE_OF_PYTORCHS.replace("tgt == pad", "tgt != pad"))
-    assert faults(parts["generate_masks"])
-
-
-IN_PARTS = """
-class MyEncoder(nn.Module):
-    def __init__(self, vocab_size, d_model, n_heads):
-        super().__init__()
-        self.words = nn.Embedding(vocab_size, d_model)
-        self.places = nn.Embedding(64, d_model)
-        self.layer = nn.TransformerEncoderLayer(
-            d_model, n_heads, 24, 0.0, batch_first=True
-        )
-
-    def forward(self, ids):
-        x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
-        return self.layer(x, src_key_padding_mask=ids == 0)
-
-
-class MyDecoder(nn.Module):
-    def __init__(self, vocab_size, d_model, n_heads):
-        super().__init__()
-        self.words = nn.Embedding(vocab_size, d_model)
-        self.places = nn.Embedding(64, d_model)
-        self.layer = nn.TransformerDecoderLayer(
-            d_model, n_heads, 24, 0.0, batch_first=True
-        )
-        self.out = nn.Linear(d_model, vocab_size)
-
-    def forward(self, ids, memory, hidden):
-        n = ids.shape[1]
-        x = self.words(ids) + self.places(torch.arange(n))
-        future = torch.ones(n, n).triu(1).bool()
-        x = self.layer(x, memory, future, memory_key_padding_mask=hidden)
-        return self.out(x)
-
-
-class Translator(nn.Module):
-    def __init__(self, encoder, decoder, scale: float = 1.0):
-        super().__init__()
-        self.encoder, self.decoder = encoder, decoder
-
-    def forward(self, src, tgt):
-        return self.decoder(tgt, self.encoder(src), src == 0)
-"""
-
-
-def test_an_encoder_and_a_decoder_are_handed_to_what_wants_them(told):
-    parts, _ = told(IN_PARTS)
-    assert parts["Translator"]["component"] == "translation_model"
-    assert not faults(parts["Translator"])
-    parts, _ = told(IN_PARTS.replace("future, memory_key", "None, memory_key"))
-    assert "in their future" in faults(parts["Translator"])[0]
-
-
 PATHS = """
 class DropPath(nn.Module):
     def __init__(self, p):
@@ -1355,53 +920,6 @@ def test_what_is_said_to_be_a_number_is_no_module(told):
     assert not faults(parts["Block"])
     parts, _ = told(PATHS.replace("y = self.norm(x)", "y = self.norm(x[:1])"))
     assert faults(parts["Block"])
-
-
-FOR_KEYS = """
-def create_padding_mask(src, padding_value=0):
-    return src == padding_value
-"""
-
-
-def test_a_padding_mask_may_be_the_one_that_pytorch_wants(told):
-    parts, _ = told(FOR_KEYS)
-    assert not faults(parts["create_padding_mask"])
-    assert "as PyTorch's `key_padding_mask`" in said(
-        parts["create_padding_mask"]
-    )
-    parts, _ = told(FOR_KEYS.replace("src ==", "src >"))
-    assert faults(parts["create_padding_mask"])
-
-
-SIGNS = """
-class SignTranslator(nn.Module):
-    def __init__(self, input_dim, vocab_size, d_model, num_heads):
-        super().__init__()
-        self.enter = nn.Linear(input_dim, d_model)
-        self.words = nn.Embedding(vocab_size, d_model)
-        self.places = nn.Embedding(64, d_model)
-        self.whole = nn.Transformer(
-            d_model, num_heads, 1, 1, 24, 0.0, batch_first=True
-        )
-        self.out = nn.Linear(d_model, vocab_size)
-
-    def forward(self, src, tgt):
-        n = tgt.shape[1]
-        future = torch.ones(n, n).triu(1).bool()
-        y = self.words(tgt) + self.places(torch.arange(n))
-        return self.out(self.whole(self.enter(src), y, tgt_mask=future))
-"""
-
-
-def test_the_source_may_be_vectors_and_the_target_ids(told):
-    parts, left = told(SIGNS)
-    assert left == {}
-    assert not faults(parts["SignTranslator"])
-    assert "`src` was the same for all sentences" in said(
-        parts["SignTranslator"]
-    )
-    parts, _ = told(SIGNS.replace("triu(1)", "triu(2)"))
-    assert "in their future" in faults(parts["SignTranslator"])[0]
 
 
 NEVER_BEGUN = """
@@ -1442,45 +960,46 @@ def test_a_gain_of_three_axes_is_a_risk(told):
     assert "LayerNorm" not in parts or faults(parts["LayerNorm"])
 
 
-ONE_STEP = """
-class TinyModel(nn.Module):
-    def __init__(self, vocab, width, heads, longest=32):
+OF_PARTS = """
+class MultiHeadedAttention(nn.Module):
+    def __init__(self, h, d_model):
         super().__init__()
-        self.words = nn.Embedding(vocab, width)
-        self.places = nn.Embedding(longest, width)
-        self.layer = nn.TransformerEncoderLayer(
-            width, heads, 24, 0.0, batch_first=True
-        )
-        self.out = nn.Linear(width, vocab)
+        self.inner = nn.MultiheadAttention(d_model, h, batch_first=True)
 
-    def forward(self, ids):
-        n = ids.shape[1]
-        x = self.words(ids) + self.places(torch.arange(n))
-        x = self.layer(x, torch.ones(n, n).triu(1).bool())
-        logits = self.out(x)
-        return logits.squeeze(1) if n == 1 else logits
+    def forward(self, query, key, value, mask=None):
+        return self.inner(query, key, value, attn_mask=mask)[0]
+
+
+class PositionwiseFeedForward(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, size, self_attn, feed_forward):
+        super().__init__()
+        self.self_attn, self.feed_forward = self_attn, feed_forward
+        self.one, self.two = nn.LayerNorm(size), nn.LayerNorm(size)
+
+    def forward(self, x):
+        x = self.one(x + self.self_attn(x, x, x))
+        return self.two(x + self.feed_forward(x))
 """
 
 
-def test_logits_of_a_single_token_may_lack_the_axis_of_the_sequence(told):
-    parts, _ = told(ONE_STEP)
-    assert not faults(parts["TinyModel"])
-    assert "to generate the next" in excuses(parts["TinyModel"])
-    parts, _ = told(ONE_STEP.replace("logits.squeeze(1)", "logits[0]"))
-    assert faults(parts["TinyModel"])
-
-
-BOTH_IN_ONE = """
-def create_pad_mask(ids):
-    real, n = (ids != 0).long(), ids.size(1)
-    past = torch.ones(n, n, dtype=torch.long).tril()
-    return (real[:, None, :] * past).unsqueeze(1)
-"""
-
-
-def test_a_padding_mask_may_hide_the_future_as_well(told):
-    parts, _ = told(BOTH_IN_ONE)
-    assert parts["create_pad_mask"]["component"] == "combine_masks"
-    assert not faults(parts["create_pad_mask"])
-    parts, _ = told(BOTH_IN_ONE.replace("tril()", "triu()"))
-    assert faults(parts["create_pad_mask"])
+def test_a_layer_gets_the_attention_and_the_network_of_its_file(told):
+    parts, left = told(OF_PARTS)
+    assert "EncoderLayer" not in left
+    assert not faults(parts["EncoderLayer"])
+    assert "feed_forward=PositionwiseFeedForward" in said(parts["EncoderLayer"])
+    parts, _ = told(OF_PARTS.replace("self.two(x", "self.one(x"))
+    assert "takes no part" in faults(parts["EncoderLayer"])[0]
+    # Of two it cannot be told which one is meant.
+    _, left = told(
+        f"{OF_PARTS}\n\nclass OtherAttention(nn.Module):\n    pass\n"
+    )
+    assert "nothing says what its argument" in left["EncoderLayer"]

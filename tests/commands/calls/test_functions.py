@@ -1,0 +1,341 @@
+"""Functions that are known by their names and arguments.
+
+Each stands beside a wrong one that differs in a line, so that it is judged.
+"""
+
+import pytest
+from commands.parts import contracts, excuses, faults, said, told_of
+
+MAKERS = """
+PAD_IDX = 3
+
+
+def causal(size):
+    return torch.ones(size, size).tril().bool()
+
+
+def create_masks(src, trg, pad):
+    past = causal(trg.size(1))
+    return (src != pad)[:, None], (trg != pad)[:, None] & past
+
+
+def make_tgt_mask(tgt, tgt_pad_idx, device):
+    past = causal(tgt.size(1)).to(device)
+    return (tgt != tgt_pad_idx)[:, None, None] & past
+
+
+def create_mask(src, tgt):
+    future = torch.full((len(tgt), len(tgt)), -torch.inf).triu(1)
+    nothing = torch.zeros(len(src), len(src)).bool()
+    return nothing, future, (src == PAD_IDX).mT, (tgt == PAD_IDX).mT
+
+
+class Batch:
+    @staticmethod
+    def make_std_mask(tgt, pad):
+        return (tgt != pad).unsqueeze(-2) & causal(tgt.size(-1))
+
+
+def get_masks(inp, tar):
+    hidden = [(x == 0).float()[:, None, None] for x in (inp, tar, inp)]
+    future = 1 - causal(tar.size(1)).float()
+    return hidden[0], torch.max(hidden[1], future), hidden[2]
+
+
+def random_mask(x, ratio):
+    return torch.rand(x.shape) < ratio
+"""
+
+
+def test_what_makes_a_translators_masks_is_judged_in_the_usual_calls(told):
+    parts, left = told(MAKERS)
+    assert left == {}
+    assert "random_mask" not in parts
+    made = {n: p for n, p in parts.items() if p["component"] == "combine_masks"}
+    assert len(made) == 5
+    assert not any(map(faults, made.values()))
+    assert "True hides" in said(made["create_mask"])
+    assert "it got the sequence first" in said(made["create_mask"])
+    assert "its padding is 3, whoever asks" in said(made["create_mask"])
+    assert "the target's mask alone" in said(made["Batch.make_std_mask"])
+    # Of the masks that it does not make nothing is told.
+    assert "source" not in " ".join(made["make_tgt_mask"]["found"]["held"])
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "name", "message"),
+    [
+        ("[:, None] & past", "[:, None] | past", "create_masks", "joined by"),
+        ("(-2) & causal", "(-2) | causal", "Batch.make_std_mask", "joined by"),
+        ("triu(1)", "tril(-1)", "create_mask", "triangle is transposed"),
+        (
+            "(src == PAD_IDX).mT",
+            "(src != PAD_IDX).mT",
+            "create_mask",
+            "In `src`, query 0 of sentence 0 sees the padding",
+        ),
+    ],
+)
+def test_a_wrong_mask_is_found_in_them(told, right, wrong, name, message):
+    parts, _ = told(MAKERS.replace(right, wrong))
+    assert message in " ".join(faults(parts[name]))
+
+
+def test_a_target_whose_padding_the_causal_mask_hides_is_a_risk(told):
+    alone = "(trg != pad)[:, None] & "
+    parts, _ = told(MAKERS.replace(alone, ""))
+    assert not faults(parts["create_masks"])
+    assert "padded in front" in excuses(parts["create_masks"])
+    # One that is the same for any ids is a causal mask.
+    ids = """
+def make_tgt_mask(tgt):
+    return torch.ones(tgt.size(1), tgt.size(1)).tril().bool()
+"""
+    parts, _ = told(ids)
+    assert parts["make_tgt_mask"]["component"] == "causal_mask"
+    assert not faults(parts["make_tgt_mask"])
+    parts, _ = told(ids.replace("tril()", "triu()"))
+    assert faults(parts["make_tgt_mask"])
+
+
+NUMBERS_FOR_PADDING = """
+def create_padding_mask(seq):
+    return (seq == 0).float()[:, None, None]
+"""
+
+
+def test_a_padding_mask_of_numbers_may_be_made_of_ids_alone(told):
+    parts, left = told(NUMBERS_FOR_PADDING)
+    assert left == {}
+    assert not faults(parts["create_padding_mask"])
+    rows = NUMBERS_FOR_PADDING.replace("[:, None, None]", "[:, None, :, None]")
+    parts, _ = told(rows)
+    assert faults(parts["create_padding_mask"])
+
+
+FILTER = """
+def top_k_top_p_filtering(logits, top_k=0, top_p=0.0, fill=-float("inf")):
+    assert logits.dim() == 1
+    if top_k > 0:
+        logits[logits < logits.topk(top_k)[0][-1]] = fill
+    if top_p > 0.0:
+        ordered, at = logits.sort(descending=True)
+        out = ordered.softmax(-1).cumsum(-1) > top_p
+        out[1:] = out[:-1].clone()
+        out[0] = False
+        logits[at[out]] = fill
+    return logits
+"""
+
+
+def test_a_filter_of_logits_is_judged_under_its_usual_name(told):
+    parts, _ = told(FILTER)
+    assert parts["top_k_top_p_filtering"]["component"] == "sampling_filter"
+    assert not faults(parts["top_k_top_p_filtering"])
+    unshifted = FILTER.replace("        out[1:] = out[:-1].clone()\n", "")
+    parts, _ = told(unshifted)
+    [fault] = faults(parts["top_k_top_p_filtering"])
+    assert "The token that crosses p is lost" in fault
+
+
+PROMPTED = """
+def beam_search(step_fn, prompt_ids, num_beams, max_new_tokens, eos_id):
+    return [*prompt_ids, num_beams]
+"""
+
+
+def test_a_search_that_wants_a_prompt_is_another(told):
+    parts, left = told(PROMPTED)
+    assert not parts
+    assert "its argument `prompt_ids` is another's" in left["beam_search"]
+
+
+ANNEALING = """
+class NoamAnnealing(torch.optim.lr_scheduler.LRScheduler):
+    def __init__(self, optimizer, d_model, warmup_steps=4000, last_epoch=-1):
+        self.d_model, self.warmup = d_model, warmup_steps
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        step = max(1, self._step_count)
+        scale = min(step ** -0.5, step * self.warmup ** -1.5)
+        return [lr * self.d_model ** -0.5 * scale for lr in self.base_lrs]
+"""
+
+
+def test_a_schedule_may_count_as_pytorch_counts_its_steps(told):
+    parts, _ = told(ANNEALING)
+    assert not faults(parts["NoamAnnealing"])
+    parts, _ = told(ANNEALING.replace("-1.5", "-0.5"))
+    assert "The ramp is" in faults(parts["NoamAnnealing"])[0]
+
+
+SMOOTHED = """
+class SmoothedLoss(nn.Module):
+    def __init__(self, smoothing=0.1, pad=0):
+        super().__init__()
+        self.smoothing, self.pad = smoothing, pad
+
+    def forward(self, logits, target):
+        real = target != self.pad
+        nll = F.cross_entropy(logits, target, ignore_index=self.pad)
+        spread = -logits.mean(-1)[real].mean()
+        return (1 - self.smoothing) * nll + self.smoothing * spread
+"""
+
+
+def test_a_loss_that_forgets_its_logarithm_once_is_a_risk(told):
+    parts, _ = told("import torch.nn.functional as F\n" + SMOOTHED)
+    assert contracts(parts["SmoothedLoss"]) == "It takes logits"
+    right = SMOOTHED.replace("-logits.mean", "-logits.log_softmax(-1).mean")
+    parts, _ = told("import torch.nn.functional as F\n" + right)
+    assert not told_of(parts["SmoothedLoss"])
+
+
+RIGHT_FOR_ONE = """
+def create_mask(src, tgt, PAD_IDX):
+    past = torch.ones(len(tgt), len(tgt)).tril()
+    future = past.masked_fill(past == 0, -torch.inf)
+    future = future.masked_fill(past == PAD_IDX, 0.0)
+    nothing = torch.zeros(len(src), len(src))
+    return nothing, future, (src == PAD_IDX).mT, (tgt == PAD_IDX).mT
+"""
+
+
+def test_masks_that_are_right_for_one_padding_alone_are_a_risk(told):
+    parts, _ = told(RIGHT_FOR_ONE)
+    assert not faults(parts["create_mask"])
+    assert contracts(parts["create_mask"]) == "Any id may be the padding"
+    parts, _ = told(RIGHT_FOR_ONE.replace("past == PAD_IDX", "past < 1"))
+    assert faults(parts["create_mask"])
+    # PyTorch adds a mask of numbers: 1 hides nothing.
+    numbers = RIGHT_FOR_ONE.replace(").mT", ").mT.float()")
+    parts, _ = told(numbers)
+    assert "sees the padding" in " ".join(faults(parts["create_mask"]))
+
+
+def test_a_filters_own_default_is_not_taken_for_off(told):
+    parts, _ = told(FILTER.replace("k=0", "k=50").replace("p=0.0", "p=0.9"))
+    assert not faults(parts["top_k_top_p_filtering"])
+
+
+FLAGGED = """
+def scaled_dot_product(q, k, v, masked: bool = False):
+    scores = torch.bmm(q, k.transpose(1, 2)) / k.size(-1) ** 0.5
+    if masked:
+        past = torch.ones(k.size(1), k.size(1)).tril()
+        scores = scores.masked_fill(past == 0, float("-inf"))
+    return torch.bmm(scores.softmax(-1), v)
+"""
+
+
+def test_a_flag_of_a_function_of_three_vectors_is_no_mask(told):
+    parts, _ = told(FLAGGED)
+    assert not faults(parts["scaled_dot_product"])
+    parts, _ = told(FLAGGED.replace("k.size(-1) ** 0.5", "k.size(-1)"))
+    assert faults(parts["scaled_dot_product"])
+
+
+A_BATCH_FOR_MASKS = """
+def scaled_dot_product_attention(Q, K, V, mask=None):
+    scores = Q @ K.mT / Q.size(-1) ** 0.5
+    if mask is not None:
+        if mask.dim() == 2:
+            mask = mask.unsqueeze(0)
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    return scores.softmax(-1) @ V
+"""
+
+
+def test_an_axis_too_many_for_vectors_without_a_batch_is_a_risk(told):
+    name = "scaled_dot_product_attention"
+    parts, _ = told(A_BATCH_FOR_MASKS)
+    assert not faults(parts[name])
+    assert "Vectors without a batch" in excuses(parts[name])
+    parts, _ = told(A_BATCH_FOR_MASKS.replace('float("-inf")', "-1.0"))
+    assert faults(parts[name])
+
+
+IN_TURN = """
+def apply_rotary_emb(x, freqs_cis):
+    cos, sin = freqs_cis[..., 0::2], freqs_cis[..., 1::2]
+    even, odd = x[..., 0::2], x[..., 1::2]
+    turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1)
+    return turned.reshape(x.shape)
+"""
+
+
+def test_cosines_and_sines_may_stand_in_turn_in_one_table(told):
+    parts, _ = told(IN_TURN)
+    assert not faults(parts["apply_rotary_emb"])
+    assert "cosines and sines in turn" in said(parts["apply_rotary_emb"])
+    parts, _ = told(IN_TURN.replace("even * cos - odd", "even * cos + odd"))
+    assert faults(parts["apply_rotary_emb"])
+
+
+THREE_OF_PYTORCHS = """
+def generate_masks(src, tgt, pad_idx, device):
+    size = tgt.shape[1]
+    order = nn.Transformer.generate_square_subsequent_mask(size).to(device)
+    return src == pad_idx, tgt == pad_idx, order
+"""
+
+
+def test_three_masks_may_be_those_that_pytorch_wants(told):
+    parts, _ = told(THREE_OF_PYTORCHS)
+    assert not faults(parts["generate_masks"])
+    assert "as `nn.Transformer` wants them" in said(parts["generate_masks"])
+    parts, _ = told(THREE_OF_PYTORCHS.replace("tgt == pad", "tgt != pad"))
+    assert faults(parts["generate_masks"])
+
+
+FOR_KEYS = """
+def create_padding_mask(src, padding_value=0):
+    return src == padding_value
+"""
+
+
+def test_a_padding_mask_may_be_the_one_that_pytorch_wants(told):
+    parts, _ = told(FOR_KEYS)
+    assert not faults(parts["create_padding_mask"])
+    assert "as PyTorch's `key_padding_mask`" in said(
+        parts["create_padding_mask"]
+    )
+    parts, _ = told(FOR_KEYS.replace("src ==", "src >"))
+    assert faults(parts["create_padding_mask"])
+
+
+BOTH_IN_ONE = """
+def create_pad_mask(ids):
+    real, n = (ids != 0).long(), ids.size(1)
+    past = torch.ones(n, n, dtype=torch.long).tril()
+    return (real[:, None, :] * past).unsqueeze(1)
+"""
+
+
+def test_a_padding_mask_may_hide_the_future_as_well(told):
+    parts, _ = told(BOTH_IN_ONE)
+    assert parts["create_pad_mask"]["component"] == "combine_masks"
+    assert not faults(parts["create_pad_mask"])
+    parts, _ = told(BOTH_IN_ONE.replace("tril()", "triu()"))
+    assert faults(parts["create_pad_mask"])
+
+
+IN_ONE = """
+def apply_rotary_pos_emb(x, sincos):
+    sin, cos = sincos
+    turned = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    return x * cos + turned * sin
+"""
+
+
+def test_a_rotation_may_want_sines_and_cosines_in_one_argument(told):
+    parts, _ = told(IN_ONE)
+    assert not faults(parts["apply_rotary_pos_emb"])
+    assert "tables of cosines and sines" in said(parts["apply_rotary_pos_emb"])
+    parts, _ = told(IN_ONE.replace("(-x[", "(x["))
+    assert faults(parts["apply_rotary_pos_emb"])
+    # Named in the other order, they come so.
+    turned = IN_ONE.replace("sincos", "cos_sin").replace("sin, cos", "cos, sin")
+    parts, _ = told(turned)
+    assert not faults(parts["apply_rotary_pos_emb"])

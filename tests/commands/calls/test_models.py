@@ -1,0 +1,251 @@
+"""Whole models that want masks, a memory, another order or parts of a file.
+
+Each stands beside a wrong one that differs in a line, so that it is judged.
+"""
+
+from commands.parts import contracts, excuses, faults, said, told_of
+
+GIVEN_A_MASK = """
+class Positions(nn.Module):
+    def __init__(self, d_model, max_len=64):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(max_len, 1, d_model))
+
+    def forward(self, x):
+        return x + self.table[: x.size(0)]
+
+
+class WordModel(nn.Module):
+    def __init__(self, ntoken, ninp, nhead, nhid, nlayers):
+        super().__init__()
+        self.positions = Positions(ninp)
+        layer = nn.TransformerEncoderLayer(ninp, nhead, nhid, 0.0)
+        self.stack = nn.TransformerEncoder(layer, nlayers)
+        self.words = nn.Embedding(ntoken, ninp)
+        self.out = nn.Linear(ninp, ntoken)
+
+    def forward(self, src, src_mask=None):
+        x = self.positions(self.words(src))
+        return self.out(self.stack(x, src_mask))
+"""
+FUTURE = "No logit knows a token of its future"
+
+
+def test_a_model_that_may_be_given_its_causal_mask_is_judged_with_it(told):
+    parts, left = told(GIVEN_A_MASK)
+    assert left == {}
+    model = parts["WordModel"]
+    assert not faults(model)
+    assert contracts(model) == FUTURE
+    assert "if it is always given the causal mask" in excuses(model)
+    assert "the sequence comes first" in said(model)
+    # With it no contract may fail, or the question is left.
+    wrong = "self.out(self.stack(x, src_mask)).softmax(-1)"
+    _, left = told(
+        GIVEN_A_MASK.replace("self.out(self.stack(x, src_mask))", wrong)
+    )
+    assert "every row sees all tokens" in left["WordModel"]
+
+
+IDS_FIRST = """
+class TextEncoder(nn.Module):
+    def __init__(self, vocab_size, d_model, nhead, num_layers, max_len=64):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Parameter(torch.randn(max_len, 1, d_model))
+        layer = nn.TransformerEncoderLayer(d_model, nhead, 24)
+        self.stack = nn.TransformerEncoder(layer, num_layers)
+
+    def forward(self, tokens, src_key_padding_mask=None):
+        x = self.words(tokens) + self.places[: tokens.size(0)]
+        return self.stack(x, src_key_padding_mask=src_key_padding_mask)
+"""
+
+
+def test_an_encoder_of_ids_may_have_the_sequence_first(told):
+    _, left = told(IDS_FIRST)
+    assert "every row sees all tokens" in left["TextEncoder"]
+    # Places that are counted along the other axis are wrong in either.
+    wrong = IDS_FIRST.replace(
+        "[: tokens.size(0)]", "[: tokens.size(1)].transpose(0, 1)"
+    )
+    parts, _ = told(wrong)
+    assert faults(parts["TextEncoder"])
+
+
+CAPTIONS = """
+class CaptionDecoder(nn.Module):
+    def __init__(self, vocab_size, embed_dim, num_heads, num_layers):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, embed_dim)
+        self.places = nn.Parameter(torch.randn(1, 64, embed_dim))
+        layer = nn.TransformerDecoderLayer(
+            embed_dim, num_heads, 24, batch_first=True
+        )
+        self.stack = nn.TransformerDecoder(layer, num_layers)
+        self.out = nn.Linear(embed_dim, vocab_size)
+
+    def forward(self, tgt, memory):
+        n = tgt.size(1)
+        x = self.words(tgt) + self.places[:, :n]
+        future = torch.ones(n, n).triu(1).bool()
+        return self.out(self.stack(x, memory, tgt_mask=future))
+"""
+
+
+def test_a_decoder_of_ids_is_judged_beside_a_memory(told):
+    parts, left = told(CAPTIONS)
+    assert left == {}
+    assert parts["CaptionDecoder"]["component"] == "language_model"
+    assert not faults(parts["CaptionDecoder"])
+    assert "the same for all sentences" in said(parts["CaptionDecoder"])
+    parts, _ = told(CAPTIONS.replace("self.places[:, :n]", "0"))
+    assert told_of(parts["CaptionDecoder"])
+    _, left = told(CAPTIONS.replace(", tgt_mask=future", ""))
+    assert "every row sees all tokens" in left["CaptionDecoder"]
+
+
+IN_PARTS = """
+class MyEncoder(nn.Module):
+    def __init__(self, vocab_size, d_model, n_heads):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(64, d_model)
+        self.layer = nn.TransformerEncoderLayer(
+            d_model, n_heads, 24, 0.0, batch_first=True
+        )
+
+    def forward(self, ids):
+        x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
+        return self.layer(x, src_key_padding_mask=ids == 0)
+
+
+class MyDecoder(nn.Module):
+    def __init__(self, vocab_size, d_model, n_heads):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(64, d_model)
+        self.layer = nn.TransformerDecoderLayer(
+            d_model, n_heads, 24, 0.0, batch_first=True
+        )
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids, memory, hidden):
+        n = ids.shape[1]
+        x = self.words(ids) + self.places(torch.arange(n))
+        future = torch.ones(n, n).triu(1).bool()
+        x = self.layer(x, memory, future, memory_key_padding_mask=hidden)
+        return self.out(x)
+
+
+class Translator(nn.Module):
+    def __init__(self, encoder, decoder, scale: float = 1.0):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def forward(self, src, tgt):
+        return self.decoder(tgt, self.encoder(src), src == 0)
+"""
+
+
+def test_an_encoder_and_a_decoder_are_handed_to_what_wants_them(told):
+    parts, _ = told(IN_PARTS)
+    assert parts["Translator"]["component"] == "translation_model"
+    assert not faults(parts["Translator"])
+    parts, _ = told(IN_PARTS.replace("future, memory_key", "None, memory_key"))
+    assert "in their future" in faults(parts["Translator"])[0]
+
+
+SIGNS = """
+class SignTranslator(nn.Module):
+    def __init__(self, input_dim, vocab_size, d_model, num_heads):
+        super().__init__()
+        self.enter = nn.Linear(input_dim, d_model)
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(64, d_model)
+        self.whole = nn.Transformer(
+            d_model, num_heads, 1, 1, 24, 0.0, batch_first=True
+        )
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, src, tgt):
+        n = tgt.shape[1]
+        future = torch.ones(n, n).triu(1).bool()
+        y = self.words(tgt) + self.places(torch.arange(n))
+        return self.out(self.whole(self.enter(src), y, tgt_mask=future))
+"""
+
+
+def test_the_source_may_be_vectors_and_the_target_ids(told):
+    parts, left = told(SIGNS)
+    assert left == {}
+    assert not faults(parts["SignTranslator"])
+    assert "`src` was the same for all sentences" in said(
+        parts["SignTranslator"]
+    )
+    parts, _ = told(SIGNS.replace("triu(1)", "triu(2)"))
+    assert "in their future" in faults(parts["SignTranslator"])[0]
+
+
+ONE_STEP = """
+class TinyModel(nn.Module):
+    def __init__(self, vocab, width, heads, longest=32):
+        super().__init__()
+        self.words = nn.Embedding(vocab, width)
+        self.places = nn.Embedding(longest, width)
+        self.layer = nn.TransformerEncoderLayer(
+            width, heads, 24, 0.0, batch_first=True
+        )
+        self.out = nn.Linear(width, vocab)
+
+    def forward(self, ids):
+        n = ids.shape[1]
+        x = self.words(ids) + self.places(torch.arange(n))
+        x = self.layer(x, torch.ones(n, n).triu(1).bool())
+        logits = self.out(x)
+        return logits.squeeze(1) if n == 1 else logits
+"""
+
+
+def test_logits_of_a_single_token_may_lack_the_axis_of_the_sequence(told):
+    parts, _ = told(ONE_STEP)
+    assert not faults(parts["TinyModel"])
+    assert "to generate the next" in excuses(parts["TinyModel"])
+    parts, _ = told(ONE_STEP.replace("logits.squeeze(1)", "logits[0]"))
+    assert faults(parts["TinyModel"])
+
+
+NEVER_PADS = """
+class Translator(nn.Module):
+    def __init__(self, src_vocab, tgt_vocab, d_model, heads):
+        super().__init__()
+        self.source = nn.Embedding(src_vocab, d_model)
+        self.target = nn.Embedding(tgt_vocab, d_model)
+        self.places = nn.Embedding(64, d_model)
+        self.whole = nn.Transformer(
+            d_model, heads, 1, 1, 24, 0.0, batch_first=True
+        )
+        self.out = nn.Linear(d_model, tgt_vocab)
+
+    def forward(self, src, tgt):
+        x, y = (
+            table(ids) + self.places(torch.arange(ids.shape[1]))
+            for table, ids in ((self.source, src), (self.target, tgt))
+        )
+        future = torch.ones(tgt.shape[1], tgt.shape[1]).triu(1).bool()
+        return self.out(self.whole(x, y, tgt_mask=future))
+"""
+
+
+def test_a_translator_that_never_speaks_of_padding_has_a_risk(told):
+    parts, _ = told(NEVER_PADS)
+    assert not faults(parts["Translator"])
+    assert "no source is ever padded" in excuses(parts["Translator"])
+    # One that knows padding, and does not hide it, is wrong.
+    knows = NEVER_PADS.replace(
+        "        future = ", "        pad = 0\n        future = "
+    )
+    parts, _ = told(knows)
+    assert faults(parts["Translator"])
+    parts, _ = told(NEVER_PADS.replace("triu(1)", "triu(2)"))
+    assert "in their future" in faults(parts["Translator"])[0]
