@@ -94,6 +94,7 @@ from companion.contracts.discovery.warmup import (
 )
 from companion.contracts.efficiency.flash_attention import as_published
 from companion.contracts.engine.blame import raised_in
+from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.fitting import takes_mask
 from companion.contracts.engine.forms.signature import MASKS, SAME
 from companion.contracts.engine.guard import AN_INDEX
@@ -103,6 +104,7 @@ from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
 from companion.contracts.engine.scale import BY_THE_ROOT
 from companion.contracts.masks.combine_masks import ALWAYS
+from companion.contracts.masks.padding_mask import any_pad
 from companion.contracts.positions.rope import AT_ZERO, RELATIVE
 from companion.contracts.training.label_smoothing import (
     BY_SENTENCES,
@@ -149,7 +151,6 @@ FOR_KEYS = "its masks are (batch, seq), as PyTorch's `key_padding_mask`"
 PAD_OF_MANY = 1
 """The id for padding in many vocabularies, behind that of unknown words."""
 
-ANY_PAD = "Any id may be the padding"
 ONLY_ONE = "Its masks are right where padding is 1, and else they are not."
 
 OTHER_MASKS = (
@@ -752,7 +753,9 @@ class Finder:
             own, told = combined(PAD_OF_MANY)
             other = self.as_component("combine_masks", own)
             if other.report.passed and told != said:
-                report = with_risk(other.report, ANY_PAD, ONLY_ONE, ALWAYS)
+                report = with_risk(
+                    other.report, title(any_pad), ONLY_ONE, ALWAYS
+                )
                 judged, said = replace(other, report=report), told
         report = less_what_is_not_its_own(judged.report, said)
         return replace(judged, report=report, assumed=(*said, *judged.assumed))
@@ -956,7 +959,7 @@ class Finder:
 
     def inside(self) -> Iterator[dict]:
         """Judge, in models that were built, what other files cannot build."""
-        for title, model in self.built:
+        for whole, model in self.built:
             for name, part, _ in different_parts(model):
                 kind = type(part)
                 if self.is_own(kind) or kind in self.seen:
@@ -970,8 +973,8 @@ class Finder:
                     continue
                 if self.components and judged.component not in self.components:
                     continue
-                name = f"{title}.{name} ({kind.__name__})"
-                one = Candidate(name, self.line_of(title) or 1)
+                name = f"{whole}.{name} ({kind.__name__})"
+                one = Candidate(name, self.line_of(whole) or 1)
                 yield self.part(one, judged, "what it does")
 
     def stands_alone(self, kind: type) -> bool:

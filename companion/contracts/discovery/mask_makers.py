@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from companion.contracts.discovery.readings import ADDED
 from companion.contracts.engine.compare import is_float
 from companion.contracts.engine.report import Report
 from companion.contracts.engine.scale import HIDDEN
@@ -58,8 +59,6 @@ NOT_ITS_OWN = (
 
 CAUSAL = "causal"
 """Said of a mask that is the same whatever stands there."""
-
-ADDED = "its masks were read as added to the scores, 0 and −∞"
 
 
 def makes_masks(name: str, fn: Callable) -> bool:

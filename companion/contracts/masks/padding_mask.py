@@ -20,7 +20,7 @@ from companion.contracts.engine.masking import causal
 from companion.contracts.engine.universal import recognised_mistake
 from companion.contracts.masks.causal_mask import boolean
 
-__all__ = ["PADDING_MASK", "spread"]
+__all__ = ["PADDING_MASK", "any_pad", "spread"]
 
 BATCH, SEQ = 2, 5
 WRITTEN_OUT = (

@@ -6,6 +6,9 @@ Each stands beside a wrong one that differs in a line, so that it is judged.
 from commands.parts import contracts, excuses, faults, said, told_of
 
 from companion.commands.check.target import targets
+from companion.contracts import check
+from companion.contracts.engine.scale import BY_THE_ROOT, Heard
+from companion.contracts.multihead.multihead import Heads
 
 KEYS_ALONE = """
 class Attend(nn.Module):
@@ -1003,3 +1006,14 @@ def test_a_layer_gets_the_attention_and_the_network_of_its_file(told):
         f"{OF_PARTS}\n\nclass OtherAttention(nn.Module):\n    pass\n"
     )
     assert "nothing says what its argument" in left["EncoderLayer"]
+
+
+def test_what_a_listener_cannot_read_is_no_mistake_of_theirs(monkeypatch):
+    def fails(heard, args, kwargs):
+        raise RuntimeError("unheard of")
+
+    assert BY_THE_ROOT in check("multihead", Heads()).held
+    monkeypatch.setattr(Heard, "hear_softmax", fails)
+    report = check("multihead", Heads())
+    assert report.passed, str(report)
+    assert BY_THE_ROOT in " ".join(report.assumed)
