@@ -36,11 +36,10 @@ from companion.contracts.efficiency.quantize import QUANTIZE
 from companion.contracts.efficiency.speculative_step import SPECULATIVE_STEP
 from companion.contracts.engine.forms.fitting import takes_mask
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.modules.common import (
-    home_of,
+from companion.contracts.engine.modules.devices import (
+    Moved,
     made_on_the_cpu,
-    module_of,
-    moved,
+    on_the_cpu,
 )
 from companion.contracts.engine.relative import with_equal_distances
 from companion.contracts.engine.report import Failure, Report, report_on
@@ -266,8 +265,7 @@ def reported(
     brief: bool = False,
 ) -> Report:
     """Try the contracts, behind those that were tried already, and report."""
-    home = home_of(module_of(guarded))
-    with undisturbed(guarded):
+    with undisturbed(guarded) as lodged:
         guarded.asks_why = not brief
         tried = outcomes(guarded, mask, begun=begun, brief=brief)
         if brief and is_fault(tried) and not gate_shut(tried):
@@ -276,8 +274,8 @@ def reported(
             rest = partial(reported, again(guarded), mask, known, strict=strict)
             first = report_on(guarded, tried, called(guarded), strict=strict)
             return replace(first, rest=rest)
-        if home and not any(broken for _, broken in tried):
-            tried.append(at_home(guarded, home))
+        if lodged.home and not any(broken for _, broken in tried):
+            tried.append(at_home(guarded, lodged))
         said = assumed(guarded, tried, mask)
         if not strict:
             as_asked(tried, said)
@@ -323,7 +321,7 @@ def check_model(
     require_known(mask)
     require_language(lang)
     judge = partial(of_masks, mask=mask) if mask else report_for
-    with made_on_the_cpu(), moved(model, "cpu"):
+    with Moved(model), made_on_the_cpu(), on_the_cpu():
         return replace(judge_model(model, judge), lang=lang)
 
 

@@ -200,6 +200,44 @@ def test_check_finds_a_mask_that_stays_behind(device):
     ]
 
 
+class OfOneDevice(nn.Module):
+    """Names its device, and keeps a tensor that is no buffer there."""
+
+    def __init__(self, attention, device, kept_on):
+        super().__init__()
+        self.attention, self.device = attention, device
+        self.past = torch.ones(99, 99, dtype=torch.bool).tril().to(kept_on)
+
+    def forward(self, x):
+        n = x.shape[1]
+        nothing = torch.zeros(n, n, dtype=torch.bool, device=self.device)
+        return self.attention(x, self.past[:n, :n] | nothing.to(self.device))
+
+
+@pytest.mark.parametrize("kept_on", ["there", "here"])
+def test_a_device_that_code_names_is_the_cpu_until_all_else_holds(
+    device, kept_on
+):
+    attention = built(lambda: MultiHeadAttention(12, 3))
+    place = device if kept_on == "there" else torch.device("cpu")
+    module = OfOneDevice(attention, device, place).to(device)
+    report = check("causal_attention", module)
+    found = [f.contract for f in report.faults]
+    left_behind = ["It works on the device where it lives"]
+    assert found == (left_behind if kept_on == "here" else [])
+    assert module.past.device == place
+    assert {p.device for p in module.parameters()} == {device}
+
+
+def test_a_mask_that_is_made_there_is_judged(device):
+    def past(n):
+        return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+
+    assert check("causal_mask", past).passed
+    assert past(3).device == device
+    assert not check("causal_mask", lambda n: past(n).mT).passed
+
+
 def test_check_model_judges_a_model_that_lives_there(device):
     model = built(transformer).to(device)
     found = check_model(model)

@@ -1,6 +1,7 @@
 """Judge a learner's file in a process that can be killed."""
 
 import ast
+import os
 import time
 import traceback
 from collections.abc import Callable
@@ -269,8 +270,13 @@ def _judge(
     finished: list[int],
 ) -> None:
     """Do what the other process does: import, find, judge, and send."""
+    from companion.contracts.engine.modules.devices import on_the_cpu
+
+    # What is the same on every machine needs no GPU, and must not take one.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
-        _send_all(send, target, asked, left_out, finished)
+        with on_the_cpu():
+            _send_all(send, target, asked, left_out, finished)
     except ValueError as error:
         send({"error": str(error)})
 
@@ -282,16 +288,16 @@ def _send_all(
     left_out: list[int],
     finished: list[int],
 ) -> None:
-    import os
     import sys
     import warnings
 
-    from companion.commands.check.find import COMPONENTS, Finder
+    from companion.commands.check.find import Finder
     from companion.commands.check.imports import (
         imported,
         imported_by_name,
         run_cells,
     )
+    from companion.contracts import COMPONENTS
 
     # What PyTorch warns of comes once for each call of a contract.
     warnings.simplefilter("ignore")

@@ -36,12 +36,15 @@ from companion.contracts.engine.levels import (
 )
 from companion.contracts.engine.modules.around import Around
 from companion.contracts.engine.modules.common import (
-    made_on_the_cpu,
     module_kept,
     module_of,
-    moved,
     works_at_home,
     zeros_moved,
+)
+from companion.contracts.engine.modules.devices import (
+    Moved,
+    made_on_the_cpu,
+    on_the_cpu,
 )
 from companion.contracts.engine.modules.taking_part import OF_MODULES
 from companion.contracts.engine.universal import (
@@ -120,7 +123,7 @@ class KeepsAll:
 
 
 @contextlib.contextmanager
-def undisturbed(fn: Guarded) -> Iterator[None]:
+def undisturbed(fn: Guarded) -> Iterator[Moved]:
     """Put back what a function may change for the whole process.
 
     A module gets back its numbers and modes, in case a call changes them. Grad
@@ -142,8 +145,9 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
         contextlib.redirect_stdout(FirstPrint(fn, sys.stdout)),
         torch.random.fork_rng(range(gpus)),
         # Numbers are the same everywhere, and every device has not float64.
+        Moved(module_of(fn)) as lodged,
         made_on_the_cpu(),
-        moved(module_of(fn), "cpu"),
+        on_the_cpu(),
         module_kept(module_of(fn)),
         zeros_moved(fn),
         mock.patch.object(checkpoint, "CheckpointFunction", KeepsAll),
@@ -153,7 +157,7 @@ def undisturbed(fn: Guarded) -> Iterator[None]:
         # For tensors this small a second thread takes longer to wake up.
         torch.set_num_threads(1)
         try:
-            yield
+            yield lodged
         finally:
             torch.set_num_threads(threads)
             torch.set_default_dtype(dtype)
@@ -262,19 +266,15 @@ def again(fn: Guarded) -> Guarded:
     return other
 
 
-def at_home(fn: Guarded, home: torch.device) -> tuple[str, Broken | None]:
+def at_home(fn: Guarded, lodged: Moved) -> tuple[str, Broken | None]:
     """Return what is found where the module lives, when all held here."""
-    there, found = again(fn), []
-    module = module_of(fn)
+    there, found, home = again(fn), [], lodged.home
 
     def task() -> None:
         found.append(outcome(lambda fn: works_at_home(fn, home), there))
 
-    module.to(home)
-    try:
+    with lodged.back():
         late = in_time(there, task)
-    finally:
-        module.to("cpu")
     if not found:
         found = [Broken(f"On {home} it had to be stopped {late or ''}.")]
     if found[0]:

@@ -39,16 +39,13 @@ __all__ = [
     "apart_in_training",
     "gains_moved",
     "held_apart",
-    "home_of",
     "is_unused",
     "last_part",
     "made_anew",
-    "made_on_the_cpu",
     "matrices_in_use",
     "module_kept",
     "module_of",
     "modules_behind",
-    "moved",
     "moved_from_zero",
     "network_pairs",
     "no_way_past",
@@ -103,37 +100,6 @@ def module_of(fn: Guarded) -> nn.Module | None:
         owner = owner.func
     owner = getattr(owner, "__self__", owner)
     return owner if isinstance(owner, nn.Module) else None
-
-
-def home_of(module: nn.Module | None) -> torch.device | None:
-    """Return the device a module lives on, unless that is the CPU."""
-    if module is None:
-        return None
-    tensors = itertools.chain(module.parameters(), module.buffers())
-    homes = {x.device for x in tensors} - {torch.device("cpu")}
-    return homes.pop() if len(homes) == 1 else None
-
-
-def made_on_the_cpu() -> contextlib.AbstractContextManager:
-    """Make new tensors on the CPU; where they are anyway, cost nothing."""
-    if torch.get_default_device().type == "cpu":
-        return contextlib.nullcontext()
-    return torch.device("cpu")
-
-
-@contextlib.contextmanager
-def moved(
-    module: nn.Module | None, device: torch.device | str
-) -> Iterator[None]:
-    """Move a module that lives elsewhere than on the CPU, and then back."""
-    if (home := home_of(module)) is None:
-        yield
-        return
-    module.to(device)
-    try:
-        yield
-    finally:
-        module.to(home)
 
 
 @contextlib.contextmanager
