@@ -17,8 +17,8 @@ from companion.commands import check as command
 from companion.commands import isolated, main
 from companion.commands.check import process as check_process
 from companion.commands.check.file import parts_in, read
-from companion.commands.check.find import report_of
 from companion.commands.check.imports import build
+from companion.commands.check.judging import report_of
 from companion.commands.check.process import Asked, Section, judged
 from companion.commands.check.target import Target
 from companion.commands.isolated import explained

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from companion.commands.check import worst
-from companion.commands.check.find import report_of, told
+from companion.commands.check.judging import report_of, told
 from companion.commands.grade.exercises import Exercise
 from companion.commands.grade.submission import Cell, Submission
 from companion.commands.isolated import (

@@ -29,7 +29,7 @@ from contracts.right.standins import (
 from torch import nn
 
 from companion.commands import check as command
-from companion.commands.check.find import told
+from companion.commands.check.judging import told
 from companion.commands.check.process import Section
 from companion.commands.check.target import Target
 from companion.contracts import adapters, check, check_model
