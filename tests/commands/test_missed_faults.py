@@ -401,6 +401,7 @@ class NAME(nn.Module):
         ("FeedForwardBlock", "ndim", "n_voc"),
         ("PointWiseFeedForward", "n_dims", "voc_size"),
         ("PoswiseFeedForwardNet", "num_features", "voc"),
+        ("PositionWiseFFN", "ffn_num_outputs", "n_items"),
     ],
 )
 def test_names_of_networks_and_sizes_are_known(told, name, size, words):
@@ -409,6 +410,29 @@ def test_names_of_networks_and_sizes_are_known(told, name, size, words):
     assert parts[name]["component"] == "feed_forward"
     assert "not linear" in parts[name]["found"]["failed"][0]["names"][0]
     assert f"{size}=12, ffn_dim=24, {words}=11" in said(parts[name])
+
+
+def test_rates_and_ratios_go_by_many_names(told):
+    wanted = "dp1_rate, ffn_dp, encoder_ffn_rate, ff_expansion, groups"
+    style = TWO_MATRICES.replace("self, SIZE", f"self, {wanted}, SIZE")
+    parts, _ = told(
+        style.replace("NAME", "FFN")
+        .replace("SIZE", "d_model")
+        .replace("WORDS", "more")
+    )
+    rates = "dp1_rate=0.0, ffn_dp=0.0, encoder_ffn_rate=0.0"
+    assert f"FFN({rates}, ff_expansion=2, groups=3" in said(parts["FFN"])
+
+
+def test_what_is_handed_to_dropout_is_its_rate(told):
+    style = TWO_MATRICES.replace("self, SIZE", "self, dp_a, SIZE")
+    style = style.replace("NAME", "FFN").replace("SIZE", "d_model")
+    style = style.replace("WORDS", "more")
+    _, left = told(style)
+    assert "its argument `dp_a` is" in left["FFN"]
+    drops = "super().__init__()\n        self.drop = nn.Dropout(p=dp_a)"
+    parts, _ = told(style.replace("super().__init__()", drops))
+    assert "FFN(dp_a=0.0" in said(parts["FFN"])
 
 
 def test_q_and_v_are_widths_of_a_head_where_both_are_wanted(told):

@@ -324,11 +324,16 @@ class Saying(nn.Module):
 """
 
 
-def test_what_gets_two_vectors_from_its_model_is_no_attention_to_itself(told):
+def test_what_gets_two_vectors_from_its_model_asks_the_other_sequence(told):
     parts, left = told(OF_A_MEMORY)
+    assert left == {}
     assert not faults(parts["Saying"])
-    assert {*parts} == {"Saying"}
-    assert {*left} == {"Cross"}
+    assert not faults(parts["Cross"])
+    assert "those that its model, which is right" in said(parts["Cross"])
+    mixed = OF_A_MEMORY.replace("softmax(-1)", "softmax(-2)")
+    parts, _ = told(mixed)
+    assert faults(parts["Saying"])
+    assert faults(parts["Cross"])
 
 
 def test_where_the_sequence_comes_first_the_whole_shows_it_for_its_parts(told):

@@ -73,6 +73,7 @@ MILD = {
     "rms_norm/odd/norm_kept_wide",
     "rms_norm/odd/steep_at_zero",
     "rms_norm/squares-in-half-precision",
+    "rope/odd/four_axes_only",
     "rope/other-base",
     "sinusoidal/as-in-tensor2tensor",
     "sinusoidal/cosines-then-sines",

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -53,12 +54,18 @@ from companion.contracts.discovery.kinds.calls import (
 )
 from companion.contracts.discovery.kinds.ids import SEES_ALL
 from companion.contracts.discovery.kinds.lone_block import judged_in_a_model
-from companion.contracts.discovery.make import NotBuilt, by_default, make
+from companion.contracts.discovery.make import (
+    NotBuilt,
+    by_default,
+    make,
+    of_several_experts,
+)
 from companion.contracts.discovery.models import (
     different_parts,
     judge_alone,
     judge_part,
 )
+from companion.contracts.discovery.norm_skipped import with_norm_of_keys
 from companion.contracts.discovery.published import by_convention
 from companion.contracts.discovery.readings import ASK, is_open
 from companion.contracts.discovery.rebuild import (
@@ -74,6 +81,7 @@ from companion.contracts.discovery.warmup import (
     NO_WIDTH,
     as_schedule,
     knows_its_width,
+    sets_a_rate,
     warms_up,
 )
 from companion.contracts.efficiency.flash_attention import as_published
@@ -270,7 +278,7 @@ class Finder:
                 yield replace(one, component=kind)
         elif isinstance(value, type):
             module = issubclass(value, nn.Module) and not self.is_base(value)
-            if module or warms_up(value):
+            if module or warms_up(value) or sets_a_rate(value):
                 yield one
                 return
             for inner, fn in vars(value).items():
@@ -398,6 +406,9 @@ class Finder:
             if found is None:
                 raise
             judged, said = found
+        if judged.report.faults:
+            found = self.judged_with_experts(kind, judged)
+            judged, said = found or (judged, said)
         if self.components and judged.component not in self.components:
             return {}
         part = self.part(one, judged, "what it does", said)
@@ -407,6 +418,25 @@ class Finder:
             self.asking[kind] = one, part
             return {}
         return {"parts": [part]}
+
+    def judged_with_experts(
+        self, kind: type, one: Judged
+    ) -> tuple[Judged, str] | None:
+        """Judge a class of several experts, if it has one by default.
+
+        None, if it has several, or its faults are the same.
+        """
+        try:
+            build = of_several_experts(kind)
+            if build is None:
+                return None
+            with silent():
+                module, said = make(build, self.space)
+            judged = self.judged_in(module, module)
+        except (Unjudged, NotBuilt):
+            return None
+        fewer = len(judged.report.faults) < len(one.report.faults)
+        return (judged, said) if fewer else None
 
     def judged_schedule(self, one: Candidate, kind: type) -> dict:
         """Judge what warms up by its name, at steps of its own count.
@@ -418,7 +448,8 @@ class Finder:
         if warms_up(kind):
             with silent():
                 fn = in_time(lambda: as_schedule(kind))
-        if fn is None and warms_up(kind) and not knows_its_width(kind):
+        known = warms_up(kind) and knows_its_width(kind)
+        if fn is None and not known and (warms_up(kind) or sets_a_rate(kind)):
             raise Unjudged(NO_WIDTH)
         if fn is None:
             raise Unjudged("it is no torch.nn.Module: mark what it is")
@@ -515,6 +546,7 @@ class Finder:
             judged = with_fewer_key_heads(judged, kind, self.space)
             judged = with_gradients_behind_dropout(judged, kind, self.space)
             judged = with_what_is_unsaved(judged, kind, self.space)
+            judged = with_norm_of_keys(judged, kind, self.space)
             return with_own_defaults(judged, kind, self.space)
 
     def of_each_width(self, kind: type, like: nn.Module) -> Callable:
@@ -598,7 +630,7 @@ class Finder:
         Raises:
             Unjudged: It is nothing that there are contracts for.
         """
-        check = self.judge.check
+        check = partial(self.judge.check, **self.judge.options)
         if part is not model:
             whole = self.wholes.get(id(model))
             return judge_part(part, model, whole, check, self.space)

@@ -23,6 +23,7 @@ from companion.contracts.discovery.mask_makers import (
     as_combined,
     less_what_is_not_its_own,
 )
+from companion.contracts.discovery.rotary import BY_PLACE, turning_by_place
 from companion.contracts.engine.component import title
 from companion.contracts.engine.guard import AN_INDEX
 from companion.contracts.engine.levels import RISK
@@ -79,11 +80,8 @@ def as_function(judge: Judge, component: str, fn: Any) -> Judged:
         or judge.without_a_mask(component, fn)
         or judge.as_component(component, fn)
     )
-    uncalled = judged.report.untried and callable(fn)
-    if component == "attention" and uncalled:
-        turned = judge.as_component(component, heads_after_positions(fn))
-        if not turned.report.untried:
-            judged = replace(turned, assumed=(BEHIND, *turned.assumed))
+    if judged.report.untried and callable(fn):
+        judged = turned(judge, component, fn) or judged
     if judged.report.untried and takes_arrays(fn):
         raise Unjudged(FOR_ARRAYS.format(component))
     if judged.report.untried:
@@ -92,6 +90,22 @@ def as_function(judge: Judge, component: str, fn: Any) -> Judged:
             f"as one. {judged.report.failures[0].message}"
         )
     return judged
+
+
+def turned(judge: Judge, component: str, fn: Any) -> Judged | None:
+    """Judge what wants another order of axes, or no positions."""
+    own, said = None, ""
+    if component == "attention":
+        own, said = heads_after_positions(fn), BEHIND
+    elif component == "rope":
+        with silent():
+            own, said = in_time(lambda: turning_by_place(fn)), BY_PLACE
+    if own is None:
+        return None
+    judged = judge.as_component(component, own)
+    if judged.report.untried:
+        return None
+    return replace(judged, assumed=(said, *judged.assumed))
 
 
 def called_otherwise(judge: Judge, component: str, fn: Any) -> Judged | None:

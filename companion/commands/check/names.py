@@ -122,7 +122,7 @@ OF_OTHERS = {
     "padding_mask": re.compile(
         r"(?i)(\w*_)?(len(gth)?s|lens?|seq_?lens?|valid_len\w*)"
     ),
-    "rope": re.compile("axis|axes"),
+    "rope": re.compile("axis|axes|dims?"),
     "beam_search": PROMPT,
     "greedy_decode": PROMPT,
 }

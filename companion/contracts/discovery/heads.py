@@ -5,8 +5,10 @@ seq, head_dim), or with the heads behind the positions.
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -35,6 +37,8 @@ from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.report import Report
 from companion.contracts.engine.scale import BY_THE_ROOT
+from companion.contracts.multihead.causal_attention import past
+from companion.contracts.multihead.multihead import everybody
 
 __all__ = [
     "BEHIND",
@@ -68,7 +72,12 @@ def judged_on_heads(module: nn.Module, check: Check) -> Judged | None:
         *usual, causal = ways_to_ask(module, wants)
         each = (judged_in_a_way(module, ways, check) for ways in usual)
         found = next(filter(None, each), None)
-        if found and (found.component == "attention" or found.report.passed):
+        flagged = any(
+            x is True and A_FLAG.fullmatch(n) for n, x in vars(module).items()
+        )
+        if found and found.report.passed:
+            return found
+        if found and found.component == "attention" and not flagged:
             return found
         own = judged_in_a_way(module, causal, check)
         # What takes a mask, or none, is not meant to hide the future itself.
@@ -170,7 +179,7 @@ def judged_in_a_way(
         reports = [report.whole() for report in reports]
     tried = zip(reports, ways, strict=True)
     # Of one head several may fit by their shapes, and one attends.
-    for report, way in sorted(tried, key=lambda one: len(one[0].faults)):
+    for report, way in sorted(tried, key=lambda one: how_wrong(one[0])):
         if not was_called(report):
             continue
         whole, words = settled_masks(way.component, way.fn, report, check)
@@ -181,6 +190,12 @@ def judged_in_a_way(
         told = filter(None, (*way.said, words))
         return Judged(way.component, whole, tuple(told))
     return None
+
+
+def how_wrong(report: Report) -> tuple[int, bool]:
+    """Return how many faults there are, and if rows do not see each other."""
+    broken = {fault.contract for fault in report.faults}
+    return len(report.faults), bool(broken & {title(everybody), title(past)})
 
 
 WIDEST = 1025
@@ -294,14 +309,44 @@ def judged_without_a_mask(fn: object, check: Check) -> Judged | None:
         return None
     if not callable(fn):
         return None
-    ways = [
-        Way("multihead", kind(fn), (BESIDE,))
-        for kind in (WithinTheBatch, OnHeads)
-    ]
-    # It draws the projections around it.
+    flag = causal_flag(wants)
+    off = partial(fn, **{flag: False}) if flag else fn
+    told = (BESIDE, SWITCHED.format(flag)) if flag else (BESIDE,)
+    kinds = (WithinTheBatch, OnHeads)
+    # They draw the projections around it.
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
-        return judged_in_a_way(fn, ways, check)
+        ways = [Way("multihead", kind(off), told) for kind in kinds]
+        found = judged_in_a_way(fn, ways, check)
+        if not flag or found is None or found.report.faults:
+            return found
+        ways = [Way("causal_attention", kind(fn), (BESIDE,)) for kind in kinds]
+        on = judged_in_a_way(fn, ways, check)
+        if on is None:
+            return found
+        told = (*found.assumed, HIDES.format(flag))
+        return on if on.report.faults else replace(found, assumed=told)
+
+
+SWITCHED = "`{}` was off"
+HIDES = "with `{}`, as by default, no row sees its future"
+ON = re.compile(
+    r"(?i)(is_|use_)?(causal|auto_?regressive)(_?(mask(ing)?|flag))?"
+)
+"""What is called so, and is on by default, hides the future."""
+
+
+A_FLAG = re.compile(rf"{ON.pattern}|mask_?flag")
+"""What an attribute is called that says so, if it is True."""
+
+
+def causal_flag(wants: Wanted) -> str:
+    """Return the name of a flag by which the future is hidden by default."""
+    known = wants.bound.parameters.values() if wants.bound else ()
+    return next(
+        (p.name for p in known if p.default is True and ON.fullmatch(p.name)),
+        "",
+    )
 
 
 class OnHeadsWithMasks(OnHeads):

@@ -16,17 +16,20 @@ from torch.nn.modules.module import (
 )
 from torch.overrides import TorchFunctionMode
 
+from companion.contracts.discovery.raising import arranged, wanted
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.modules.common import is_lazy
 
 __all__ = [
     "HEAD",
     "MOST",
+    "WIDTH",
     "NotBuilt",
     "arguments",
     "by_default",
     "make",
     "no_larger",
+    "of_several_experts",
     "own_defaults",
     "said_of",
 ]
@@ -37,7 +40,7 @@ WIDTH = 12
 HEAD = 4
 """How wide a head then is."""
 
-DROPOUT = r".*drop.*|p|dr_rate|pdrop"
+DROPOUT = r".*drop.*|p|dr_rate|pdrop|(\w+_)?dp\d*(_?(rate|prob))?|\w+_ffn_rate"
 """What a rate of dropout is called."""
 
 SCALES = r"(use_?)?scaled?|scale_?att(ention|n)?(_?weights)?"
@@ -49,14 +52,15 @@ CHOSEN = r"top_?k|(num_|n_)?(activated_|active_)?experts?_per_(tok(en)?)"
 
 SIZES: tuple[tuple[str, object], ...] = (
     (r"d_?ffn?|dff|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
-    (r"intermediate_?(size|dim)|(mlp|inner|filter|forward)_?(dim|size)", 24),
+    (r"inter(mediate)?_?(size|dim)|n_?mlp", 24),
+    (r"(mlp|inner|filter|forward)_?(dim|size)", 24),
     (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
     (r"(en|de)coder_ffn_?(dim|size)|(d|dim)_?ff|fc_?(dim|size)", 24),
     (r"ffn_?num_?hiddens|inter(mediate)?|ff_?hid(den)?_?(dim|size)", 24),
-    (r"nhid|dense_?dim|filter_?channels", 24),
+    (r"n_?hid|dense_?dim|filter_?channels|ffn_?emb(ed(ding)?)?_?dim", 24),
     (r"mlp_?hidden_?(dim|size)|(ff|ffn|mlp)_?(units|features|width)", 24),
-    (r"(forward_?)?exp(ansion)?(_?factor)?|expand", 2),
+    (r"((forward|ffn?|mlp)_?)?exp(ansion)?(_?(factor|rate))?|expand", 2),
     (r"(mlp|ff)_?(ratio|mult)|multiplier", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
@@ -70,23 +74,25 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
     (r"((num|n)_?)?trans(former)?s?_?(layers?|blocks?)", 2),
     (r"((num|n)_?)?(layers?|blocks?)_?(enc|dec)(oder)?|layers?_?n", 2),
+    (r"(d|dim|kv)_?latent(_?dim)?|(kv|q)_?lora_?rank", HEAD),
     (EXPERTS, 4),
     (CHOSEN, 2),
-    (r"(num|n)_?(kv_?)?groups?", 3),
+    (r"((num|n)_?(kv_?)?)?groups", 3),
+    (r"(num|n)_?(kv_?)?group", 3),
     (r"num_?(en|de)coder(s|_?layers)?|N|n_?stacks?|layers?_?num", 2),
     (r"(enc|dec)(oder)?_?(num|count)", 2),
     (r"((enc|dec)(oder)?_?)?depth", 2),
     (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|words", 11),
     (r"num_?embeddings?|(n_?|\w+_)?voca?(_?(size|dim))?|(?-i:V)", 11),
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
-    (r"(enc|dec)(oder)?_num_?tokens?", 11),
+    (r"(enc|dec)(oder)?_num_?tokens?|(num|n)_?items?|items?_num", 11),
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
     (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)", 32),
     (r"(context|ctx)_?window", 32),
     (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num|(n_?)?ctx", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
-    (r"max_?t|n_?seq|l_?max|(num|n)_?frames", 32),
+    (r"expected_?seq_?len|max_?t|n_?seq|l_?max|(num|n)_?frames", 32),
     (r"max_?(src|tgt|trg|source|target|enc|dec)_?(seq_?)?len(gth)?", 32),
     (DROPOUT, 0.0),
     (r".*pad.*multiple.*", 1),
@@ -111,7 +117,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
-    (r"hidden_?channels", WIDTH),
+    (r"hidden_?channels|(ffn_?)?num_?outputs", WIDTH),
     (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
     (r"(num|n)_?(feats?|features|channels?|hidden|dims?)|ndim", WIDTH),
     (r"(model|token|layer|norm|attention|attn)_?(dim|size)", WIDTH),
@@ -265,7 +271,7 @@ def make(
                 with contextlib.suppress(Exception), no_larger(MOST):
                     with EmptyIsNaN():
                         built = kind(**other)
-                    return built, said_of(kind, other) + drawn(built)
+                    return built, said_of(kind, other) + ready(built)
             guessed = any(isinstance(x, Sizes) for x in named.values())
             raise NotBuilt(
                 f"{kind.__name__}({listed(named)}) raised {raised_in(error)}",
@@ -280,8 +286,34 @@ def make(
                 wide = kind(**larger)
                 if not has_no_width(wide):
                     built, named = wide, larger
-        return built, said_of(kind, named) + drawn(built)
+        return built, said_of(kind, named) + ready(built)
 
+
+def ready(built: Any) -> str:
+    """Give what was built shapes and numbers where it has none; tell of it.
+
+    Raises:
+        NotBuilt: A part cannot draw its own.
+    """
+    if isinstance(built, nn.Module) and any(map(is_lazy, built.parameters())):
+        called_once(built)
+    return drawn(built)
+
+
+def called_once(module: nn.Module) -> None:
+    """Call a module with vectors or ids, so that its parameters get a shape."""
+    names = ["mask" if LENGTHS.search(n) else n for n in wanted(module)]
+    module.eval()  # Nothing is counted by what runs over a batch.
+    for x in (torch.randn(2, 5, WIDTH), torch.ones(2, 5).long()):
+        for args in arranged(names, [x]):
+            with contextlib.suppress(Exception), torch.no_grad():
+                module(*args)
+                break
+    module.train()
+
+
+LENGTHS = re.compile(r"(?i)len(gth)?s?$")
+"""How many keys count is asked for so, and None is all of them."""
 
 NO_SUPER = (
     "its `__init__` never calls `super().__init__()`, so that it is no module "
@@ -421,7 +453,7 @@ def by_default(
         try:
             with EmptyIsNaN():
                 built = kind(**wanted)
-            return built, said_of(kind, wanted) + drawn(built)
+            return built, said_of(kind, wanted) + ready(built)
         except Exception:
             return None
 
@@ -491,20 +523,39 @@ def arguments(
             unknown.append(own if wants_layers(one) else str(reason))
             value = UNKNOWN
         if value is None and needed:
-            value = by_the_others(one, [*known])
+            drops = goes_to_dropout(kind, one.name)
+            value = rate if drops else by_the_others(one, [*known])
         if value is None and needed:
             unknown.append(f"nothing says what its argument `{one.name}` is")
             value = UNKNOWN
         if value is not None:
             chosen[one.name] = value
-    chosen = reconciled(chosen)
-    if "num_embeddings" in chosen and POSITIONS.search(kind.__name__):
-        chosen["num_embeddings"] = PLACES
+    chosen = by_its_kind(kind, reconciled(chosen))
     if unknown:
         raise NotBuilt(unknown[0], typed(kind, chosen, near))
     return chosen
 
 
+def goes_to_dropout(kind: Callable, name: str) -> bool:
+    """Tell whether an argument is handed to ``nn.Dropout``, by the code."""
+    own = getattr(kind, "__init__", None) if isinstance(kind, type) else kind
+    try:
+        text = inspect.getsource(own)  # pyrefly: ignore
+    except (OSError, TypeError):
+        return False
+    return bool(re.search(rf"Dropout\w*\((p *= *)?{re.escape(name)}\b", text))
+
+
+def by_its_kind(kind: Callable, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Choose otherwise what means something else in a class of this name."""
+    if A_NORM.search(kind.__name__):
+        chosen.pop("p", None)  # The part of the width whose square counts.
+    if "num_embeddings" in chosen and POSITIONS.search(kind.__name__):
+        chosen["num_embeddings"] = PLACES
+    return chosen
+
+
+A_NORM = re.compile("(?i)norm")
 POSITIONS = re.compile("(?i)posi")
 PLACES = 40
 """How many rows a table of positions is given, of which it may skip some."""
@@ -559,6 +610,32 @@ def by_the_others(one: inspect.Parameter, names: list[str]) -> int | None:
         return HEAD
     whole = one.annotation in (int, "int")
     return 24 if whole and re.fullmatch("feed_?forward", one.name) else None
+
+
+def of_several_experts(kind: Callable) -> Callable | None:
+    """Return what builds a class of several experts; None, if that is usual.
+
+    By default it has one, whose share is 1 whatever its router says.
+    """
+    known = parameters(kind).values()
+    ones = [p.name for p in known if is_size(p.default, 1)]
+    if not any(re.fullmatch(EXPERTS, name) for name in ones):
+        return None
+    wanted = [n for n in ones if re.fullmatch(f"{EXPERTS}|{CHOSEN}", n)]
+
+    def build(**named: Any) -> Any:
+        return kind(**named)
+
+    build.__name__ = kind.__name__
+    build.__signature__ = inspect.Signature(  # pyrefly: ignore
+        p.replace(
+            kind=p.KEYWORD_ONLY,
+            default=p.empty if p.name in wanted else p.default,
+        )
+        for p in known
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    )
+    return build
 
 
 def own_defaults(

@@ -19,7 +19,13 @@ from companion.contracts.engine.compare import is_float
 from companion.contracts.engine.report import Report
 from companion.contracts.engine.scale import HIDDEN
 
-__all__ = ["CAUSAL", "as_combined", "less_what_is_not_its_own", "makes_masks"]
+__all__ = [
+    "CAUSAL",
+    "FIRST",
+    "as_combined",
+    "less_what_is_not_its_own",
+    "makes_masks",
+]
 
 MAKERS = r"((make|create|get|generate|build|compute)_)?(\w+_)?masks?"
 OF_THE_TARGET = r"\w*(std|trg|tgt|target|dec(oder)?)_masks?"

@@ -41,7 +41,9 @@ from companion.contracts.engine.universal import STAYS_ON, repeatable
 
 __all__ = [
     "ANSWERS",
+    "MODELS",
     "NOT_TAKEN",
+    "a_call",
     "with_dropout",
     "with_dropout_on_the_stream",
     "with_fewer_key_heads",

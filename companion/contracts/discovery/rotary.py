@@ -19,7 +19,7 @@ from companion.contracts.adapters import rope_of_tables
 from companion.contracts.discovery.make import NotBuilt, make
 from companion.contracts.discovery.raising import wanted
 
-__all__ = ["ROTARY", "SCALED", "as_rope"]
+__all__ = ["BY_PLACE", "ROTARY", "SCALED", "as_rope", "turning_by_place"]
 
 ROTARY = re.compile(
     r"(\w*(Rotary|ROPE|RoPE|Rope)|rotary|rope)"
@@ -79,6 +79,27 @@ def as_rope(kind: type, near: dict) -> tuple[Callable, str] | None:
         return by_place(built(x.shape[-1]), axis, x, positions)
 
     return rope, BY_PLACE
+
+
+def turning_by_place(fn: Callable) -> Callable | None:
+    """Return a function of vectors alone as one of vectors and positions.
+
+    None, if it is not called so, or turns along no axis.
+    """
+    module = nn.Module()
+    module.forward = fn  # pyrefly: ignore
+    try:
+        with torch.no_grad():
+            axis = axis_of_places(module)
+    except (TypeError, ValueError):  # It has no signature.
+        return None
+    if axis is None:
+        return None
+
+    def rope(x: Tensor, positions: Tensor) -> Tensor:
+        return by_place(module, axis, x, positions)
+
+    return rope
 
 
 def with_positions(

@@ -77,6 +77,7 @@ def with_what_is_unheard(
 def risks(judged: Judged, module: nn.Module, hints: list[int]) -> list[Failure]:
     """List what is not used, each as a risk."""
     width, args = understood(module, [*hints, *widths(module)])
+    args = with_places(module, args)
     x = draw(BATCH, SEQ, width, seed=7)
 
     def call(vectors: Tensor, **named: Tensor) -> Tensor | None:
@@ -99,6 +100,16 @@ def risks(judged: Judged, module: nn.Module, hints: list[int]) -> list[Failure]:
         Failure(contract, said, level=RISK, why=why, cause=cause)
         for contract, said, cause, why in found
     ]
+
+
+def with_places(module: nn.Module, args: tuple) -> tuple:
+    """Give positions to what is called so, in place of what was understood."""
+    names = [*inspect.signature(module.forward).parameters]
+    places = torch.arange(SEQ).expand(BATCH, SEQ)
+    of_places = {i for i, name in enumerate(names) if "pos" in name.lower()}
+    return tuple(
+        places if i and i in of_places else x for i, x in enumerate(args)
+    )
 
 
 def given_by_place(module: nn.Module, args: tuple, named: dict) -> int:

@@ -14,7 +14,13 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
-__all__ = ["NO_WIDTH", "as_schedule", "knows_its_width", "warms_up"]
+__all__ = [
+    "NO_WIDTH",
+    "as_schedule",
+    "knows_its_width",
+    "sets_a_rate",
+    "warms_up",
+]
 
 NOAM = re.compile(
     r"(?i)noam_?(lr|rate|opt(im(i[sz]er)?)?|_|schedule[rd]?|wrapper|decay"
@@ -27,6 +33,12 @@ SCHEDULED = re.compile(
     r"(lr|rate|opt(im(i[sz]er)?)?|_|schedule[rd]?|wrapper|decay)*"
 )
 """What is called so may do too, and does if it wants a model's width."""
+
+OF_A_RATE = re.compile(
+    r"(?i)(warm_?up|cosine|(lr|learning_?rate|linear|step)_?)\w*schedul|"
+    r"warm_?up_?(cosine|linear)|(cosine|linear)_?\w*warm_?up"
+)
+"""What is called so sets learning rates by some rule."""
 
 NO_WIDTH = (
     "it warms up by a rule of its own: the one that the contracts know also "
@@ -65,6 +77,13 @@ def warms_up(kind: type) -> bool:
     return all(
         any(re.fullmatch(ARGUMENTS[wanted], name) for name in names)
         for wanted in ("optimizer", "warmup")
+    )
+
+
+def sets_a_rate(kind: type) -> bool:
+    """Tell whether a class sets a learning rate, by its kind or its name."""
+    return issubclass(kind, LRScheduler) or bool(
+        OF_A_RATE.search(kind.__name__)
     )
 
 

@@ -40,7 +40,7 @@ from companion.contracts.positions.turned import (
 )
 from companion.multihead import merge_heads, split_heads
 
-__all__ = ["CAUSAL_ATTENTION", "sees_its_past_only"]
+__all__ = ["CAUSAL_ATTENTION", "past", "sees_its_past_only"]
 
 BATCH, SEQ, WIDTH = 2, 5, 12
 ROWS = torch.arange(SEQ, device="cpu")

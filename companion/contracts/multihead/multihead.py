@@ -83,7 +83,7 @@ from companion.contracts.positions.turned import (
 )
 from companion.multihead import merge_heads, split_heads
 
-__all__ = ["MULTIHEAD"]
+__all__ = ["MULTIHEAD", "everybody"]
 
 BATCH, SEQ, WIDTH = 2, 5, 12
 EYE = torch.eye(SEQ, dtype=torch.bool, device="cpu")

@@ -271,11 +271,12 @@ def with_axes(lead: tuple[int, ...]) -> tuple[Tensor, Tensor]:
 
 
 BEFORE, BATCHES = "(seq, head_dim)", ((2,), (2, 3, 2))
+HAS_A_BATCH = "In a model what it turns has an axis for the batch."
+HAS_FOUR = "In a model what it turns has axes for the batch and for the heads."
 of_batches, of_any = (
-    leading_axes(BEFORE, leads, with_axes, block_by_block(1))
+    leading_axes(BEFORE, leads, with_axes, block_by_block(1), rare=HAS_FOUR)
     for leads in (BATCHES, ((), *BATCHES))
 )
-HAS_A_BATCH = "In a model what it turns has an axis for the batch."
 
 
 @ROPE.contract
@@ -284,13 +285,22 @@ HAS_A_BATCH = "In a model what it turns has an axis for the batch."
 def any_axes(fn: Guarded) -> None:
     """Raise Broken if it matters how many axes stand in front."""
     try:
-        fn(*with_axes(()))
+        of_any(fn)
     except Broken as broken:
-        with contextlib.suppress(Broken):
-            of_batches(fn)
+        if one_sentence_fails(fn):
             broken.level, broken.why = RISK, HAS_A_BATCH
         raise
-    of_any(fn)
+
+
+def one_sentence_fails(fn: Guarded) -> bool:
+    """Tell whether nothing fails but vectors without an axis in front."""
+    try:
+        fn(*with_axes(()))
+    except Broken:
+        with contextlib.suppress(Broken):
+            of_batches(fn)
+            return True
+    return False
 
 
 @ROPE.contract

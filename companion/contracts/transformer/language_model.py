@@ -56,7 +56,7 @@ from companion.contracts.transformer.residuals import (
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
 
-__all__ = ["LANGUAGE_MODEL"]
+__all__ = ["LANGUAGE_MODEL", "NO_MASK", "sentences_apart"]
 
 BATCH, SEQ, WORDS = 32, 5, 10
 

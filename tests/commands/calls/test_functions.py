@@ -339,3 +339,61 @@ def test_a_rotation_may_want_sines_and_cosines_in_one_argument(told):
     turned = IN_ONE.replace("sincos", "cos_sin").replace("sin, cos", "cos, sin")
     parts, _ = told(turned)
     assert not faults(parts["apply_rotary_pos_emb"])
+
+
+CAUSAL = """
+def attention(q, k, v, causal=True):
+    scores = q @ k.mT / q.size(-1) ** 0.5
+    if causal:
+        queries, keys = scores.shape[-2:]
+        later = torch.ones(queries, keys).triu(1 + keys - queries)
+        scores = scores.masked_fill(later.bool(), -torch.inf)
+    return scores.softmax(-1) @ v
+"""
+
+
+def test_a_flag_that_hides_the_future_is_no_mask(told):
+    parts, left = told(CAUSAL)
+    assert left == {}
+    assert not faults(parts["attention"])
+    assert "`causal` was off" in said(parts["attention"])
+    assert "no row sees its future" in said(parts["attention"])
+    parts, _ = told(CAUSAL.replace("softmax(-1)", "softmax(-2)"))
+    assert faults(parts["attention"])
+
+
+def test_what_the_flag_hides_is_judged(told):
+    parts, _ = told(CAUSAL.replace("1 + keys - queries", "2"))
+    assert parts["attention"]["component"] == "causal_attention"
+    assert "No row sees its future" in contracts(parts["attention"])
+
+
+BY_DEFAULT = """
+class FullAttention(nn.Module):
+    def __init__(self, mask_flag=True, attention_dropout=0.1):
+        super().__init__()
+        self.mask_flag, self.drop = mask_flag, nn.Dropout(attention_dropout)
+
+    def forward(self, queries, keys, values, attn_mask=None):
+        rows, keys_of = queries.shape[1], keys.shape[1]
+        scores = torch.einsum("blhe,bshe->bhls", queries, keys)
+        if self.mask_flag:
+            if attn_mask is None:
+                attn_mask = torch.ones(rows, keys_of).triu(1).bool()
+            scores = scores.masked_fill(attn_mask, -torch.inf)
+        scores = scores / queries.shape[-1] ** 0.5
+        return torch.einsum("bhls,bshd->blhd", scores.softmax(-1), values)
+"""
+
+
+def test_attention_that_is_causal_unless_told_otherwise_is_judged_so(told):
+    parts, left = told(BY_DEFAULT)
+    assert left == {}
+    assert parts["FullAttention"]["component"] == "causal_attention"
+    assert not faults(parts["FullAttention"])
+    # Without such a flag it hides the future from who gave no mask.
+    unasked = BY_DEFAULT.replace("mask_flag", "shifted")
+    parts, _ = told(unasked)
+    assert faults(parts["FullAttention"])
+    parts, _ = told(BY_DEFAULT.replace("triu(1)", "triu(2)"))
+    assert faults(parts["FullAttention"])

@@ -249,3 +249,124 @@ def test_a_translator_that_never_speaks_of_padding_has_a_risk(told):
     assert faults(parts["Translator"])
     parts, _ = told(NEVER_PADS.replace("triu(1)", "triu(2)"))
     assert "in their future" in faults(parts["Translator"])[0]
+
+
+CAPTIONS_IN_COLUMNS = """
+class CaptionDecoder(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, max_len=64):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        layer = nn.TransformerDecoderLayer(d_model, num_heads, 24)
+        self.decoder = nn.TransformerDecoder(layer, num_layers)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, tgt_tokens, memory):
+        n = tgt_tokens.size(0)
+        x = self.embed(tgt_tokens) + self.places(torch.arange(n))[:, None]
+        past = nn.Transformer.generate_square_subsequent_mask(n)
+        return self.out(self.decoder(x, memory, tgt_mask=past))
+"""
+
+
+def test_what_writes_beside_a_memory_may_have_the_sequence_first(told):
+    parts, left = told(CAPTIONS_IN_COLUMNS)
+    assert left == {}
+    assert not faults(parts["CaptionDecoder"])
+    assert "it got the sequence first" in said(parts["CaptionDecoder"])
+    turned = CAPTIONS_IN_COLUMNS.replace("tgt_mask=past)", "past).flip(0)")
+    parts, _ = told(turned)
+    assert faults(parts["CaptionDecoder"])
+
+
+ASKS_KEYS = """
+class CrossAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(d_model, d_model) for _ in range(4)
+        )
+
+    def forward(self, x, mem, mem_mask):
+        q, k, v = (
+            f(y).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for f, y in ((self.q, x), (self.k, mem), (self.v, mem))
+        )
+        scores = q @ k.mT / q.size(-1) ** 0.5
+        hidden = mem_mask[:, None, None, :]
+        scores = scores.masked_fill(hidden, -torch.inf)
+        return self.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_attention_to_another_sequence_may_want_a_mask_of_its_keys(told):
+    parts, left = told(ASKS_KEYS)
+    assert left == {}
+    assert not faults(parts["CrossAttention"])
+    assert "its masks are (batch, key)" in said(parts["CrossAttention"])
+    parts, _ = told(ASKS_KEYS.replace("softmax(-1)", "softmax(-2)"))
+    assert faults(parts["CrossAttention"])
+
+
+ONE_EXPERT = """
+class SparseMLP(nn.Module):
+    def __init__(self, d_model, d_ff, n_experts=1, top_k=1):
+        super().__init__()
+        self.gate, self.top_k = nn.Linear(d_model, n_experts), top_k
+        self.experts = nn.ModuleList(
+            nn.Sequential(
+                nn.Linear(d_model, d_ff), nn.ReLU(), nn.Linear(d_ff, d_model)
+            )
+            for _ in range(n_experts)
+        )
+
+    def forward(self, x):
+        share, which = self.gate(x).softmax(-1).topk(self.top_k)
+        return sum(
+            (share * (which == i)).sum(-1, keepdim=True) * expert(x)
+            for i, expert in enumerate(self.experts)
+        )
+"""
+
+
+def test_a_router_is_judged_with_several_experts(told):
+    parts, left = told(ONE_EXPERT)
+    assert left == {}
+    assert not faults(parts["SparseMLP"])
+    assert "n_experts=4, top_k=2" in said(parts["SparseMLP"])
+    # With more by default, of which a token asks one, whose share is 1.
+    alone = ONE_EXPERT.replace("n_experts=1", "n_experts=4").replace(
+        "self.gate(x).softmax(-1).topk(self.top_k)",
+        "self.gate(x).topk(self.top_k)\n        share = share.softmax(-1)",
+    )
+    parts, _ = told(alone)
+    assert "`gate.weight` takes no part" in told_of(parts["SparseMLP"])
+
+
+COSINES = """
+import math
+from torch.optim.lr_scheduler import LambdaLR
+
+
+class WarmupCosine(LambdaLR):
+    def __init__(self, optimizer, warmup, total):
+        super().__init__(optimizer, lambda step: min(1, step / warmup))
+
+
+class CosineWarmupScheduler:
+    def __init__(self, optimizer, warmup, total):
+        self.optimizer = optimizer
+
+
+class Optimizers:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+"""
+
+
+def test_rates_by_another_rule_are_told_as_not_judged(told):
+    parts, left = told(COSINES)
+    assert parts == {}
+    assert {*left} == {"WarmupCosine", "CosineWarmupScheduler"}
+    assert all("by a rule of its own" in why for why in left.values())

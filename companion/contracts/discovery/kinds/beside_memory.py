@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from companion.contracts.adapters import sequence_first
 from companion.contracts.discovery.kinds.calls import answer, widths
+from companion.contracts.discovery.mask_makers import FIRST
 from companion.contracts.discovery.raising import wanted
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.forms.styles import MEMORY
@@ -35,11 +37,13 @@ class BesideMemory(Around):
         module: It takes ids and vectors.
         word: What it calls the vectors.
         width: How wide they are.
+        axis: Where its sentences stand, 0 or 1.
     """
 
-    def __init__(self, module: nn.Module, word: str, width: int):
-        super().__init__(module, SAME.format(word, PLACES))
-        self.word = word
+    def __init__(self, module: nn.Module, word: str, width: int, axis: int = 0):
+        same = SAME.format(word, PLACES)
+        super().__init__(module, f"{same}; {FIRST}" if axis else same)
+        self.word, self.axis = word, axis
         self.memory = draw(1, PLACES, width, seed=131)
         self.forward = self.like(module, self.with_it, (word,))
 
@@ -48,8 +52,9 @@ class BesideMemory(Around):
         names = [*inspect.signature(self.module.forward).parameters]
         names.remove(self.word)
         given = dict(zip(names, args, strict=False)) | named
-        batch = next(len(x) for x in given.values() if isinstance(x, Tensor))
-        memory = self.memory.expand(batch, -1, -1).contiguous()
+        rows = next(x for x in given.values() if isinstance(x, Tensor))
+        memory = self.memory.expand(rows.shape[self.axis], -1, -1)
+        memory = memory.transpose(0, self.axis).contiguous()
         return self.module(**given, **{self.word: memory})
 
 
@@ -66,12 +71,13 @@ def beside_memory(module: nn.Module) -> nn.Module | None:
     ]
     words = named if len(named) == 1 else wanted(module)[:2]
     ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
-    for word, width in itertools.product(words, widths(module)):
-        if len(names) < 2:
-            break
-        found = BesideMemory.named_as(module)(module, word, width)
+    ways = itertools.product((0, 1), words, widths(module))
+    for axis, word, width in ways if len(names) > 1 else ():
+        kind = BesideMemory.named_as(module)
+        beside = kind(module, word, width, axis)
+        found = sequence_first(beside) if axis else beside
         got, other = answer(found, (ids,)), answer(found, (ids.flip(0),))
-        found.memory = -found.memory
+        beside.memory = -beside.memory
         moved = answer(found, (ids,))
         if got is None or other is None or moved is None:
             continue

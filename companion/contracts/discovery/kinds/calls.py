@@ -421,7 +421,8 @@ def calls(
         if least <= len(args) <= most:
             yield args
     if asks_another(module, x.shape[-1]):
-        for args in ((x, x), (x, x, None), (x, x, own[0]), (x, x, other[0])):
+        masks = None, own[0], other[0], keys[0], no_keys[0]
+        for args in ((x, x), *((x, x, mask) for mask in masks)):
             if least <= len(args) <= most:
                 yield args
 

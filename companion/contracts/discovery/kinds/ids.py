@@ -59,6 +59,7 @@ from companion.contracts.discovery.readings import (
     without_the_word,
 )
 from companion.contracts.engine.compare import draw
+from companion.contracts.engine.component import title
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules.common import (
     module_kept,
@@ -71,6 +72,10 @@ from companion.contracts.engine.runner import (
 )
 from companion.contracts.engine.scale import (
     axis_heard,
+)
+from companion.contracts.transformer.language_model import (
+    NO_MASK,
+    sentences_apart,
 )
 
 __all__ = ["SEES_ALL", "judged_on_ids", "never_read", "takes_ids"]
@@ -163,6 +168,7 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         raise not_called(module, vectors, translates, report)
     require_no_limit(module, report)
     report = in_its_order(module, check, report, vectors)
+    report = by_its_memory(report, in_time(lambda: its_own_memory(module)))
     said = IDS_TO_LOGITS
     if in_time(lambda: returns_vectors(module)):
         said = STATES
@@ -233,6 +239,10 @@ def given_its_mask(
     return None
 
 
+ALONE = title(sentences_apart)
+"""What a language model breaks that is called with its axes swapped."""
+
+
 def along_the_first(
     module: nn.Module, check: Check, report: Report
 ) -> Report | None:
@@ -251,6 +261,8 @@ def along_the_first(
         return None
     turned = check("language_model", sequence_first(module))
     left = {f.contract for f in turned.faults}
+    if ALONE in left:
+        return None  # Its sentences see each other: it does not come first.
     mends = any(f.contract not in left for f in report.faults)
     return turned if was_called(turned) and mends else None
 
@@ -291,7 +303,7 @@ def why_unjudged(
         return Unjudged(f"{LOOKS} language_model, but {CONVOLUTION}")
     if report.faults and in_time(lambda: returns_states(module)):
         return Unjudged(f"ids go in, and {RECURRENT_STATES}")
-    if "sees all tokens" in messages and not has_triangle(module):
+    if "sees all tokens" in messages and not is_meant_to_be_causal(module):
         says = [
             f"ids go in, a row of numbers for each comes out, and {SEES_ALL}.",
             "If it predicts the next token, this is a fault: the causal mask "
@@ -304,6 +316,69 @@ def why_unjudged(
             says.insert(-1, UNHEARD.format(name))
         return Unjudged(" ".join(says))
     return None
+
+
+CAUSAL = re.compile(
+    r"(?i)gpt|llama|mistral|gemma|qwen|decoder_?only|causal_?lm"
+)
+"""What models are called that predict the next token."""
+
+
+def is_meant_to_be_causal(module: nn.Module) -> bool:
+    """Tell whether a model is to predict the next token.
+
+    Its name says so, it holds a causal mask, or a decoder of PyTorch's is given
+    one, and what it decodes once more as its memory.
+    """
+    if has_triangle(module) or CAUSAL.search(type(module).__name__):
+        return True
+    return bool(in_time(lambda: its_own_memory(module)))
+
+
+OF_A_DECODER = "tgt", "memory", "tgt_mask", "memory_mask"
+
+
+def its_own_memory(module: nn.Module) -> str:
+    """Name a decoder that is given what it decodes as its memory, too."""
+    kinds = nn.TransformerDecoder | nn.TransformerDecoderLayer
+    parts = {x: n for n, x in module.named_modules() if isinstance(x, kinds)}
+    found = []
+
+    def before(part: nn.Module, args: tuple, words: dict) -> None:
+        given = dict(zip(OF_A_DECODER, args, strict=False)) | words
+        tgt, memory, past, over_memory = map(given.get, OF_A_DECODER)
+        if tgt is memory and past is not None and over_memory is None:
+            found.append(parts[part])
+
+    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    with watched(parts, before):
+        answer(module, (ids,))
+    return found[0] if found else ""
+
+
+MEMORY = (
+    "`{}` gets as its memory what it decodes, and sees all of that: only "
+    "`tgt_mask` is handed on, and no `memory_mask`."
+)
+
+
+def by_its_memory(report: Report, name: str) -> Report:
+    """Name the decoder by whose memory a language model sees all tokens.
+
+    Args:
+        report: What was found.
+        name: What the decoder is called, if there is one.
+    """
+    if not name:
+        return report
+    cause = MEMORY.format(name)
+    failures = [
+        replace(f, message=f.message.replace(NO_MASK, cause), cause=cause)
+        if NO_MASK in f.message
+        else f
+        for f in report.failures
+    ]
+    return replace(report, failures=failures)
 
 
 RECURRENT_STATES = (

@@ -80,6 +80,7 @@ NORM = re.compile(r"(?i)\w*(layer|rms)_?norm(ali[sz]ation)?|rms|ln")
 
 ELSEWHERE = re.compile(
     r"(?i)chan|spat|time|temp|group|batch|instance|gated|ada(?!ms?\b)|cond|film"
+    r"|partial"
 )
 """What is called so norms over other axes on purpose, or does more."""
 
@@ -121,7 +122,8 @@ def judged_norm(
     if any(no_layers(part) for part in module.modules()):
         raise Unjudged(NO_LAYERS)
     report = check(component, module)
-    if report.faults and not [*module.parameters()]:
+    # One number is no gain: it may be the root of the width, as in ScaleNorm.
+    if report.faults and all(p.numel() == 1 for p in module.parameters()):
         anew = check(component, OfEachWidth(type(module), near))
         report = report if anew.untried or anew.faults else anew
     if report.untried:
@@ -138,7 +140,7 @@ def judged_norm(
 
 
 class OfEachWidth(nn.Module):
-    """Builds a norm without parameters anew for the width of what comes.
+    """Builds a norm without a gain anew for the width of what comes.
 
     Args:
         kind: Its class.
@@ -151,7 +153,8 @@ class OfEachWidth(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Norm ``x``."""
-        return make(self.kind, self.near, x.shape[-1])[0].eval()(x)
+        own, _ = make(self.kind, self.near, x.shape[-1])
+        return own.eval().to(x.dtype)(x)
 
 
 def as_function(kind: type, near: dict) -> Callable:

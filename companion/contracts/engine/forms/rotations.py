@@ -40,9 +40,9 @@ __all__ = [
 def positions_each(wants: Wanted, named: dict) -> Call | None:
     """Give each sentence positions of its own."""
     x, positions = named["x"], named["positions"]
-    if x.ndim < 3:
-        return None
-    call = (x, positions.expand(len(x), *positions.shape)), {}
+    # Two axes are one sentence, without an axis for it.
+    count = len(x) if x.ndim > 2 else 1
+    call = (x, positions.expand(count, *positions.shape)), {}
     return filled(wants, call, named)
 
 

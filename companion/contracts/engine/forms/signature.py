@@ -101,7 +101,8 @@ SAME = {
     "eps": ("eps", "epsilon", "variance_epsilon"),
     "positions": ("positions", "position_ids", "pos", "position", "offsets"),
     "scores": ("scores", "logits", "attn_scores", "x", "inputs", "energy"),
-    "target": ("target", "targets", "labels", "gold", "y", "tgt"),
+    "target": ("target", "targets", "labels", "gold", "y", "tgt", "target_ids",
+               "label_ids"),
     "smoothing": ("smoothing", "label_smoothing", "eps", "epsilon", "alpha"),
     "pad": ("pad", "pad_id", "pad_idx", "padding_idx", "pad_token_id",
             "ignore_index", "pad_token"),
@@ -258,6 +259,10 @@ def vectors_of(named: dict) -> Tensor:
 USUAL = {
     "dropout": lambda named: None,
     "d_k": lambda named: named["k"].shape[-1] if "k" in named else None,
+    **dict.fromkeys(
+        ("head_dim", "d_head", "dim_head"),
+        lambda named: vectors_of(named).shape[-1],
+    ),
     "scale": lambda named: vectors_of(named).shape[-1] ** -0.5,
     "need_weights": lambda named: False,
     "return_attention": lambda named: False,

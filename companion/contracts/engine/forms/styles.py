@@ -340,7 +340,7 @@ def with_shape(wants: Wanted, named: dict) -> Call | None:
 
 
 MEMORY = (
-    r"(?i).*memory|(enc|src|encoder).*(out|output|outputs|states?|x|embs?)|enc"
+    r"(?i).*memory|mem|(enc|src|encoder).*(out|output|outputs|states?|x|embs?)|enc"
     r"|x_?enc(oder)?"
 )
 """What decoders call what the encoder has made."""

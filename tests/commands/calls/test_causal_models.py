@@ -1,0 +1,195 @@
+"""Models of ids that are to predict the next token, and those that may be."""
+
+import pytest
+from commands.parts import contracts, faults, said, told_of
+
+FUTURE = "No logit knows a token of its future"
+
+OF_A_DECODER = """
+class Characters(nn.Module):
+    def __init__(self, vocab_size, d_model, nhead, num_layers, max_len=64):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        layer = nn.TransformerDecoderLayer(d_model, nhead, 24, batch_first=True)
+        self.decoder = nn.TransformerDecoder(layer, num_layers)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        n = ids.size(1)
+        past = torch.full((n, n), -torch.inf).triu(1)
+        x = self.embed(ids) + self.places(torch.arange(n))
+        x = self.decoder(x, x, tgt_mask=past)
+        return self.out(x)
+"""
+
+
+def test_a_decoder_whose_memory_is_what_it_decodes_sees_the_future(told):
+    parts, left = told(OF_A_DECODER)
+    assert left == {}
+    assert FUTURE in contracts(parts["Characters"])
+    assert "`decoder` gets as its memory what it decodes" in told_of(
+        parts["Characters"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        # Its memory is hidden as well: it is right.
+        ("tgt_mask=past", "tgt_mask=past, memory_mask=past"),
+        ("(x, x, tgt_mask=past)", "(x, x, past, past)"),
+    ],
+)
+def test_with_a_mask_for_its_memory_it_is_right(told, right, wrong):
+    parts, left = told(OF_A_DECODER.replace(right, wrong))
+    assert left == {}
+    assert not faults(parts["Characters"])
+
+
+@pytest.mark.parametrize(
+    "body", ["self.decoder(x, x)", "self.decoder(x, x.tanh(), tgt_mask=past)"]
+)
+def test_it_is_not_judged_where_the_code_does_not_tell(told, body):
+    parts, left = told(
+        OF_A_DECODER.replace("self.decoder(x, x, tgt_mask=past)", body)
+    )
+    assert parts == {}
+    assert "every row sees all tokens" in left["Characters"]
+
+
+WITH_TARGETS = OF_A_DECODER.replace(
+    "forward(self, ids)", "forward(self, ids, target_ids=None)"
+).replace(
+    "tgt_mask=past)\n        return self.out(x)",
+    "past, past)\n        if target_ids is None:\n"
+    "            return self.out(x[:, -1:])\n        return self.out(x)",
+)
+
+
+def test_a_model_that_answers_everywhere_if_it_has_targets_gets_them(told):
+    parts, left = told(WITH_TARGETS)
+    assert left == {}
+    assert not faults(parts["Characters"])
+    assert "it was called as (tokens, targets)" in said(parts["Characters"])
+    parts, _ = told(WITH_TARGETS.replace("past, past)", "past.mT, past.mT)"))
+    assert faults(parts["Characters"])
+
+
+UNMASKED = """
+class Layer(nn.Module):
+    def __init__(self, d_model, nhead):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(d_model, nhead)
+        self.up, self.down = nn.Linear(d_model, 24), nn.Linear(24, d_model)
+        self.n1, self.n2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        x = self.n1(x + self.attention(x, x, x)[0])
+        return self.n2(x + self.down(self.up(x).relu()))
+
+
+class NextToken(nn.Module):
+    def __init__(self, vocab_size, d_model, nhead, max_len=64):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        self.layer = Layer(d_model, nhead)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        x = self.embed(ids) + self.places(torch.arange(ids.size(1)))
+        return self.out(self.layer(x.mT.mT.transpose(0, 1)).transpose(0, 1))
+"""
+
+
+def test_an_order_in_which_sentences_see_each_other_excuses_nothing(told):
+    parts, left = told(UNMASKED)
+    assert parts == {}
+    assert "every row sees all tokens" in left["NextToken"]
+
+
+def test_a_name_tells_that_the_next_token_is_predicted(told):
+    parts, _ = told(UNMASKED.replace("NextToken", "TinyGPT"))
+    assert FUTURE in contracts(parts["TinyGPT"])
+    assert "is the causal mask missing" in told_of(parts["TinyGPT"])
+    _, left = told(UNMASKED.replace("NextToken", "TinyBERT"))
+    assert "every row sees all tokens" in left["TinyBERT"]
+
+
+NORM_FIRST = """
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(d_model, d_model) for _ in range(4)
+        )
+
+    def forward(self, q, k, v):
+        q, k, v = (
+            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for f, x in ((self.q, q), (self.k, k), (self.v, v))
+        )
+        weights = (q @ k.mT / q.size(-1) ** 0.5).softmax(-1)
+        return self.o((weights @ v).transpose(1, 2).flatten(2))
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.attention = Attention(d_model, num_heads)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        y = self.norm1(x)
+        x = x + self.attention(y, y, y)
+        return x + self.down(self.up(self.norm2(x)).relu())
+"""
+
+
+def test_keys_and_values_that_skip_the_norm_of_the_queries_are_a_risk(told):
+    skipped = NORM_FIRST.replace("(y, y, y)", "(y, x, x)")
+    parts, left = told(skipped)
+    assert left == {}
+    assert not faults(parts["EncoderLayer"])
+    assert contracts(parts["EncoderLayer"]) == (
+        "Queries, keys and values go through the same norm"
+    )
+    assert "`attention` gets queries that went through `norm1`" in told_of(
+        parts["EncoderLayer"]
+    )
+    for right in (NORM_FIRST, skipped.replace("(y, x, x)", "(x, x, x)")):
+        parts, _ = told(right)
+        assert "the same norm" not in contracts(parts["EncoderLayer"])
+
+
+LAZY = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, num_hiddens, num_heads, bias=False):
+        super().__init__()
+        self.heads = num_heads
+        self.q, self.k, self.v, self.o = (
+            nn.LazyLinear(num_hiddens, bias=bias) for _ in range(4)
+        )
+
+    def forward(self, queries, keys, values, valid_lens):
+        q, k, v = (
+            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for f, x in ((self.q, queries), (self.k, keys), (self.v, values))
+        )
+        scores = q @ k.mT / q.size(-1) ** 0.5
+        if valid_lens is not None:
+            hidden = torch.arange(k.size(2)) >= valid_lens[:, None]
+            scores = scores.masked_fill(hidden[:, None, None], -1e6)
+        return self.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_parameters_without_a_shape_get_one_by_a_call(told):
+    parts, left = told(LAZY)
+    assert left == {}
+    assert not faults(parts["MultiHeadAttention"])
+    parts, _ = told(LAZY.replace("q.size(-1) ** 0.5", "q.size(-1)"))
+    assert faults(parts["MultiHeadAttention"])

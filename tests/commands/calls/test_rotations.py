@@ -1,0 +1,143 @@
+"""Functions and modules that turn vectors, called as public code calls them.
+
+Each stands beside a wrong one that differs in a line, so that it is judged.
+"""
+
+import pytest
+from commands.parts import contracts, excuses, faults, said
+
+TURNS = """
+def apply_rope(x, positions):
+    AXES
+    rates = 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    angles = positions[..., None] * rates
+    cos, sin = ANGLES
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
+"""
+OF_ONE = {
+    "AXES": "positions = torch.arange(x.shape[-2])",
+    "ANGLES": "angles.cos(), angles.sin()",
+    "x, positions": "x",
+}
+OF_FOUR = {
+    "AXES": "batch, heads, length, width = x.shape",
+    "ANGLES": "angles.cos(), angles.sin()",
+}
+OF_EACH = {
+    "AXES": "batch, heads, length, width = x.shape",
+    "ANGLES": "angles.cos().unsqueeze(1), angles.sin().unsqueeze(1)",
+    # Only with an axis for the sentences.
+    "positions[..., None]": "positions[:, :, None]",
+}
+
+
+def written(changes):
+    text = TURNS
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize("changes", [OF_ONE, OF_FOUR, OF_EACH])
+def test_a_rotation_of_the_usual_axes_is_right(told, changes):
+    text = written(changes)
+    parts, left = told(text)
+    assert left == {}
+    assert parts["apply_rope"]["component"] == "rope"
+    assert not faults(parts["apply_rope"])
+    parts, _ = told(text.replace("+ b * cos", "- b * cos"))
+    assert faults(parts["apply_rope"])
+
+
+def test_positions_that_it_counts_itself_are_told(told):
+    parts, _ = told(written(OF_ONE))
+    assert "each vector stood at its position" in said(parts["apply_rope"])
+
+
+def test_that_it_takes_four_axes_only_is_a_risk(told):
+    parts, _ = told(written(OF_FOUR))
+    part = parts["apply_rope"]
+    assert contracts(part) == (
+        "It takes any number of axes before (seq, head_dim)"
+    )
+    assert "axes for the batch and for the heads" in excuses(part)
+    # With wrong numbers for other axes it is a fault, as nothing is raised.
+    mixed = written(OF_FOUR | {"AXES": "x = x * (1 + (x.ndim == 5))"})
+    parts, _ = told(mixed)
+    assert faults(parts["apply_rope"])
+
+
+ATTENDS = """
+def turn(x, position_ids):
+    rates = 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    angles = (position_ids[..., None] * rates).unsqueeze(1)
+    a, b = x[..., 0::2], x[..., 1::2]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], -1).flatten(-2)
+
+
+class CausalAttention(nn.Module):
+    def __init__(self, dim, n_heads):
+        super().__init__()
+        self.heads = n_heads
+        self.q, self.k, self.v, self.o = (nn.Linear(dim, dim) for _ in range(4))
+
+    def forward(self, x, position_ids, attn_mask=None):
+        n = x.size(1)
+        q, k, v = (
+            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for f in (self.q, self.k, self.v)
+        )
+        q, k = turn(q, position_ids), turn(k, position_ids)
+        scores = q @ k.mT / q.size(-1) ** 0.5
+        later = torch.ones(n, n, dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(later, -torch.inf)
+        if attn_mask is not None:
+            scores = scores.masked_fill(attn_mask == 0, -torch.inf)
+        return self.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+IN_VAIN = "What is turned by its position knows places"
+
+
+def test_it_gets_positions_in_order_where_order_is_asked_for(told):
+    parts, left = told(ATTENDS)
+    assert left == {}
+    assert IN_VAIN not in contracts(parts["CausalAttention"])
+    turned = "q, k = turn(q, position_ids), turn(k, position_ids)"
+    in_vain = (
+        "heads = torch.arange(self.heads)[None]\n"
+        "        q, k = (turn(x.transpose(1, 2), heads).transpose(1, 2) "
+        "for x in (q, k))"
+    )
+    assert turned in ATTENDS
+    parts, _ = told(ATTENDS.replace(turned, in_vain))
+    assert IN_VAIN in contracts(parts["CausalAttention"])
+
+
+ALONG = """
+def rope(x, dim):
+    rates = 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    angles = torch.arange(x.shape[dim])[:, None] * rates
+    a, b = x.chunk(2, -1)
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+"""
+
+
+def test_an_axis_is_no_row_of_positions(told):
+    parts, left = told(ALONG)
+    assert parts == {}
+    assert "its argument `dim` is another's" in left["rope"]
+
+
+def test_the_width_of_a_head_may_have_to_be_given(told):
+    wanted = written(OF_EACH).replace(
+        "x, positions)", "x, positions, head_dim)"
+    )
+    wanted = wanted.replace(
+        "x.shape[-1], 2) / x.shape[-1]", "head_dim, 2) / head_dim"
+    )
+    parts, left = told(wanted)
+    assert left == {}
+    assert not faults(parts["apply_rope"])
