@@ -263,8 +263,8 @@ def test_what_raises_in_every_call_is_a_risk_and_the_last_line_says_so(
     assert f"! {path}:32 Translates: " in out
     assert f"· {path}:26 Talks: " in out
     assert out.endswith(
-        "1 file, 1 part judged, 0 with faults, 3 not judged, 2 of these raise "
-        "in every usual call"
+        "1 file, 1 part judged, 0 with faults, 3 not judged, 2 of these with a "
+        "risk"
     )
     [file] = json.loads(data.read_text())["files"]
     levels = {one["name"]: one["level"] for one in file["unjudged"]}
@@ -277,7 +277,7 @@ def test_what_raises_in_every_call_is_a_risk_and_the_last_line_says_so(
     written("WIDTH = 12", "other/sizes.py")
     code, out = printed("other")
     assert code == 2
-    assert out.endswith("1 not judged, 1 of these raises in every usual call")
+    assert out.endswith("1 not judged, 1 of these with a risk")
 
 
 PLACED = """

@@ -330,12 +330,7 @@ def total(sections: list[Section]) -> str:
         f"{left} not judged",
     ]
     if number := sum(bool(o["level"]) for s in sections for o in s.unjudged):
-        raising = (
-            f"{number} of these raises in every usual call"
-            if number == 1
-            else f"{number} of these raise in every usual call"
-        )
-        words.append(raising)
+        words.append(f"{number} of these with a risk")
     if broken:
         words.append(f"{counted(broken, 'file')} not imported")
     return ", ".join(words)

@@ -46,6 +46,7 @@ from companion.contracts.discovery.kinds.calls import (
     WHOLE,
     Judged,
     Raises,
+    Suspect,
     Unjudged,
     asks_first,
     in_time,
@@ -54,6 +55,7 @@ from companion.contracts.discovery.kinds.calls import (
 )
 from companion.contracts.discovery.kinds.ids import SEES_ALL
 from companion.contracts.discovery.kinds.lone_block import judged_in_a_model
+from companion.contracts.discovery.kinds.one_row_each import suspected
 from companion.contracts.discovery.make import (
     NotBuilt,
     by_default,
@@ -404,7 +406,7 @@ class Finder:
             if found is None and isinstance(reason, Raises):
                 raise Raises(f"{reason.why} It was built as {said}.") from None
             if found is None:
-                raise
+                raise suspected(module, reason) from None
             judged, said = found
         if judged.report.faults:
             found = self.judged_with_experts(kind, judged)
@@ -618,7 +620,8 @@ class Finder:
                 self.seen.add(kind)
             except Unjudged as reason:
                 if str(reason) != NOTHING and not self.components:
-                    yield {"unjudged": [self.unjudged(this, reason)]}
+                    why = suspected(part, reason)
+                    yield {"unjudged": [self.unjudged(this, why)]}
                 continue
             if not self.components or judged.component in self.components:
                 how = "" if name else built
@@ -788,7 +791,7 @@ def raises_always(reason: str | Exception) -> bool:
     What asks a mask whether it is true raises with any mask.
     """
     asked = re.search("`[^`]*mask[^`]*`: Boolean value of Tensor", str(reason))
-    return isinstance(reason, Raises) or asked is not None
+    return isinstance(reason, Raises | Suspect) or asked is not None
 
 
 def as_typed(text: str) -> str:

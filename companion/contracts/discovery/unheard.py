@@ -30,7 +30,7 @@ from companion.contracts.engine.report import Failure
 __all__ = ["with_what_is_unheard"]
 
 BATCH, SEQ = 2, 5
-ATTENDING = ("causal_attention", "multihead")
+ATTENDING = ("causal_attention", "encoder", "multihead")
 
 HEARD = "What it takes as a mask can change something"
 NEVER_READ = (

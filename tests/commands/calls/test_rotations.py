@@ -141,3 +141,39 @@ def test_the_width_of_a_head_may_have_to_be_given(told):
     parts, left = told(wanted)
     assert left == {}
     assert not faults(parts["apply_rope"])
+
+
+BLOCK = """
+class EncoderLayer(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.three, self.o = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.up, self.down = nn.Linear(dim, 24), nn.Linear(24, dim)
+
+    def forward(self, x):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)) for y in
+            self.three(self.norm1(x)).chunk(3, -1)
+        )
+        TURNED
+        weights = (q @ k.mT / q.size(-1) ** 0.5).softmax(-1)
+        x = x + self.o((weights @ v).transpose(1, 2).flatten(2))
+        return x + self.down(self.up(self.norm2(x)).relu())
+"""
+HEADS = "q, k, v = (y.transpose(1, 2) for y in (q, k, v))"
+
+
+def test_what_turns_heads_and_no_positions_within_a_layer_is_a_risk(told):
+    turns = TURNS.replace("apply_rope", "turn")
+    for old, new in OF_ONE.items():
+        turns = turns.replace(old, new)
+    turned = "q, k = turn(q), turn(k)"
+    lines = (turned, HEADS), (HEADS, turned)
+    late, early = ("\n        ".join(pair) for pair in lines)
+    parts, left = told(turns + BLOCK.replace("TURNED", late))
+    assert left == {}
+    assert IN_VAIN in contracts(parts["EncoderLayer"])
+    parts, _ = told(turns + BLOCK.replace("TURNED", early))
+    assert IN_VAIN not in contracts(parts["EncoderLayer"])

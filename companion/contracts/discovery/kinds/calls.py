@@ -43,6 +43,7 @@ __all__ = [
     "Judged",
     "NoAnswer",
     "Raises",
+    "Suspect",
     "Unjudged",
     "a_decoder",
     "alike",
@@ -105,6 +106,10 @@ class Raises(Unjudged):
 
 
 OTHERWISE = "Only a risk: it is right if yours wants to be called otherwise."
+
+
+class Suspect(Unjudged):
+    """It is not judged, and something about it is seen to be wrong."""
 
 
 class NoAnswer(Unjudged):

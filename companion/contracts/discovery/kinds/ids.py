@@ -37,6 +37,10 @@ from companion.contracts.discovery.kinds.calls import (
     was_called,
     widths,
 )
+from companion.contracts.discovery.kinds.embeddings import (
+    ADDED_ALONE,
+    positions_alone,
+)
 from companion.contracts.discovery.kinds.narrow import ROWS_ALONE
 from companion.contracts.discovery.kinds.vectors import (
     CONVOLUTION,
@@ -136,17 +140,8 @@ def looks_up(part: nn.Module) -> bool:
 
 def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     """Judge a translator or a language model."""
-    if in_time(lambda: ids_only_by_their_place(module)):
-        if width := in_time(lambda: width_of_positions(module)):
-            x = draw(BATCH, SEQ, width, seed=7)
-            adding = Adding(module)
-            judged = judged_on_vectors(adding, check, {}, width, (x,), str)
-            return replace(judged, assumed=(ROWS_ALONE, *judged.assumed))
-        raise Unjudged(
-            "ids go in, and what comes out does not depend on which they are: "
-            "a table of positions, for which `add_positions` and `sinusoidal` "
-            "have contracts"
-        )
+    if positions := judged_positions(module, check):
+        return positions
     report = translates = None
     if most_arguments(module) > 1:
         report, words = on_ids("translation_model", module, check)
@@ -173,6 +168,43 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     if in_time(lambda: returns_vectors(module)):
         said = STATES
     return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+def judged_positions(module: nn.Module, check: Check) -> Judged | None:
+    """Judge positions that come alone, or beside the rows of ids.
+
+    None, if there is more in it.
+
+    Raises:
+        Unjudged: There are some, and not as many as ids.
+    """
+    if found := in_time(lambda: positions_alone(module)):
+        return of_positions_alone(*found, check, ADDED_ALONE)
+    if not in_time(lambda: ids_only_by_their_place(module)):
+        return None
+    if width := in_time(lambda: width_of_positions(module)):
+        return of_positions_alone(Adding(module), width, check, ROWS_ALONE)
+    raise Unjudged(
+        "ids go in, and what comes out does not depend on which they are: a "
+        "table of positions, for which `add_positions` and `sinusoidal` have "
+        "contracts"
+    )
+
+
+def of_positions_alone(
+    module: nn.Module, width: int, check: Check, said: str
+) -> Judged:
+    """Judge what adds positions to vectors, once it is understood so.
+
+    Args:
+        module: It takes vectors.
+        width: How wide they are.
+        check: ``companion.contracts.check``.
+        said: What was made of it.
+    """
+    x = draw(BATCH, SEQ, width, seed=7)
+    judged = judged_on_vectors(module, check, {}, width, (x,), str)
+    return replace(judged, assumed=(said, *judged.assumed))
 
 
 def in_its_order(

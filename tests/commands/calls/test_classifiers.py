@@ -1,0 +1,61 @@
+"""What makes one row of a sentence has no contracts, and one question."""
+
+import pytest
+
+CLASSIFIES = """
+class Classifier(nn.Module):
+    def __init__(self, SIZE, d_model, nhead, num_classes, max_len=64):
+        super().__init__()
+        self.embed = EMBED
+        self.places = nn.Embedding(max_len, d_model)
+        layer = nn.TransformerEncoderLayer(d_model, nhead, 24, FIRST)
+        self.encoder = nn.TransformerEncoder(layer, 2)
+        self.out = nn.Linear(d_model, num_classes)
+
+    def forward(self, x):
+        h = self.embed(x) + self.places(torch.arange(x.size(1)))
+        return self.out(self.encoder(h).mean(1))
+"""
+OF_IDS = "vocab_size", "nn.Embedding(vocab_size, d_model)"
+OF_VECTORS = "input_dim", "nn.Linear(input_dim, d_model)"
+APART = "A sentence gets other numbers in a batch than alone"
+
+
+def written(kind, first):
+    text = CLASSIFIES.replace("SIZE", kind[0]).replace("EMBED", kind[1])
+    return text.replace("FIRST", first)
+
+
+@pytest.mark.parametrize("kind", [OF_IDS, OF_VECTORS])
+def test_a_classifier_whose_attention_runs_over_the_batch_is_told(told, kind):
+    parts, left = told(written(kind, ""))
+    assert parts == {}
+    assert left["Classifier"].startswith(APART)
+    assert "`batch_first` is False in `encoder.layers.0`" in left["Classifier"]
+    assert "Nothing else of it is judged: no " in left["Classifier"]
+
+
+@pytest.mark.parametrize("kind", [OF_IDS, OF_VECTORS])
+def test_of_a_right_one_it_is_told_that_it_is_not_judged(told, kind):
+    parts, left = told(written(kind, "batch_first=True"))
+    assert parts == {}
+    assert APART not in left["Classifier"]
+    # Where the sequence comes first, the batch comes out in front.
+    columns = written(kind, "").replace("x.size(1)", "x.size(0)")
+    columns = columns.replace(
+        "h = self.embed(x) +", "h = self.embed(x).mT.mT +"
+    )
+    columns = columns.replace(
+        "self.places(torch.arange(x.size(0)))",
+        "self.places(torch.arange(x.size(0)))[:, None]",
+    )
+    parts, left = told(columns.replace("mean(1)", "mean(0)"))
+    assert APART not in left["Classifier"]
+
+
+def test_what_draws_in_evaluation_is_not_asked(told):
+    drawn = written(OF_IDS, "batch_first=True").replace(
+        "mean(1)", "mean(1) + torch.rand(1)"
+    )
+    _, left = told(drawn)
+    assert APART not in left["Classifier"]

@@ -1,0 +1,54 @@
+"""Positions that a module adds to the rows of its ids are judged alone."""
+
+import pytest
+from commands.parts import contracts, faults, said, told_of
+
+SINUSOIDS = """
+class Embeddings(nn.Module):
+    def __init__(self, vocab_size, d_model, max_len=100, dropout=0.1):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.times, self.drop = d_model**0.5, nn.Dropout(dropout)
+        rates = 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)
+        angles = torch.arange(max_len)[:, None] * rates
+        both = torch.stack([angles.sin(), angles.cos()], -1)
+        self.register_buffer("places", both.flatten(1))
+
+    def forward(self, tokens):
+        rows = self.words(tokens) * self.times
+        return self.drop(rows + self.places[: tokens.size(1)])
+"""
+
+
+def test_positions_beside_rows_of_ids_are_judged(told):
+    parts, left = told(SINUSOIDS)
+    assert left == {}
+    part = parts["Embeddings"]
+    assert part["component"] == "add_positions"
+    assert not told_of(part)
+    assert "what it adds to the rows of its ids" in said(part)
+
+
+def test_what_is_wrong_with_them_is_found(told):
+    twice = SINUSOIDS.replace(
+        "arange(0, d_model, 2) /", "arange(d_model // 2) /"
+    )
+    parts, _ = told(twice)
+    assert "rates of the formula" in contracts(parts["Embeddings"])
+    assert faults(parts["Embeddings"])
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        # More than a sum: a norm, a mean of neighbours, no positions.
+        ("self.drop(rows", "nn.functional.layer_norm(rows * 2, (12,)) + (rows"),
+        ("self.drop(rows", "self.drop(rows + rows.mean(1, True)"),
+        ("+ self.places[: tokens.size(1)]", ""),
+    ],
+)
+def test_what_does_more_or_less_is_not_judged(told, right, wrong):
+    assert right in SINUSOIDS
+    parts, left = told(SINUSOIDS.replace(right, wrong))
+    assert "add_positions" not in {p["component"] for p in parts.values()}
+    assert left or parts
