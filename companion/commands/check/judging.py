@@ -1,6 +1,7 @@
 """Judge something as a component, and tell what came of it."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -16,7 +17,7 @@ from companion.contracts.discovery.readings import (
     without_the_word,
 )
 from companion.contracts.engine.forms.fitting import takes_mask
-from companion.contracts.engine.forms.signature import MASKS
+from companion.contracts.engine.forms.signature import MASKS, wanted
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.report import Failure, Report
 
@@ -78,6 +79,8 @@ class Judge:
         self, component: str, fn: Any, *, marked: bool = False
     ) -> Judged:
         """Judge it as a component; what True means is asked, if need be."""
+        if component in MASKS:
+            fn = on_the_cpu(fn)
         report = self.check(component, fn, brief=True)
         masks = takes_mask(COMPONENTS[component])
         if self.options or not (report.faults and masks):
@@ -105,6 +108,15 @@ class Judge:
             lambda: said_by(fn),
         )
         return Judged(component, report, tuple(filter(None, (said,))))
+
+
+def on_the_cpu(fn: Any) -> Any:
+    """Give a device to a function that wants one, and makes masks there."""
+    if "device" not in wanted(fn).required:
+        return fn
+    given = partial(fn, device="cpu")
+    given.__name__ = fn.__name__  # pyrefly: ignore
+    return given
 
 
 def with_risk(report: Report, contract: str, told: str, why: str) -> Report:

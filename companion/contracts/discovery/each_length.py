@@ -50,7 +50,12 @@ class OfEachLength(Around):
         if length not in self.others:
             self.others[length], _ = make(self.kind, self.near, length=length)
         other = self.others[length].train(self.training)
-        weights = dict(self.module.named_parameters())
+        sizes = {n: p.shape for n, p in other.named_parameters()}
+        weights = {
+            # Of a table of positions as many rows as there are.
+            name: weight[tuple(map(slice, sizes[name]))]
+            for name, weight in self.module.named_parameters()
+        }
         return functional_call(other, weights, (x, *args), named)
 
 

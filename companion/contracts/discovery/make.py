@@ -1,6 +1,7 @@
 """Build somebody's class with small sizes, from the names of its arguments."""
 
 import contextlib
+import copy
 import dataclasses
 import enum
 import inspect
@@ -117,7 +118,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
-    (r"hidden_?channels|(ffn_?)?num_?outputs", WIDTH),
+    (r"hidden_?channels|(ffn_?)?num_?outputs|d_?out_?[qkv]+", WIDTH),
     (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
     (r"(num|n)_?(feats?|features|channels?|hidden|dims?)|ndim", WIDTH),
     (r"(model|token|layer|norm|attention|attn)_?(dim|size)", WIDTH),
@@ -192,12 +193,14 @@ class Sizes:
     Those that were asked for are noted.
     """
 
-    def __init__(self, rate: float = 0.0):
-        self._rate = rate
+    def __init__(self, rate: float = 0.0, length: int = 0):
+        self._rate, self._length = rate, length
         self._asked: dict[str, object] = {}
 
     def _size(self, name: str) -> object:
         value = size(name, self._rate)
+        if self._length and is_size(value, LONG):
+            value = self._length
         if value is not None:
             self._asked[name] = value
         return value
@@ -251,7 +254,7 @@ def make(
     """
     named = arguments(kind, near, rate)
     if length:
-        named = {n: length if is_size(x, 32) else x for n, x in named.items()}
+        named = {n: of_length(x, length) for n, x in named.items()}
     more = named | left_at_none(kind, rate)
     if width != WIDTH:
         # That of a head, where there is no other.
@@ -287,6 +290,26 @@ def make(
                 if not has_no_width(wide):
                     built, named = wide, larger
         return built, said_of(kind, named) + ready(built)
+
+
+def of_length(value: Any, length: int) -> Any:
+    """Return an argument with another length, also in a configuration."""
+    if is_size(value, LONG):
+        return length
+    if isinstance(value, Sizes):
+        return Sizes(value._rate, length)
+    own = is_record(value) and not isinstance(value, type)
+    if not (own or is_plain(value)):
+        return value
+    other = copy.copy(value)
+    for name, x in vars(value).items():
+        if is_size(x, LONG) and size(name) == LONG:
+            object.__setattr__(other, name, length)  # It may be frozen.
+    return other
+
+
+LONG = 32
+"""How long sentences are, by default."""
 
 
 def ready(built: Any) -> str:

@@ -397,3 +397,26 @@ def test_attention_that_is_causal_unless_told_otherwise_is_judged_so(told):
     assert faults(parts["FullAttention"])
     parts, _ = told(BY_DEFAULT.replace("triu(1)", "triu(2)"))
     assert faults(parts["FullAttention"])
+
+
+ON_A_DEVICE = """
+def make_causal_mask(seq_len, device):
+    return torch.ones(seq_len, seq_len, device=device).tril().bool()
+
+
+def generate_square_subsequent_mask(sz, device):
+    return torch.full((sz, sz), -torch.inf, device=device).triu(1)
+
+
+def make_padding_mask(ids, pad, device):
+    return (ids != pad)[:, None, None].to(device)
+"""
+
+
+def test_what_makes_a_mask_on_a_device_gets_one(told):
+    parts, left = told(ON_A_DEVICE)
+    assert left == {}
+    assert len(parts) == 3
+    assert not any(map(faults, parts.values()))
+    parts, _ = told(ON_A_DEVICE.replace("triu(1)", "tril(-1)"))
+    assert faults(parts["generate_square_subsequent_mask"])

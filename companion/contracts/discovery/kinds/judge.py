@@ -1,5 +1,6 @@
 """Tell what a module is by what it takes and returns, and judge it as that."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -7,7 +8,14 @@ import torch
 from torch import nn
 
 from companion.contracts.discovery.keywords import called_by_position
+from companion.contracts.discovery.kinds.beside_memory import (
+    OF_A_LAYER,
+    BesideMemory,
+    keys_and_values_follow,
+    layer_beside_memory,
+)
 from companion.contracts.discovery.kinds.calls import (
+    DECODER,
     Check,
     Judged,
     NoAnswer,
@@ -19,7 +27,10 @@ from companion.contracts.discovery.kinds.calls import (
 )
 from companion.contracts.discovery.kinds.ids import judged_on_ids, takes_ids
 from companion.contracts.discovery.kinds.narrow import filled_up, plus_rows
-from companion.contracts.discovery.kinds.recognition import NOTHING_COUNTS
+from companion.contracts.discovery.kinds.recognition import (
+    NOTHING_COUNTS,
+    THREE,
+)
 from companion.contracts.discovery.kinds.vectors import (
     judged_on_vectors,
     require_no_other_kind,
@@ -27,6 +38,7 @@ from companion.contracts.discovery.kinds.vectors import (
 from companion.contracts.discovery.published import by_convention
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.forms.styles import BY_NAMES
+from companion.contracts.engine.modules.around import Around
 from companion.contracts.engine.modules.common import (
     gains_moved,
     is_lazy,
@@ -110,22 +122,66 @@ def judged_as_it_is(
         except Unjudged as reason:
             if in_time(lambda: takes_ids(module)):
                 return judged_on_ids(module, check, reason)
-            module = in_time(lambda: completed(module))
+            why = str(reason)
+            module = in_time(lambda: completed(module, why))
             if module is None:
                 raise
             width, args = in_time(
                 lambda: understood(module, hints, hidden=hides(check))
             )
+        hidden = hides(check)
         try:
-            return judged_on_vectors(module, check, near, width, args, said)
+            return of_what(module, check, near, width, args, said)
         except Unjudged as reason:
-            if str(reason) != NOTHING_COUNTS:
+            why = str(reason)
+            other = in_time(lambda: in_another_way(module, why))
+            if other is None:
                 raise
-            added = in_time(lambda: plus_rows(module))
-            if added is None:
-                raise
-        width, args = in_time(lambda: understood(added, hints))
-        return judged_on_vectors(added, check, near, width, args, said)
+        width, args = in_time(lambda: understood(other, hints, hidden=hidden))
+        return of_what(other, check, near, width, args, said)
+
+
+def of_what(
+    module: nn.Module,
+    check: Check,
+    near: dict,
+    width: int,
+    args: tuple,
+    said: Callable[[], str],
+) -> Judged:
+    """Judge what takes vectors, and tell what stands around it."""
+    judged = judged_on_vectors(module, check, near, width, args, said)
+    told = OF_A_LAYER if isinstance(module, BesideMemory) else ""
+    return replace(judged, assumed=(*filter(None, (told,)), *judged.assumed))
+
+
+def in_another_way(module: nn.Module, why: str) -> nn.Module | None:
+    """Return what may be judged in place of a module, by why it is not."""
+    if why == NOTHING_COUNTS:
+        return plus_rows(module)
+    if DECODER in why or keys_and_values_follow(module):
+        return layer_beside_memory(module)
+    return Thrice.named_as(module)(module) if why == THREE else None
+
+
+class Thrice(Around):
+    """Gives queries, keys and values of a layer the same vectors.
+
+    Args:
+        module: It takes three, and adds to one of them.
+    """
+
+    def __init__(self, module: nn.Module):
+        super().__init__(module, AS_ONE)
+        names = [*inspect.signature(module.forward).parameters]
+        self.forward = self.like(module, self.thrice, names[1:3])
+
+    def thrice(self, x: object, *args: object, **named: object) -> object:
+        """Call it with ``x`` in place of three."""
+        return self.module(x, x, x, *args, **named)
+
+
+AS_ONE = "its queries, keys and values were the same"
 
 
 IN_NO_LAYOUT = (
@@ -135,14 +191,21 @@ IN_NO_LAYOUT = (
 )
 
 
-def completed(module: nn.Module) -> nn.Module | None:
+def completed(module: nn.Module, why: str) -> nn.Module | None:
     """Return attention with the tables that turn its vectors, if it wants any.
 
-    Or a single head, whose output is filled up to the width of its input.
+    Or a layer of a decoder, beside a memory that stays the same; or a single
+    head, whose output is filled up to the width of its input.
+
+    Args:
+        module: What takes vectors.
+        why: Why it could not be called.
 
     Raises:
         Unjudged: It wants some, and none does what it should.
     """
+    if DECODER in why:
+        return layer_beside_memory(module)
     own = widths(module)
     given = given_tables(module, own)
     if given is None and takes_tables(module, own):

@@ -1,0 +1,193 @@
+"""Layers of decoders, beside a memory, and layers that take three vectors.
+
+Each stands beside a wrong one that differs in a line, so that it is judged.
+"""
+
+import pytest
+from commands.parts import contracts, faults, said, told_of
+
+ATTENTION = """
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(d_model, d_model) for _ in range(4)
+        )
+
+    def forward(self, q, k, v, mask=None):
+        q, k, v = (
+            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for f, x in ((self.q, q), (self.k, k), (self.v, v))
+        )
+        scores = q @ k.mT / q.size(-1) ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        return self.o((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+DECODES = """
+class DecoderLayer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.own = Attention(d_model, num_heads)
+        self.cross = Attention(d_model, num_heads)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        self.n1, self.n2, self.n3 = (nn.LayerNorm(d_model) for _ in range(3))
+
+    def forward(self, x, enc_output, src_mask, tgt_mask):
+        x = self.n1(x + self.own(x, x, x, tgt_mask))
+        x = self.n2(x + self.cross(x, enc_output, enc_output, src_mask))
+        return self.n3(x + self.down(self.up(x).relu()))
+"""
+
+
+def test_a_layer_of_a_decoder_is_judged_beside_a_memory(told):
+    parts, left = told(ATTENTION + DECODES)
+    assert left == {}
+    layer = parts["DecoderLayer"]
+    assert layer["component"] == "encoder"
+    assert not told_of(layer)
+    assert "it is a decoder's" in said(layer)
+    assert "`enc_output` was the same for all sentences" in said(layer)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "contract"),
+    [
+        (
+            "self.own(x, x, x, tgt_mask)",
+            "self.own(x, x, x)",
+            "In no layer does a word see the padding of its sentence",
+        ),
+        (
+            "x + self.down",
+            "self.down",
+            "A path leads past every sub-layer",
+        ),
+        (
+            "q.size(-1) ** 0.5",
+            "(q.size(-1) * self.heads) ** 0.5",
+            "The scores of a head are divided by the root of its width",
+        ),
+    ],
+)
+def test_what_is_wrong_with_it_is_found(told, right, wrong, contract):
+    text = (ATTENTION + DECODES).replace(right, wrong)
+    parts, _ = told(text)
+    assert contract in contracts(parts["DecoderLayer"])
+    assert faults(parts["DecoderLayer"])
+
+
+def test_it_is_not_judged_where_its_memory_is_not_known(told):
+    lost = DECODES.replace("enc_output, enc_output", "x, x")
+    _, left = told(ATTENTION + lost)
+    assert (
+        "a decoder, which has no contracts of its own" in left["DecoderLayer"]
+    )
+
+
+THREE = """
+class TransformerBlock(nn.Module):
+    def __init__(self, d_model, num_heads, forward_expansion):
+        super().__init__()
+        self.attention = Attention(d_model, num_heads)
+        self.up = nn.Linear(d_model, forward_expansion * d_model)
+        self.down = nn.Linear(forward_expansion * d_model, d_model)
+        self.n1, self.n2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, value, key, query, mask):
+        x = self.n1(query + self.attention(query, key, value, mask))
+        return self.n2(x + self.down(self.up(x).relu()))
+"""
+
+
+def test_a_layer_of_three_vectors_gets_the_same_three_times(told):
+    parts, left = told(ATTENTION + THREE)
+    assert left == {}
+    layer = parts["TransformerBlock"]
+    assert layer["component"] == "encoder"
+    assert not told_of(layer)
+    assert "its queries, keys and values were the same" in said(layer)
+    parts, _ = told(ATTENTION + THREE.replace("query + self", "self"))
+    assert faults(parts["TransformerBlock"])
+    unmasked = THREE.replace("value, mask))", "value))")
+    parts, _ = told(ATTENTION + unmasked)
+    assert faults(parts["TransformerBlock"])
+
+
+OF_KEYS = (
+    THREE
+    + """
+class DecoderBlock(nn.Module):
+    def __init__(self, d_model, num_heads, forward_expansion):
+        super().__init__()
+        self.own = Attention(d_model, num_heads)
+        self.norm = nn.LayerNorm(d_model)
+        self.block = TransformerBlock(d_model, num_heads, forward_expansion)
+
+    def forward(self, x, value, key, src_mask, trg_mask):
+        query = self.norm(x + self.own(x, x, x, trg_mask))
+        return self.block(value, key, query, src_mask)
+"""
+)
+
+
+def test_a_memory_may_be_given_as_keys_and_values(told):
+    parts, left = told(ATTENTION + OF_KEYS)
+    assert left == {}
+    assert not told_of(parts["DecoderBlock"])
+    assert "`value` and `key` were the same" in said(parts["DecoderBlock"])
+    parts, _ = told(ATTENTION + OF_KEYS.replace("x, x, x, trg_mask", "x, x, x"))
+    assert faults(parts["DecoderBlock"])
+
+
+ONE_LENGTH = """
+class Positions(nn.Module):
+    def __init__(self, seq_len, d_model):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(1, seq_len, d_model))
+
+    def forward(self, x):
+        return x + self.table
+"""
+
+
+RECORD = """
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Config:
+    seq_len: int = 100
+    d_model: int = 100
+"""
+SETTINGS = """
+class Config:
+    seq_len = 100
+    d_model = 100
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "argument"),
+    [
+        ("", ""),
+        ("", "config"),
+        (RECORD, "config: Config"),
+        (SETTINGS, "config"),
+    ],
+)
+def test_positions_of_one_length_are_built_for_each(told, config, argument):
+    text = config + ONE_LENGTH
+    if argument:
+        text = text.replace(
+            "seq_len, d_model)", "config.seq_len, config.d_model)"
+        )
+        text = text.replace("config.seq_len, config.d_model):", f"{argument}):")
+    parts, left = told(text)
+    assert left == {}
+    assert parts["Positions"]["component"] == "add_positions"
+    assert not faults(parts["Positions"])
+    assert "built anew for each" in said(parts["Positions"])
+    parts, _ = told(text.replace("x + self.table", "x * 2 + self.table"))
+    assert not parts or faults(parts["Positions"])
