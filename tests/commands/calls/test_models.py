@@ -370,3 +370,44 @@ def test_rates_by_another_rule_are_told_as_not_judged(told):
     assert parts == {}
     assert {*left} == {"WarmupCosine", "CosineWarmupScheduler"}
     assert all("by a rule of its own" in why for why in left.values())
+
+
+IN_COLUMNS = """
+class Translator(nn.Module):
+    def __init__(self, num_tokens, d_model, num_heads, max_len=64):
+        super().__init__()
+        self.embed = nn.Embedding(num_tokens, d_model)
+        self.places = nn.Parameter(torch.randn(max_len, 1, d_model))
+        self.model = nn.Transformer(d_model, num_heads, 1, 1, 24, 0.0)
+        self.out = nn.Linear(d_model, num_tokens)
+
+    def embedded(self, ids):
+        x = self.embed(ids).transpose(0, 1)
+        return x + self.places[: x.size(0)]
+
+    def forward(self, src, tgt, tgt_mask=None, src_pad_mask=None):
+        return self.out(
+            self.model(
+                self.embedded(src),
+                self.embedded(tgt),
+                tgt_mask=tgt_mask,
+                src_key_padding_mask=src_pad_mask,
+                memory_key_padding_mask=src_pad_mask,
+            )
+        )
+"""
+
+
+def test_logits_may_come_with_the_sequence_first(told):
+    parts, left = told(IN_COLUMNS)
+    assert left == {}
+    assert not faults(parts["Translator"])
+    assert "its logits came with the sequence first" in said(
+        parts["Translator"]
+    )
+    by_sentence = IN_COLUMNS.replace(".transpose(0, 1)\n", "\n").replace(
+        "x + self.places[: x.size(0)]",
+        "(x + self.places[: x.size(0)]).transpose(0, 1)",
+    )
+    parts, _ = told(by_sentence)
+    assert "positions counted along the batch" in told_of(parts["Translator"])

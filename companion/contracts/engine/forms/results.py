@@ -68,7 +68,11 @@ def readings(
         flat = "its logits, one row a token, got their axes back"
         found += [(flat, unflattened), (f"the first was taken, and {flat}",
                                         first_unflattened)]  # fmt: skip
+        found.append((IN_COLUMNS, turned))
     return found
+
+
+IN_COLUMNS = "its logits came with the sequence first"
 
 
 FIRST_TAKEN = "the first of what it returned was taken"
@@ -186,6 +190,12 @@ def unflattened(result: Any, args: tuple) -> Any:
     if flat and len(result) == last.numel():
         return result.unflatten(0, last.shape)
     return result
+
+
+def turned(result: Any, args: tuple) -> Any:
+    """Give logits (seq, batch, vocab) the batch first."""
+    three = isinstance(result, Tensor) and result.ndim == 3
+    return result.transpose(0, 1) if three else result
 
 
 def first_unflattened(result: Any, args: tuple) -> Any:
