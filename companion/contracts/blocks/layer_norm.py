@@ -14,6 +14,7 @@ from companion.contracts.engine.families import (
     equivariance,
     half_precision,
     leading_axes,
+    normed,
     positions_apart,
 )
 from companion.contracts.engine.guard import Guarded
@@ -114,7 +115,7 @@ LAYER_NORM.contract(
         "the features",
         ((), (3,), (1, 1), (2, 3, 2)),
         with_lead,
-        lambda fn, got, args: oracle(*args),
+        normed(oracle),
         "F.layer_norm returns",
         THREE_AXES,
     )

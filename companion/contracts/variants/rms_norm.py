@@ -21,6 +21,7 @@ from companion.contracts.engine.families import (
     equivariance,
     half_precision,
     leading_axes,
+    normed,
     positions_apart,
 )
 from companion.contracts.engine.guard import Guarded
@@ -160,7 +161,7 @@ RMS_NORM.contract(
             "the features",
             ((), (3,), (1, 1), (2, 3, 2)),
             with_axes,
-            lambda fn, got, args: oracle(*args),
+            normed(oracle),
             "F.rms_norm returns",
             THREE_AXES,
         )

@@ -1,4 +1,4 @@
-"""A decoder's layer is no encoder's, and states are no logits.
+"""A decoder's layer is judged beside a memory, and states are no logits.
 
 Whichever masks may be left out, and whatever is said of them.
 """
@@ -116,11 +116,9 @@ class MayHaveNoMemory(Layer):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [Layer, OfOutputs, OfStates, OfContext, OfAnyThird, NormedFirst,
-     LooksAtItselfInstead, MayHaveNoMemory],
-)  # fmt: skip
-def test_a_layer_with_a_memory_is_a_decoders_and_not_judged(make):
+    "make", [OfContext, LooksAtItselfInstead, MayHaveNoMemory]
+)
+def test_a_layer_whose_memory_has_another_name_is_not_judged(make):
     with pytest.raises(Unjudged, match="a decoder, which has no con") as told:
         judge(built(make).eval(), never)
     reason = str(told.value)
@@ -130,6 +128,22 @@ def test_a_layer_with_a_memory_is_a_decoders_and_not_judged(make):
 
 def never(component, fn, **_):
     pytest.fail(f"judged as {component}")
+
+
+@pytest.mark.parametrize("make", [Layer, OfOutputs, OfStates, NormedFirst])
+def test_a_layer_with_a_memory_is_judged_beside_one(make):
+    part, *_ = check_model(built(make).eval()).parts
+    assert part.judged.component == "encoder"
+    assert part.judged.report.passed
+    first, *others = part.judged.assumed
+    assert "it is a decoder's" in first
+    for said in (first, *others):
+        assert understood(say(said)), say(said)
+
+
+def test_a_layer_that_forgets_its_masks_has_a_fault_beside_a_memory():
+    part, *_ = check_model(built(OfAnyThird).eval()).parts
+    assert "The mask is not used" in str(part.judged.report)
 
 
 class Unused(Layer):

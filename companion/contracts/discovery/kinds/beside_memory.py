@@ -142,7 +142,7 @@ def layer_beside_memory(module: nn.Module) -> nn.Module | None:
         for name in names
         if name not in masks and re.fullmatch(MEMORY, name)
     ) or tuple(name for name in names[1:] if KEYS.fullmatch(name))
-    if len(words) != 1 and not all(map(KEYS.fullmatch, words)):
+    if len(words) != 1 and not (words and all(map(KEYS.fullmatch, words))):
         return None
     ours = tuple(name for name in masks if OF_THE_MEMORY.fullmatch(name))
     kind = BesideMemory.named_as(module)

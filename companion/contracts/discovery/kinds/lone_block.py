@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from companion.contracts.discovery.kinds.calls import (
     BATCH,
+    SEQ,
     Check,
     Judged,
     Unjudged,
@@ -60,9 +61,24 @@ class LanguageModel(Around):
         """Return the logits of the next token, for each position."""
         places = torch.arange(tokens.shape[-1])
         x = self.tokens(tokens) + self.places(places)
-        own = (x if a is self.args[0] else a for a in self.args)
+        own = (x if a is self.args[0] else as_long(a, x) for a in self.args)
         more = {self.more: x} if self.more else {}
         return self.head(self.norm(first(self.module(*own, **more))))
+
+
+def as_long(given: object, x: Tensor) -> object:
+    """Return a mask that hides nothing, or all, for as many vectors.
+
+    Args:
+        given: What a block was called with for 2 sentences of 5; a mask has one
+            number everywhere.
+        x: The vectors.
+    """
+    if not isinstance(given, Tensor) or not given.numel():
+        return given
+    sizes = {BATCH: len(x), SEQ: x.shape[1]}
+    shape = [sizes.get(n, n) for n in given.shape]
+    return given.flatten()[0].expand(shape).contiguous()
 
 
 def judged_in_a_model(module: nn.Module, check: Check) -> Judged:
