@@ -29,7 +29,7 @@ FACTORY = re.compile(
 """What functions are called that build a whole model."""
 
 ALIASES = {
-    r"(scaled_?)?dot_?product(_?att\w*)?|scaled_?dot_?att\w*|sdpa|attn": (
+    r"(scaled_?)?dot_?prod(uct)?(_?att\w*)?|scaled_?dot_?att\w*|sdpa|attn": (
         "attention"
     ),
     r"((make|create|get|generate|build)_)?(attn_)?(square_)?(causal|subsequent|"

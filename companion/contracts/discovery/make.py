@@ -118,7 +118,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
-    (r"hidden_?channels|(ffn_?)?num_?outputs|d_?out_?[qkv]+", WIDTH),
+    (r"hidden_?channels|(ffn_?)?num_?outputs|d_?out_?[qkv]+|hidden_?d", WIDTH),
     (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
     (r"(num|n)_?(feats?|features|channels?|hidden|dims?)|ndim", WIDTH),
     (r"(model|token|layer|norm|attention|attn)_?(dim|size)", WIDTH),

@@ -56,7 +56,13 @@ from companion.contracts.transformer.residuals import (
 from companion.masks import causal_mask
 from companion.multihead import MultiHeadAttention
 
-__all__ = ["LANGUAGE_MODEL", "NO_MASK", "sentences_apart"]
+__all__ = [
+    "LANGUAGE_MODEL",
+    "NO_MASK",
+    "past_the_sublayers",
+    "sentences_apart",
+    "to_what_was_left",
+]
 
 BATCH, SEQ, WORDS = 32, 5, 10
 

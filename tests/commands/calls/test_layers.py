@@ -191,3 +191,70 @@ def test_positions_of_one_length_are_built_for_each(told, config, argument):
     assert "built anew for each" in said(parts["Positions"])
     parts, _ = told(text.replace("x + self.table", "x * 2 + self.table"))
     assert not parts or faults(parts["Positions"])
+
+
+LONE = """
+class Attention(nn.Module):
+    def __init__(self, hidden_size, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(hidden_size, hidden_size) for _ in range(4)
+        )
+
+    def forward(self, x, attention_mask):
+        q, k, v = (
+            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for f in (self.q, self.k, self.v)
+        )
+        later = torch.ones(x.size(1), x.size(1)).triu(1).bool()
+        scores = (q @ k.mT / q.size(-1) ** 0.5).masked_fill(later, -1e9)
+        weights = (scores + attention_mask).softmax(-1)
+        return self.o((weights @ v).transpose(1, 2).flatten(2))
+
+
+class GPT2Layer(nn.Module):
+    def __init__(self, hidden_size, num_heads):
+        super().__init__()
+        self.attention = Attention(hidden_size, num_heads)
+        self.norm1 = nn.LayerNorm(hidden_size)
+        self.norm2 = nn.LayerNorm(hidden_size)
+        self.network = nn.Sequential(
+            nn.Linear(hidden_size, 24), nn.GELU(), nn.Linear(24, hidden_size)
+        )
+
+    def forward(self, hidden_states, attention_mask):
+        x = hidden_states
+        x = x + self.attention(self.norm1(x), attention_mask)
+        return x + self.network(self.norm2(x))
+"""
+
+
+def test_a_causal_block_alone_gets_a_mask_as_long_as_its_sentence(told):
+    parts, _ = told(LONE)
+    assert parts["GPT2Layer"]["component"] == "language_model"
+    assert not told_of(parts["GPT2Layer"])
+
+
+FIRST = """x = hidden_states
+        x = x + self.attention(self.norm1(x),"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        ("return x + self", "return self", "the weights of `network` at 0"),
+        (
+            FIRST,
+            FIRST.replace("= hid", "= self.norm1(hid")
+            .replace("states\n", "states)\n")
+            .replace("self.norm1(x)", "x"),
+            "In `GPT2Layer` a sum starts from what `norm1` returned",
+        ),
+    ],
+)
+def test_residuals_of_a_block_alone_are_looked_at(told, right, wrong, words):
+    assert right in LONE
+    parts, _ = told(LONE.replace(right, wrong))
+    assert words in told_of(parts["GPT2Layer"])
+    assert faults(parts["GPT2Layer"])

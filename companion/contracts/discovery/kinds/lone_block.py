@@ -31,6 +31,10 @@ from companion.contracts.engine.modules.taking_part import takes_part
 from companion.contracts.engine.modules.waiting import WITH_AN_ARGUMENT
 from companion.contracts.engine.report import Report
 from companion.contracts.engine.scale import Heard
+from companion.contracts.transformer.language_model import (
+    past_the_sublayers,
+    to_what_was_left,
+)
 
 __all__ = ["judged_in_a_model"]
 
@@ -53,6 +57,8 @@ class LanguageModel(Around):
     ):
         super().__init__(module)
         self.args, self.more = args, more
+        # Where the layers of a model are looked for.
+        self.layers = nn.ModuleList([module])
         self.tokens = nn.Embedding(VOCAB, width)
         self.places = nn.Embedding(LENGTH, width)
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCAB)
@@ -100,9 +106,29 @@ def judged_in_a_model(module: nn.Module, check: Check) -> Judged:
         model = LanguageModel(module, width, args).eval()
         report = check("language_model", model)
         report = without_what_waits(report, module, width, args, check)
+        report = with_own_names(report, type(module).__name__)
     if report.untried:
         raise Unjudged(report.failures[0].message)
     return Judged("language_model", report, (AROUND,))
+
+
+OF_ITS_LAYERS = {title(past_the_sublayers), title(to_what_was_left)}
+
+
+def with_own_names(report: Report, name: str) -> Report:
+    """Name the parts of a block as it does, and itself by its class."""
+    failures = [
+        replace(
+            f,
+            message=f.message.replace("`layers.0.", "`").replace(
+                "`layers.0`", f"`{name}`"
+            ),
+        )
+        if f.contract in OF_ITS_LAYERS
+        else f
+        for f in report.failures
+    ]
+    return replace(report, failures=failures)
 
 
 def require_attention(module: nn.Module, args: tuple) -> None:
