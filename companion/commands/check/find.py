@@ -107,6 +107,9 @@ RAISED_BY = "It raised "
 NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
 """What is said where a call raises, perhaps because sizes do not fit."""
 
+LATE = "had not come back after"
+"""What is said of a call that was stopped."""
+
 MANY_DIVIDE = 120
 """A width that all usual numbers of heads divide."""
 
@@ -636,9 +639,14 @@ class Finder:
         check = partial(self.judge.check, **self.judge.options)
         if part is not model:
             whole = self.wholes.get(id(model))
-            return judge_part(part, model, whole, check, self.space)
-        judged = judge_alone(model, check, self.space, widths(model))
-        self.wholes[id(model)] = judged
+            judged = judge_part(part, model, whole, check, self.space)
+        else:
+            judged = judge_alone(model, check, self.space, widths(model))
+            self.wholes[id(model)] = judged
+        # Nobody knows that its sizes are those of use.
+        for fault in judged.report.faults:
+            if LATE in fault.message:
+                raise Unjudged(fault.message)
         return judged
 
     def is_own(self, kind: type) -> bool:
