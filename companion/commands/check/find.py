@@ -107,7 +107,7 @@ RAISED_BY = "It raised "
 NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
 """What is said where a call raises, perhaps because sizes do not fit."""
 
-LATE = "had not come back after"
+LATE = re.compile("had not come back after")
 """What is said of a call that was stopped."""
 
 MANY_DIVIDE = 120
@@ -645,7 +645,7 @@ class Finder:
             self.wholes[id(model)] = judged
         # Nobody knows that its sizes are those of use.
         for fault in judged.report.faults:
-            if LATE in fault.message:
+            if LATE.search(fault.message):
                 raise Unjudged(fault.message)
         return judged
 

@@ -32,7 +32,7 @@ from companion.contracts.discovery.kinds.calls import (
     widths,
 )
 from companion.contracts.discovery.kinds.ids import SEES_ALL
-from companion.contracts.discovery.kinds.judge import judge
+from companion.contracts.discovery.kinds.judge import Thrice, judge
 from companion.contracts.discovery.kinds.recognition import THREE
 from companion.contracts.discovery.kinds.vectors import (
     Resized,
@@ -279,6 +279,11 @@ def judge_alone(
         if judged and (no_vectors or judged.report.passed):
             require_no_other_kind(module, judged)
             return judged
+        weights = any(p.ndim > 1 for p in module.parameters())
+        if str(reason) == THREE and weights:
+            block = Thrice.named_as(module)(module)
+            with contextlib.suppress(Unjudged):
+                return judge(block, check, near, hints, said)
         if uncalled and in_time(lambda: looks_over_one_sentence(module, hints)):
             raise Unjudged(f"{reason} {ONE_SENTENCE}") from None
         judged = never_trained(module, check, hints, str(reason))

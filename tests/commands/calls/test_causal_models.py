@@ -193,3 +193,24 @@ def test_parameters_without_a_shape_get_one_by_a_call(told):
     assert not faults(parts["MultiHeadAttention"])
     parts, _ = told(LAZY.replace("q.size(-1) ** 0.5", "q.size(-1)"))
     assert faults(parts["MultiHeadAttention"])
+
+
+ENDLESS = """
+class LanguageModel(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.out, self.calls = nn.Linear(d_model, vocab_size), 0
+
+    def forward(self, ids):
+        self.calls += 1
+        while self.calls > 30:
+            self.calls += 1
+        return self.out(self.words(ids).cumsum(1).tanh())
+"""
+
+
+def test_what_takes_too_long_in_sizes_that_nobody_chose_is_not_judged(told):
+    parts, left = told(ENDLESS)
+    assert parts == {}
+    assert left["LanguageModel"].startswith("It had not come back after 5 sec")

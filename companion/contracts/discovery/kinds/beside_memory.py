@@ -118,6 +118,12 @@ OF_THE_MEMORY = re.compile(
 )
 """What the masks of a memory are called, beside those of what asks."""
 
+OF_THE_TARGET = re.compile(
+    r"(?i)(.*_)?(tgt|trg|tar(get)?|dec(oder)?|self|slf|own|look_?ahead|causal"
+    r"|future|subsequent)(_.*)?"
+)
+"""What the masks of what asks are called."""
+
 
 KEYS = re.compile("(?i)keys?|values?|k|v")
 """What a memory is called that is given twice."""
@@ -145,6 +151,9 @@ def layer_beside_memory(module: nn.Module) -> nn.Module | None:
     if len(words) != 1 and not (words and all(map(KEYS.fullmatch, words))):
         return None
     ours = tuple(name for name in masks if OF_THE_MEMORY.fullmatch(name))
+    known = [name for name in masks if OF_THE_TARGET.fullmatch(name)]
+    if not ours and len(known) < len(masks):
+        return None  # Whose mask it is, nobody knows.
     kind = BesideMemory.named_as(module)
     for width in widths(module):
         x = draw(2, 5, width, seed=7)

@@ -29,7 +29,6 @@ from companion.contracts.discovery.kinds.ids import judged_on_ids, takes_ids
 from companion.contracts.discovery.kinds.narrow import filled_up, plus_rows
 from companion.contracts.discovery.kinds.recognition import (
     NOTHING_COUNTS,
-    THREE,
 )
 from companion.contracts.discovery.kinds.vectors import (
     judged_on_vectors,
@@ -50,7 +49,7 @@ from companion.contracts.positions.given_tables import (
     takes_tables,
 )
 
-__all__ = ["judge"]
+__all__ = ["Thrice", "judge"]
 
 
 def judge(
@@ -161,7 +160,7 @@ def in_another_way(module: nn.Module, why: str) -> nn.Module | None:
         return plus_rows(module)
     if DECODER in why or keys_and_values_follow(module):
         return layer_beside_memory(module)
-    return Thrice.named_as(module)(module) if why == THREE else None
+    return None
 
 
 class Thrice(Around):

@@ -68,6 +68,7 @@ def readings(
         flat = "its logits, one row a token, got their axes back"
         found += [(flat, unflattened), (f"the first was taken, and {flat}",
                                         first_unflattened)]  # fmt: skip
+    if name == "translation_model":
         found.append((IN_COLUMNS, turned))
     return found
 
