@@ -78,8 +78,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(d|dim|kv)_?latent(_?dim)?|(kv|q)_?lora_?rank", HEAD),
     (EXPERTS, 4),
     (CHOSEN, 2),
-    (r"((num|n)_?(kv_?)?)?groups", 3),
-    (r"(num|n)_?(kv_?)?group", 3),
+    (r"(num|n)_?(kv_?)?groups?", 3),
     (r"num_?(en|de)coder(s|_?layers)?|N|n_?stacks?|layers?_?num", 2),
     (r"(enc|dec)(oder)?_?(num|count)", 2),
     (r"((enc|dec)(oder)?_?)?depth", 2),
@@ -629,6 +628,8 @@ def by_the_others(one: inspect.Parameter, names: list[str]) -> int | None:
         if experts:
             return 2
         return WIDTH if 3 in beside and WIDTH not in beside else None
+    if one.name == "groups":  # With a default it is a convolution's.
+        return 3
     if one.name in ("q", "v") and {"q", "v"} <= {*names}:
         return HEAD
     whole = one.annotation in (int, "int")
