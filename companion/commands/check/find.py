@@ -69,6 +69,7 @@ from companion.contracts.discovery.models import (
 )
 from companion.contracts.discovery.norm_skipped import with_norm_of_keys
 from companion.contracts.discovery.published import by_convention
+from companion.contracts.discovery.raising import POSITIONS
 from companion.contracts.discovery.readings import ASK, is_open
 from companion.contracts.discovery.rebuild import (
     with_dropout,
@@ -109,6 +110,11 @@ NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
 
 LATE = re.compile("had not come back after")
 """What is said of a call that was stopped."""
+
+ADDS_NOTHING = (
+    "its name says that it adds positions, and what comes out is what went in: "
+    "is the sum thrown away, as by a line `x + table` without `x =`?"
+)
 
 MANY_DIVIDE = 120
 """A width that all usual numbers of heads divide."""
@@ -327,11 +333,7 @@ class Finder:
         except (Unjudged, NotBuilt) as reason:
             kind = self.space.get(one.name)
             if str(reason) == NOTHING and not one.asked:
-                names = any_number_of(kind)
-                if names and isinstance(kind, type):
-                    why = f"built without any of `*{names}`, it does nothing"
-                    self.built = [b for b in self.built if b[0] != one.name]
-                    self.left[kind] = one, Unjudged(why)
+                yield from self.of_nothing(one, kind)
                 return
             first = SEQUENCE_FIRST, ADDED_ALONG_THE_FIRST
             known = NO_CALL, *first, SEES_ALL, WHOLE
@@ -343,6 +345,16 @@ class Finder:
                 self.left[kind] = one, reason
                 return
             yield {"unjudged": [self.unjudged(one, reason)]}
+
+    def of_nothing(self, one: Candidate, kind: object) -> Iterator[dict]:
+        """Tell of what does nothing, if it wants parts or is to do something."""
+        names = any_number_of(kind)
+        if names and isinstance(kind, type):
+            why = f"built without any of `*{names}`, it does nothing"
+            self.built = [b for b in self.built if b[0] != one.name]
+            self.left[kind] = one, Unjudged(why)
+        elif POSITIONS.fullmatch(getattr(kind, "__name__", "")):
+            yield {"unjudged": [self.unjudged(one, Suspect(ADDS_NOTHING))]}
 
     def judged_as_said(self, one: Candidate, part: Part) -> dict:
         """Judge it as its name, its mark or the user says.

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.modules.common import is_lazy
 
-__all__ = ["IDS", "fails", "wanted", "wants_only"]
+__all__ = ["IDS", "POSITIONS", "fails", "wanted", "wants_only"]
 
 BATCH, SEQ = 2, 5
 LONGEST = 4096

@@ -52,3 +52,24 @@ def test_what_does_more_or_less_is_not_judged(told, right, wrong):
     parts, left = told(SINUSOIDS.replace(right, wrong))
     assert "add_positions" not in {p["component"] for p in parts.values()}
     assert left or parts
+
+
+THROWN_AWAY = """
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=64):
+        super().__init__()
+        self.register_buffer("table", torch.randn(1, max_len, d_model))
+
+    def forward(self, x):
+        x + self.table[:, : x.size(1)]
+        return x
+"""
+
+
+def test_positions_that_are_thrown_away_are_told(told):
+    parts, left = told(THROWN_AWAY)
+    assert parts == {}
+    assert "is the sum thrown away" in left["PositionalEncoding"]
+    # Under another name it may do nothing on purpose.
+    _, left = told(THROWN_AWAY.replace("PositionalEncoding", "Placeholder"))
+    assert left == {}

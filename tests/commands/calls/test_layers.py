@@ -231,9 +231,16 @@ class GPT2Layer(nn.Module):
 
 
 def test_a_causal_block_alone_gets_a_mask_as_long_as_its_sentence(told):
-    parts, _ = told(LONE)
+    parts, left = told(LONE)
+    assert left == {}
     assert parts["GPT2Layer"]["component"] == "language_model"
     assert not told_of(parts["GPT2Layer"])
+    # The attention in it wants one as well.
+    assert parts["Attention"]["component"] == "causal_attention"
+    assert not told_of(parts["Attention"])
+    assert "the mask that it wants hid nothing" in said(parts["Attention"])
+    parts, _ = told(LONE.replace("triu(1)", "triu(2)"))
+    assert faults(parts["Attention"])
 
 
 FIRST = """x = hidden_states

@@ -1,6 +1,7 @@
 """Tell what a module is by what it takes and returns, and judge it as that."""
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from companion.contracts.discovery.kinds.beside_memory import (
 )
 from companion.contracts.discovery.kinds.calls import (
     DECODER,
+    LOOKS,
     Check,
     Judged,
     NoAnswer,
@@ -26,6 +28,7 @@ from companion.contracts.discovery.kinds.calls import (
     widths,
 )
 from companion.contracts.discovery.kinds.ids import judged_on_ids, takes_ids
+from companion.contracts.discovery.kinds.lone_block import hiding_nothing
 from companion.contracts.discovery.kinds.narrow import filled_up, plus_rows
 from companion.contracts.discovery.kinds.recognition import (
     NOTHING_COUNTS,
@@ -160,7 +163,13 @@ def in_another_way(module: nn.Module, why: str) -> nn.Module | None:
         return plus_rows(module)
     if DECODER in why or keys_and_values_follow(module):
         return layer_beside_memory(module)
-    return None
+    return hiding_nothing(module) if WANTS_A_MASK.search(why) else None
+
+
+WANTS_A_MASK = re.compile(
+    f"{LOOKS} causal_attention.* missing a required argument: '\\w*mask'"
+)
+"""What is said of causal attention that cannot do without another mask."""
 
 
 class Thrice(Around):

@@ -36,7 +36,7 @@ from companion.contracts.transformer.language_model import (
     to_what_was_left,
 )
 
-__all__ = ["judged_in_a_model"]
+__all__ = ["hiding_nothing", "judged_in_a_model"]
 
 VOCAB, LENGTH = 11, 32
 AROUND = "judged in a language model that was made around it"
@@ -85,6 +85,33 @@ def as_long(given: object, x: Tensor) -> object:
     sizes = {BATCH: len(x), SEQ: x.shape[1]}
     shape = [sizes.get(n, n) for n in given.shape]
     return given.flatten()[0].expand(shape).contiguous()
+
+
+class HidingNothing(Around):
+    """Gives causal attention the masks that it wants, and these hide nothing.
+
+    Args:
+        module: It hides the future itself.
+        args: What it is called with, vectors first.
+    """
+
+    def __init__(self, module: nn.Module, args: tuple):
+        super().__init__(module, HID_NOTHING)
+        self.args = args
+
+    def forward(self, x: Tensor) -> object:
+        """Call it with vectors and such masks."""
+        own = (x if a is self.args[0] else as_long(a, x) for a in self.args)
+        return self.module(*own)
+
+
+HID_NOTHING = "the mask that it wants hid nothing"
+
+
+def hiding_nothing(module: nn.Module) -> nn.Module:
+    """Return causal attention that gets masks which hide nothing."""
+    _, args = understood(module, [])
+    return HidingNothing.named_as(module)(module, args)
 
 
 def judged_in_a_model(module: nn.Module, check: Check) -> Judged:
