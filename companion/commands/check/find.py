@@ -60,6 +60,7 @@ from companion.contracts.discovery.make import (
     NotBuilt,
     by_default,
     make,
+    of_its_own_width,
     of_several_experts,
 )
 from companion.contracts.discovery.models import (
@@ -347,7 +348,7 @@ class Finder:
             yield {"unjudged": [self.unjudged(one, reason)]}
 
     def of_nothing(self, one: Candidate, kind: object) -> Iterator[dict]:
-        """Tell of what does nothing, if it wants parts or is to do something."""
+        """Tell of what does nothing if it wants parts, or is to do more."""
         names = any_number_of(kind)
         if names and isinstance(kind, type):
             why = f"built without any of `*{names}`, it does nothing"
@@ -524,6 +525,7 @@ class Finder:
             # Its number of heads may stand inside.
             lambda: make(kind, self.space, MANY_DIVIDE),
             lambda: of_each_length(kind, self.space),
+            lambda: of_its_own_width(kind, self.space),
         ):
             try:
                 with silent():

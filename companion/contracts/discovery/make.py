@@ -30,6 +30,7 @@ __all__ = [
     "by_default",
     "make",
     "no_larger",
+    "of_its_own_width",
     "of_several_experts",
     "own_defaults",
     "said_of",
@@ -634,6 +635,43 @@ def by_the_others(one: inspect.Parameter, names: list[str]) -> int | None:
         return HEAD
     whole = one.annotation in (int, "int")
     return 24 if whole and re.fullmatch("feed_?forward", one.name) else None
+
+
+def of_its_own_width(
+    kind: Callable, near: dict[str, object]
+) -> tuple[Any, str] | None:
+    """Build heads that together are as wide as a number outside the class.
+
+    None, if it is not asked for their number and their width, or if there is no
+    such number.
+
+    Raises:
+        NotBuilt: An argument says nothing, or the class raised something.
+    """
+    named = arguments(kind, near)
+    counts = [n for n, x in named.items() if is_size(x, HEADS)]
+    sizes = [n for n, x in named.items() if is_size(x, HEAD)]
+    if len(counts) != 1 or len(sizes) != 1 or WIDTH in named.values():
+        return None
+    built, _ = make(kind, near)
+    linear = (x for x in built.modules() if isinstance(x, nn.Linear))
+    wide = max((x.in_features for x in linear), default=0)
+    if wide % 2 or wide == HEADS * HEAD or wide > WIDEST:
+        return None
+    given = named | {counts[0]: 2, sizes[0]: wide // 2}
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        try:
+            built = kind(**given)
+        except Exception as error:
+            raise NotBuilt(f"it raised {raised_in(error)}") from None
+        return built, said_of(kind, given) + ready(built)
+
+
+HEADS = 3
+"""How many heads there are."""
+
+WIDEST = 1024
 
 
 def of_several_experts(kind: Callable) -> Callable | None:

@@ -265,3 +265,42 @@ def test_residuals_of_a_block_alone_are_looked_at(told, right, wrong, words):
     parts, _ = told(LONE.replace(right, wrong))
     assert words in told_of(parts["GPT2Layer"])
     assert faults(parts["GPT2Layer"])
+
+
+GLOBAL = """
+n_embd = 48
+
+
+class Head(nn.Module):
+    def __init__(self, head_size):
+        super().__init__()
+        self.k, self.q, self.v = (
+            nn.Linear(n_embd, head_size, bias=False) for _ in range(3)
+        )
+
+    def forward(self, x):
+        later = torch.ones(x.size(1), x.size(1)).triu(1).bool()
+        k, q = self.k(x), self.q(x)
+        scores = (q @ k.mT * k.size(-1) ** -0.5).masked_fill(later, -torch.inf)
+        return scores.softmax(-1) @ self.v(x)
+
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, num_heads, head_size):
+        super().__init__()
+        self.heads = nn.ModuleList(Head(head_size) for _ in range(num_heads))
+        self.proj = nn.Linear(n_embd, n_embd)
+
+    def forward(self, x):
+        return self.proj(torch.cat([head(x) for head in self.heads], -1))
+"""
+
+
+def test_heads_may_have_to_be_as_wide_as_a_number_outside_the_class(told):
+    parts, left = told(GLOBAL)
+    assert left == {}
+    several = parts["MultiHeadAttention"]
+    assert "MultiHeadAttention(num_heads=2, head_size=24)" in said(several)
+    assert not told_of(several)
+    parts, _ = told(GLOBAL.replace("k.size(-1) ** -0.5", "n_embd ** -0.5"))
+    assert "divided by √48" in told_of(parts["MultiHeadAttention"])
