@@ -549,7 +549,7 @@ def require_any_memory(fn: Guarded) -> None:
         return
     twice = torch.cat([other, other], 1)
     try:
-        got = gathered_of(fn, x, twice)
+        swapped, got = gathered_either_way(fn, x, twice)
     except Broken as broken:
         said = getattr(broken, "what", "") or broken.message
         says = (
@@ -564,9 +564,26 @@ def require_any_memory(fn: Guarded) -> None:
     if not keeps_order(fn, x):
         return  # What stands there twice may count by where it stands.
     try:
-        same(fn, got, gathered_of(fn, x, other), says)
+        same(fn, got, gathered_of(fn, x, other, swapped=swapped), says)
     except Broken as broken:
         broken.level, broken.why = RISK, ITS_OWN
+        raise
+
+
+def gathered_either_way(
+    fn: Guarded, x: Tensor, memory: Tensor
+) -> tuple[bool, Tensor]:
+    """Return what ``x`` gathers, and whether the memory stands first.
+
+    Names need not tell. With more vectors than ``x`` has, it shows.
+    """
+    try:
+        return False, gathered_of(fn, x, memory)
+    except Broken:
+        if takes_keys(fn, x):
+            raise
+        with contextlib.suppress(Broken):
+            return True, gathered_of(fn, x, memory, swapped=True)
         raise
 
 
@@ -599,18 +616,27 @@ def places_of(fn: Guarded) -> tuple[int, int, int]:
     return q, k, v
 
 
-def gathered_of(fn: Guarded, x: Tensor, memory: Tensor) -> Tensor:
-    """Return what ``x`` gathers from other vectors."""
+def gathered_of(
+    fn: Guarded, x: Tensor, memory: Tensor, *, swapped: bool = False
+) -> Tensor:
+    """Return what ``x`` gathers from other vectors.
+
+    Args:
+        fn: The attention.
+        x: What asks.
+        memory: What is asked.
+        swapped: Whether that stands where its name says that it does not.
+    """
     if takes_keys(fn, x):
         return gathered(fn, x, memory, memory)
     usual = fn.form
 
     def style(wants: object, named: dict) -> tuple:
         (asks, _, *rest), words = usual.style(wants, named)
-        pair = (memory, asks) if memory_first else (asks, memory)
+        pair = (memory, asks) if memory_first != swapped else (asks, memory)
         return (*pair, *rest), words
 
-    memory_first = re.fullmatch(MEMORY, usual.wants.names[0])
+    memory_first = bool(re.fullmatch(MEMORY, usual.wants.names[0]))
     fn.form = replace(usual, style=style)
     try:
         return fn.raw(x)

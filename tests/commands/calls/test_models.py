@@ -309,6 +309,27 @@ def test_attention_to_another_sequence_may_want_a_mask_of_its_keys(told):
     assert faults(parts["CrossAttention"])
 
 
+ASKED_FIRST = """
+class CrossAttention(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(dim, dim) for _ in range(3))
+
+    def forward(self, x, y):
+        q, k, v = self.q(y), self.k(x), self.v(x)
+        return (q @ k.mT * k.size(-1) ** -0.5).softmax(-1) @ v
+"""
+
+
+def test_what_is_asked_may_stand_first_whatever_its_name(told):
+    parts, left = told(ASKED_FIRST)
+    assert left == {}
+    assert not told_of(parts["CrossAttention"])
+    cut = "self.k(x).view(len(y), y.size(1), -1)"
+    parts, _ = told(ASKED_FIRST.replace("self.k(x)", cut))
+    assert "by the length of the queries" in told_of(parts["CrossAttention"])
+
+
 ONE_EXPERT = """
 class SparseMLP(nn.Module):
     def __init__(self, d_model, d_ff, n_experts=1, top_k=1):
