@@ -664,7 +664,9 @@ def of_its_own_width(
         try:
             built = kind(**given)
         except Exception as error:
-            raise NotBuilt(f"it raised {raised_in(error)}") from None
+            raise NotBuilt(
+                f"{kind.__name__}({listed(given)}) raised {raised_in(error)}"
+            ) from None
         return built, said_of(kind, given) + ready(built)
 
 
