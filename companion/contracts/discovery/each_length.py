@@ -15,7 +15,7 @@ from companion.contracts.discovery.kinds.calls import (
     in_time,
     widths,
 )
-from companion.contracts.discovery.make import make
+from companion.contracts.discovery.make import LONG, make
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.modules.around import Around
 
@@ -25,8 +25,6 @@ ANEW = (
     "it takes sentences of the length alone that it is built for, and was "
     "built anew for each"
 )
-LONGEST = 32
-"""How long sentences are that a class is usually built for."""
 
 
 class OfEachLength(Around):
@@ -74,7 +72,7 @@ def of_each_length(kind: type, near: dict) -> tuple[nn.Module, str] | None:
 def takes_its_length_alone(module: nn.Module) -> bool:
     """Tell whether it takes vectors of the length that it is built for."""
     for width in widths(module):
-        own, shorter = (draw(2, n, width, seed=3) for n in (LONGEST, 5))
+        own, shorter = (draw(2, n, width, seed=3) for n in (LONG, 5))
         if answer(module, (shorter,)) is None:
             got = answer(module, (own,))
             if got is not None and got.shape[:2] == own.shape[:2]:

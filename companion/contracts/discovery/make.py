@@ -23,6 +23,7 @@ from companion.contracts.engine.modules.common import is_lazy
 
 __all__ = [
     "HEAD",
+    "LONG",
     "MOST",
     "WIDTH",
     "NotBuilt",

@@ -99,7 +99,7 @@ class NextToken(nn.Module):
 
     def forward(self, ids):
         x = self.embed(ids) + self.places(torch.arange(ids.size(1)))
-        return self.out(self.layer(x.mT.mT.transpose(0, 1)).transpose(0, 1))
+        return self.out(self.layer(x.transpose(0, 1)).transpose(0, 1))
 """
 
 

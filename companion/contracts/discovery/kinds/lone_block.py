@@ -67,9 +67,14 @@ class LanguageModel(Around):
         """Return the logits of the next token, for each position."""
         places = torch.arange(tokens.shape[-1])
         x = self.tokens(tokens) + self.places(places)
-        own = (x if a is self.args[0] else as_long(a, x) for a in self.args)
         more = {self.more: x} if self.more else {}
-        return self.head(self.norm(first(self.module(*own, **more))))
+        states = self.module(*with_vectors(self.args, x), **more)
+        return self.head(self.norm(first(states)))
+
+
+def with_vectors(args: tuple, x: Tensor) -> tuple:
+    """Return a call with other vectors, and masks as long as these."""
+    return tuple(x if a is args[0] else as_long(a, x) for a in args)
 
 
 def as_long(given: object, x: Tensor) -> object:
@@ -101,8 +106,7 @@ class HidingNothing(Around):
 
     def forward(self, x: Tensor) -> object:
         """Call it with vectors and such masks."""
-        own = (x if a is self.args[0] else as_long(a, x) for a in self.args)
-        return self.module(*own)
+        return self.module(*with_vectors(self.args, x))
 
 
 HID_NOTHING = "the mask that it wants hid nothing"

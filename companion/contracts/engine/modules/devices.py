@@ -2,7 +2,7 @@
 
 Much of what is published names one: ``.cuda()``, ``.to(device)`` with a device
 that was chosen at the top, ``torch.arange(n, device=device)``. Where no GPU is,
-half of that raises. Where one is, its results meet tensors of the CPU.
+some of it raises. Where one is, its results meet tensors of the CPU.
 """
 
 import contextlib
