@@ -137,7 +137,7 @@ def judged_in_a_model(module: nn.Module, check: Check) -> Judged:
         model = LanguageModel(module, width, args).eval()
         report = check("language_model", model)
         report = without_what_waits(report, module, width, args, check)
-        report = with_own_names(report, type(module).__name__)
+        report = with_names_of_the_block(report, type(module).__name__)
     if report.untried:
         raise Unjudged(report.failures[0].message)
     return Judged("language_model", report, (AROUND,))
@@ -146,7 +146,7 @@ def judged_in_a_model(module: nn.Module, check: Check) -> Judged:
 OF_ITS_LAYERS = {title(past_the_sublayers), title(to_what_was_left)}
 
 
-def with_own_names(report: Report, name: str) -> Report:
+def with_names_of_the_block(report: Report, name: str) -> Report:
     """Name the parts of a block as it does, and itself by its class."""
     failures = [
         replace(
