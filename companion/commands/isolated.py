@@ -27,6 +27,7 @@ from companion.sanitize import sanitize
 __all__ = [
     "LEFT_OUT",
     "MEMORY",
+    "NO_MEMORY",
     "Ended",
     "IsolatedProcess",
     "Late",

@@ -12,6 +12,7 @@ from companion.commands.check.file import File, parts_in, read
 from companion.commands.check.target import Target
 from companion.commands.isolated import (
     MEMORY,
+    NO_MEMORY,
     Ended,
     IsolatedProcess,
     Late,
@@ -192,7 +193,9 @@ class _Trial:
                 )
             self.section.parts.append(found)
             self.part(self.section, found)
-        self.section.unjudged += message.get("unjudged", ())
+        for left in message.get("unjudged", ()):
+            reason = explained(left["reason"], self.asked.memory)
+            self.section.unjudged.append({**left, "reason": reason})
         if "finished" in message:
             self.finished.append(message["finished"])
         self.done = self.done or "done" in message
@@ -357,7 +360,13 @@ def _send_all(
 
 
 def ours(error: Exception) -> str:
-    """Say that it was the check that raised something, and where."""
+    """Say that it was the check that raised something, and where.
+
+    Except for memory, which is missing for what the judged code has built.
+    """
+    said = f"{type(error).__name__}: {error}"
+    if NO_MEMORY.search(said):
+        return f"there was not enough memory. It raised {said}"
     at = traceback.extract_tb(error.__traceback__)[-1]
     return (
         f"the check itself raised {type(error).__name__}, in line {at.lineno} "

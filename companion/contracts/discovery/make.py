@@ -96,6 +96,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
     (r"expected_?seq_?len|max_?t|n_?seq|l_?max|(num|n)_?frames", 32),
     (r"max_?(src|tgt|trg|source|target|enc|dec)_?(seq_?)?len(gth)?", 32),
+    (r"max_?(batch|bsz?)(_?size)?", 64),
     (DROPOUT, 0.0),
     (r".*pad.*multiple.*", 1),
     (r".*pad.*", 0),

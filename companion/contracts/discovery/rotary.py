@@ -42,7 +42,14 @@ LENGTH = re.compile(
 LONG = 64
 """Longer than the positions that the contracts send."""
 
+START = re.compile(
+    r"(?i)(start|past|cache|seq|position)_?(pos(ition)?|offset|idx|index)"
+    r"|offset|start|past_(seq_?)?len(gth)?"
+)
+"""What is called so is the position of the first vector."""
+
 BY_PLACE = "each vector stood at its position in a sentence of its own"
+AT_0 = "; its `{}` was 0"
 EACH_WIDTH = "built anew for each width"
 BY_TABLES = "it makes tables, by which vectors were turned"
 
@@ -67,7 +74,8 @@ def as_rope(kind: type, near: dict) -> tuple[Callable, str] | None:
             if tables(tried, 8, 5) is not None:
                 turn = rope_of_tables(lambda w, n: tables(built(w), w, n))
                 return turn, BY_TABLES
-            if "pos" in "".join(wanted(tried)[1:]).lower():
+            others = [n for n in wanted(tried)[1:] if not START.fullmatch(n)]
+            if "pos" in "".join(others).lower():
                 return with_positions(built, tried), EACH_WIDTH
             axis = axis_of_places(tried)
     except NotBuilt:
@@ -78,7 +86,8 @@ def as_rope(kind: type, near: dict) -> tuple[Callable, str] | None:
     def rope(x: Tensor, positions: Tensor) -> Tensor:
         return by_place(built(x.shape[-1]), axis, x, positions)
 
-    return rope, BY_PLACE
+    start = "".join(n for n in wanted(tried)[1:] if START.fullmatch(n))
+    return rope, BY_PLACE + (AT_0.format(start) if start else "")
 
 
 def turning_by_place(fn: Callable) -> Callable | None:
@@ -176,12 +185,13 @@ def are_tables(found: object, width: int, length: int) -> bool:
 def turned(module: nn.Module, x: Tensor) -> Tensor | None:
     """Return vectors as a module turns them, queries where it takes both."""
     names = wanted(module)
-    count = len(names)
+    first = {n: 0 for n in names[1:] if START.fullmatch(n)}
+    count = len(names) - len(first)
     if count not in (1, 2):
         return None
-    if count == 2 and LENGTH.fullmatch(names[1]):
+    if len(names) == 2 and LENGTH.fullmatch(names[1]):
         return of_a_length(module, x)
-    found = module(*[x] * count)
+    found = module(*[x] * count, **first)
     several = isinstance(found, tuple | list) and len(found) == count == 2
     found = found[0] if several else found
     fits = isinstance(found, Tensor) and found.shape == x.shape

@@ -386,7 +386,9 @@ def no_fault(fn: Guarded) -> bool:
     with fn.without_causes():
         for contract in contracts:
             broken = outcome(contract, fn)
-            if broken and (broken.level or level_of(contract)[0]) == FAULT:
+            level = broken and (broken.level or level_of(contract)[0])
+            # What cannot be called so at all is not right so.
+            if level == FAULT or (broken and contract in GATE):
                 fn.broke = contract
                 return False
             if not broken and title(contract) not in fn.not_tried:

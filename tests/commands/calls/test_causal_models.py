@@ -214,3 +214,131 @@ def test_what_takes_too_long_in_sizes_that_nobody_chose_is_not_judged(told):
     parts, left = told(ENDLESS)
     assert parts == {}
     assert left["LanguageModel"].startswith("It had not come back after 5 sec")
+
+
+CACHED = """
+class Attention(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.maps = nn.ModuleList(
+            nn.Linear(args.dim, args.dim) for _ in range(4)
+        )
+        sizes = args.max_batch_size, args.max_seq_len, args.dim
+        self.keys, self.values = torch.zeros(sizes), torch.zeros(sizes)
+        self.heads = args.n_heads
+
+    def forward(self, x, start_pos):
+        b, n, _ = x.shape
+        q, k, v = (f(x) for f in self.maps[:3])
+        end = start_pos + n
+        self.keys[:b, start_pos:end] = k.detach()
+        self.values[:b, start_pos:end] = v.detach()
+        k = torch.cat([self.keys[:b, :start_pos], k], 1)
+        v = torch.cat([self.values[:b, :start_pos], v], 1)
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in (q, k, v)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        future = torch.ones(n, end).triu(start_pos + 1).bool()
+        weights = scores.masked_fill(future, -torch.inf).softmax(-1)
+        return self.maps[3]((weights @ v).transpose(1, 2).flatten(2))
+
+
+@dataclass
+class Args:
+    dim: int = 64
+    n_heads: int = 4
+    vocab_size: int = 50
+    max_seq_len: int = 64
+    max_batch_size: int = 4
+
+
+class Speaker(nn.Module):
+    def __init__(self, args: Args):
+        super().__init__()
+        self.embed = nn.Embedding(args.vocab_size, args.dim)
+        self.places = nn.Embedding(args.max_seq_len, args.dim)
+        self.attention = Attention(args)
+        self.out = nn.Linear(args.dim, args.vocab_size)
+
+    def forward(self, tokens, start_pos: int):
+        at = torch.arange(tokens.shape[1]) + start_pos
+        x = self.embed(tokens) + self.places(at)
+        return self.out(x + self.attention(x, start_pos))
+"""
+
+
+def test_a_cache_is_built_for_as_many_sentences_as_contracts_send(told):
+    text = "from dataclasses import dataclass\n" + CACHED
+    parts, left = told(text)
+    assert left == {}
+    assert not faults(parts["Speaker"])
+    parts, _ = told(text.replace("triu(start_pos + 1)", "triu(start_pos + 2)"))
+    assert FUTURE in contracts(parts["Speaker"])
+
+
+PADDED = """
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.into = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, mask):
+        n = x.shape[1]
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.into(x).chunk(3, -1)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        future = torch.ones(n, n).triu(1).bool()
+        scores = scores.masked_fill(future, -torch.inf) + mask
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+class Speaker(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads, max_len=64):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        self.attention = Attention(d_model, num_heads)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids, attention_mask):
+        x = self.embed(ids) + self.places(torch.arange(ids.shape[1]))
+        hidden = HIDDEN
+        return self.out(x + self.attention(x, hidden[:, None, None] * -1e9))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden", "given"),
+    [
+        ("attention_mask", "1 - attention_mask.long()", "1"),
+        ("attention_mask", "1 - attention_mask", "1"),
+        ("padding_mask", "padding_mask.float()", "0"),
+        ("padding_mask", "(~padding_mask).float()", "1"),
+    ],
+)
+def test_a_mask_of_padding_that_is_required_hides_nothing(
+    told, name, hidden, given
+):
+    text = PADDED.replace("attention_mask", name).replace("HIDDEN", hidden)
+    parts, left = told(text)
+    assert left == {}
+    assert not faults(parts["Speaker"])
+    assert f"was {given} for every token" in said(parts["Speaker"])
+    parts, _ = told(text.replace("triu(1)", "triu(2)"))
+    assert FUTURE in contracts(parts["Speaker"])
+
+
+def test_what_cannot_be_called_so_is_not_said_to_be_right_so(told):
+    text = OF_A_DECODER.replace("(self, ids)", "(self, ids, padding=None)")
+    text = text.replace(
+        "tgt_mask=past)", "past, past, tgt_key_padding_mask=padding)"
+    ).replace("return self.out(x)", "return self.out(x).softmax(-1)")
+    parts, _ = told(text)
+    assert contracts(parts["Characters"]) == (
+        "It returns logits, not probabilities"
+    )
+    assert "no contract finds a fault" not in said(parts["Characters"])

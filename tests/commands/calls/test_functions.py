@@ -420,3 +420,17 @@ def test_what_makes_a_mask_on_a_device_gets_one(told):
     assert not any(map(faults, parts.values()))
     parts, _ = told(ON_A_DEVICE.replace("triu(1)", "tril(-1)"))
     assert faults(parts["generate_square_subsequent_mask"])
+
+
+OF_Q_AND_K = """
+def make_pad_mask(q, k, pad_idx=0):
+    return (k != pad_idx)[:, None, None]
+"""
+
+
+def test_a_padding_mask_may_be_made_of_what_asks_and_what_is_asked(told):
+    parts, left = told(OF_Q_AND_K)
+    assert left == {}
+    assert not faults(parts["make_pad_mask"])
+    parts, _ = told(OF_Q_AND_K.replace("[:, None, None]", "[:, None, :, None]"))
+    assert faults(parts["make_pad_mask"])

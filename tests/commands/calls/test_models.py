@@ -432,3 +432,34 @@ def test_logits_may_come_with_the_sequence_first(told):
     )
     parts, _ = told(by_sentence)
     assert "positions counted along the batch" in told_of(parts["Translator"])
+
+
+OF_INPUTS = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.q, self.k, self.v, self.out = (
+            nn.Linear(d_model, d_model) for _ in range(4)
+        )
+
+    def forward(self, inputs_q, inputs_kv, mask=None):
+        q, k, v = (
+            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for f, x in (
+                (self.q, inputs_q), (self.k, inputs_kv), (self.v, inputs_kv)
+            )
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_keys_and_values_may_come_from_inputs_of_their_own(told):
+    parts, left = told(OF_INPUTS)
+    assert left == {}
+    assert not faults(parts["MultiHeadAttention"])
+    parts, _ = told(OF_INPUTS.replace("softmax(-1)", "softmax(-2)"))
+    assert faults(parts["MultiHeadAttention"])

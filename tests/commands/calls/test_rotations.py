@@ -177,3 +177,28 @@ def test_what_turns_heads_and_no_positions_within_a_layer_is_a_risk(told):
     assert IN_VAIN in contracts(parts["EncoderLayer"])
     parts, _ = told(turns + BLOCK.replace("TURNED", early))
     assert IN_VAIN not in contracts(parts["EncoderLayer"])
+
+
+FROM_A_START = """
+class RotaryEmbedding(nn.Module):
+    def __init__(self, dim, base=10000.0):
+        super().__init__()
+        self.rates = base ** (-torch.arange(0, dim, 2) / dim)
+
+    def forward(self, x, start_pos: int):
+        at = torch.arange(start_pos, start_pos + x.shape[1])
+        angles = (at[:, None] * self.rates)[None, :, None]
+        a, b = x[..., 0::2], x[..., 1::2]
+        turned = a * angles.cos() - b * angles.sin()
+        other = a * angles.sin() + b * angles.cos()
+        return torch.stack((turned, other), -1).flatten(-2)
+"""
+
+
+def test_a_rotation_may_want_the_position_of_its_first_vector(told):
+    parts, left = told(FROM_A_START)
+    assert left == {}
+    assert not faults(parts["RotaryEmbedding"])
+    assert "its `start_pos` was 0" in said(parts["RotaryEmbedding"])
+    parts, _ = told(FROM_A_START.replace(" - b", " + b"))
+    assert faults(parts["RotaryEmbedding"])

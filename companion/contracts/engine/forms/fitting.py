@@ -31,7 +31,7 @@ from companion.contracts.engine.forms.signature import (
     SELF,
     Right,
 )
-from companion.contracts.engine.forms.styles import FOR_ONE_HEAD
+from companion.contracts.engine.forms.styles import FOR_ONE_HEAD, NO_PADDING
 from companion.contracts.engine.guard import (
     Guarded,
     Raised,
@@ -120,8 +120,9 @@ def usual(
 ) -> list[Form]:
     """List the first form that fits, if one does.
 
-    Tables fit in several layouts, heads before the positions and behind, and a
-    scale may multiply or divide: there it is the first that is right, if any.
+    Tables fit in several layouts, heads before the positions and behind, a
+    scale may multiply or divide, and a mask of padding hide where it is True or
+    where it is not: there it is the first that is right, if any.
     """
     rotates = fn.component.name == "rope" and takes_table(form.wants)
     either = rotates or "scale" in form.wants.required
@@ -129,8 +130,23 @@ def usual(
     if fn.component.name == "translation_model":
         return with_padding_too(fn, found)
     fitting = [*itertools.islice(found, None if either else 1)]
+    padded = [style for _, style in NO_PADDING]
+    if fitting and fitting[0].style in padded:
+        return tried_most(fn, [*fitting, *found], right) or fitting
     good = (f for f in fitting if either and right_so(fn, f, right))
     return [*itertools.islice(good, 1)] or fitting
+
+
+def tried_most(
+    fn: Guarded, fitting: list[Form], right: Right | None
+) -> list[Form]:
+    """List the right form with which most contracts could be tried, if any.
+
+    A mask that hides all keys alike may look like one that hides none.
+    """
+    good = [(form, fn.kept[1]) for form in fitting if right_so(fn, form, right)]
+    good.sort(key=lambda pair: -len(pair[1]))
+    return [form for form, _ in good[:1]]
 
 
 def with_padding_too(fn: Guarded, found: Iterator[Form]) -> list[Form]:

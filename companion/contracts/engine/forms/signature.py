@@ -79,9 +79,9 @@ SHAPED = (*SELF, *ATTENDING, *MODELS, "causal_attention", "feed_forward",
 
 SAME = {
     "x": ("x", "inputs", "input", "src", "hidden_states", "hidden", "tokens"),
-    "q": ("q", "query", "queries", "xq", "query_states"),
-    "k": ("k", "key", "keys", "xk", "key_states"),
-    "v": ("v", "value", "values", "xv", "value_states"),
+    "q": ("q", "query", "queries", "xq", "x_q", "query_states"),
+    "k": ("k", "key", "keys", "xk", "x_k", "key_states"),
+    "v": ("v", "value", "values", "xv", "x_v", "value_states"),
     "mask": ("mask", "attn_mask", "attention_mask", "src_mask", "bias_mask",
              "self_mask", "enc_mask", "encoder_mask", "input_mask"),
     "tokens": ("tokens", "idx", "input_ids", "ids", "x", "input", "inputs"),

@@ -34,6 +34,7 @@ __all__ = [
     "FOR_ONE_HEAD",
     "GOT_IDS",
     "MEMORY",
+    "NO_PADDING",
     "ONE_HEAD",
     "PAIRED",
     "STYLES",
@@ -190,6 +191,35 @@ def with_added_causal(wants: Wanted, named: dict) -> Call | None:
     return args, given
 
 
+def hiding_no_key(shown: bool, kind: torch.dtype) -> Style:
+    """Give a language model a mask of padding, (batch, key), without any.
+
+    Args:
+        shown: What stands for a token that is none.
+        kind: Of which type the mask is.
+    """
+
+    def style(wants: Wanted, named: dict) -> Call | None:
+        word, tokens = wants.named("mask"), named["tokens"]
+        if word is None:
+            return None
+        mask = torch.full(tokens.shape, shown, dtype=kind)
+        return filled(wants, ((tokens,), {word: mask}), named)
+
+    return style
+
+
+NO_PADDING = [
+    (
+        f"its mask, (batch, seq), was {int(shown)} for every token",
+        hiding_no_key(shown, kind),
+    )
+    for shown in (True, False)
+    for kind in (torch.long, torch.float32, torch.bool)
+]
+"""The masks of padding that a language model may want where there is none."""
+
+
 def with_masks(axes: int) -> Style:
     """Give a translator the masks of source and target, and of its memory."""
 
@@ -321,7 +351,7 @@ def as_many_ids(wants: Wanted, named: dict) -> Call | None:
 
 def of_queries_and_keys(wants: Wanted, named: dict) -> Call | None:
     """Give the tokens that ask and those that are asked, where two are."""
-    known = "seq|token|inputs|query|key"
+    known = "seq|token|inputs|query|key|^(x_?)?[qk]$"
     pads = {*SAME["pad"]}
     sequences = [
         n for n in wants.names if re.search(known, n) and n not in pads
@@ -346,7 +376,7 @@ MEMORY = (
 """What decoders call what the encoder has made."""
 
 
-CONTEXT = "context|ctx|(x_)?k_?v(_x)?"
+CONTEXT = "context|ctx|(x_|inputs?_)?k_?v(_x)?"
 """What attention to something else calls that, which no decoder does alone."""
 
 
@@ -443,6 +473,7 @@ STYLES: dict[str, list[tuple[str, Style]]] = {
             "it got the causal mask too, (seq, seq), 0 and −∞ for its scores",
             with_added_causal,
         ),
+        *NO_PADDING,
     ],
     "translation_model": [
         ("", by_place("src", "tgt")),
