@@ -16,8 +16,8 @@ from torch import nn
 
 
 @pytest.fixture
-def told(tmp_path, monkeypatch):
-    """Judge a text as a file: its parts by name, and why others are not."""
+def section_of(tmp_path, monkeypatch):
+    """Judge a text as a file, and return all that is known of it."""
     monkeypatch.chdir(tmp_path)  # A name is not folded then.
 
     def judge(text):
@@ -25,6 +25,17 @@ def told(tmp_path, monkeypatch):
         path.write_text(BEGIN + text, encoding="utf-8")
         section = judged(Target(path), Asked())
         assert not section.error
+        return section
+
+    return judge
+
+
+@pytest.fixture
+def told(section_of):
+    """Judge a text as a file: its parts by name, and why others are not."""
+
+    def judge(text):
+        section = section_of(text)
         parts = {p["name"]: p for p in section.parts}
         left = {one["name"]: one["reason"] for one in section.unjudged}
         return parts, left

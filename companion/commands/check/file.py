@@ -42,6 +42,11 @@ class File:
     cells: dict[int, int] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
 
+    @property
+    def statements(self) -> Iterator[ast.stmt]:
+        """List its statements, also those under an `if`, `try` or `with`."""
+        return _flat(self.body)
+
     def at(self, line: int) -> str:
         """Name a line of it, as editors and terminals open it."""
         if not self.cells:
@@ -56,6 +61,21 @@ class File:
     def code_of(self, cell: int) -> list[ast.stmt]:
         """Return the statements of a cell."""
         return [s for s in self.body if self.cell_of(s.lineno) == cell]
+
+
+def _flat(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """List statements with those inside, but for what only a script runs."""
+    for statement in body:
+        yield statement
+        match statement:
+            case ast.If(test=test, body=inner, orelse=other):
+                if "__main__" not in ast.unparse(test):
+                    yield from _flat([*inner, *other])
+            case ast.Try(body=inner, orelse=other, handlers=handlers):
+                late = (s for handler in handlers for s in handler.body)
+                yield from _flat([*inner, *other, *late])
+            case ast.With(body=inner):
+                yield from _flat(inner)
 
 
 @dataclass(frozen=True)
@@ -174,7 +194,7 @@ def parts_in(file: File, components: Collection[str]) -> list[Part]:
         ValueError: A mark names no component.
     """
     found = {}
-    for statement in file.body:
+    for statement in file.statements:
         marked = list(_marked(file, statement))
         for part in marked:
             if part.component not in components:

@@ -249,7 +249,7 @@ class Finder:
     def line_of(self, name: str) -> int:
         """Return the line that defines a name; 0 if none does."""
         first = re.match(r"\w*", name)
-        for statement in self.file.body:
+        for statement in self.file.statements:
             targets = getattr(statement, "targets", ())
             names = {getattr(t, "id", None) for t in targets}
             if first and first[0] in {getattr(statement, "name", None), *names}:
@@ -259,7 +259,7 @@ class Finder:
     def others(self, taken: set[str]) -> Iterator[Candidate]:
         """List what may be a component, though nothing says so."""
         late = []
-        for statement in self.file.body:
+        for statement in self.file.statements:
             names = [getattr(statement, "name", None)]
             names += [
                 getattr(t, "id", None)
@@ -314,7 +314,7 @@ class Finder:
         tried = {one.name for one in self.candidates()}
         return [
             name
-            for statement in self.file.body
+            for statement in self.file.statements
             if (name := getattr(statement, "name", "_"))[0] != "_"
             and name not in tried
             and takes_something(self.space.get(name))
@@ -813,7 +813,8 @@ def raises_always(reason: str | Exception) -> bool:
     What asks a mask whether it is true raises with any mask.
     """
     asked = re.search("`[^`]*mask[^`]*`: Boolean value of Tensor", str(reason))
-    return isinstance(reason, Raises | Suspect) or asked is not None
+    always = isinstance(reason, Raises | Suspect)
+    return always or getattr(reason, "always", False) or asked is not None
 
 
 def as_typed(text: str) -> str:

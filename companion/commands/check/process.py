@@ -132,7 +132,7 @@ def _defines(file: File) -> bool:
     """Tell whether a file defines anything; else it need not be imported."""
     kinds = (ast.ClassDef, ast.FunctionDef)
     marked = any("checks:" in line for line in file.lines)
-    return marked or any(isinstance(one, kinds) for one in file.body)
+    return marked or any(isinstance(one, kinds) for one in file.statements)
 
 
 class _Trial:

@@ -118,6 +118,7 @@ LAYER_NORM.contract(
         normed(oracle),
         "F.layer_norm returns",
         THREE_AXES,
+        unseen=True,
     )
 )
 

@@ -59,12 +59,12 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(mlp|inner|filter|forward)_?(dim|size)", 24),
     (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
-    (r"(en|de)coder_ffn_?(dim|size)|(d|dim)_?ff|fc_?(dim|size)", 24),
-    (r"ffn_?num_?hiddens|inter(mediate)?|ff_?hid(den)?_?(dim|size)", 24),
+    (r"(en|de)coder_ffn_?(dim|size)|(d|dim)_?ffn?|fc_?(dim|size)", 24),
+    (r"ffn_?(num_?)?hiddens?|inter(mediate)?|ff_?hid(den)?_?(dim|size)", 24),
     (r"n_?hid|dense_?dim|filter_?channels|ffn_?emb(ed(ding)?)?_?dim", 24),
     (r"mlp_?hidden_?(dim|size)|(ff|ffn|mlp)_?(units|features|width)", 24),
     (r"((forward|ffn?|mlp)_?)?exp(ansion)?(_?(factor|rate))?|expand", 2),
-    (r"(mlp|ff)_?(ratio|mult)|multiplier", 2),
+    (r"(mlp|ff)_?(ratio|mult)|mult(iplier)?", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
     (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
@@ -89,6 +89,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
     (r"(enc|dec)(oder)?_num_?tokens?|(num|n)_?items?|items?_num", 11),
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
+    (r"(num|n)_?(tokens?_?max|buckets)|max_?(num_?)?tokens?", 32),
     (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)", 32),
     (r"(context|ctx)_?window", 32),
     (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num|(n_?)?ctx", 32),
@@ -116,7 +117,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"temperature", HEAD**0.5),
     (r"n_?(segments?|types)|type_?vocab_?size", 2),
     (r"(d|dim)_?(model|embed(ding)?|emb|hidden|x|in|out)?|model_?dim", WIDTH),
-    (r"(d|dim)_?(input|output)|h_?dim", WIDTH),
+    (r"(d|dim)_?(input|output)|h_?dim|ffn_?(num_?)?inputs?", WIDTH),
     (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
@@ -128,6 +129,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"dimensions?|c|emb(ed)?|embedding_?size|parameters_shape|d_?m", WIDTH),
     (r"(model|embed(ding)?|emb|hidden|inp|input)_?dim(ension)?s?", WIDTH),
     (r"(feature|transformer|attention|attn)_?(dim|size)(ension)?s?", WIDTH),
+    (r"(d|dim)_?(att(n|ention)?|tokens?|features?)", WIDTH),
     (r"transformer_?(width|d_?model)|(enc|dec)(oder)?_?(output_?)?(dim|size)",
      WIDTH),
     (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),
@@ -160,11 +162,12 @@ class NotBuilt(Exception):
         reason: The message.
         call: What builds it, if the user puts something in place of each `…`;
             empty, if that is not why.
+        always: Whether it raises in any size.
     """
 
-    def __init__(self, reason: str, call: str = ""):
+    def __init__(self, reason: str, call: str = "", *, always: bool = False):
         super().__init__(reason)
-        self.call = call
+        self.call, self.always = call, always
 
 
 def size(name: str, rate: float = 0.0) -> object:
@@ -278,12 +281,14 @@ def make(
                         built = kind(**other)
                     return built, said_of(kind, other) + ready(built)
             guessed = any(isinstance(x, Sizes) for x in named.values())
+            plain = all(isinstance(x, int | float) for x in named.values())
             raise NotBuilt(
                 f"{kind.__name__}({listed(named)}) raised {raised_in(error)}",
                 typed(kind, named, near) if guessed else "",
+                always=plain and raises_in_any_size(error, kind),
             ) from None
         if isinstance(built, nn.Module) and "_parameters" not in vars(built):
-            raise NotBuilt(NO_SUPER)
+            raise NotBuilt(NO_SUPER, always=True)
         if width == WIDTH and has_no_width(built):
             # A width inside was rounded down to 0.
             larger = twice_as_large(named)
@@ -292,6 +297,16 @@ def make(
                 if not has_no_width(wide):
                     built, named = wide, larger
         return built, said_of(kind, named) + ready(built)
+
+
+def raises_in_any_size(error: Exception, kind: Callable) -> bool:
+    """Tell whether what a constructor raised has nothing to do with sizes."""
+    own = re.escape(f"'{kind.__name__}' object has no attribute")
+    others = (
+        "unexpected keyword argument|is not defined|a leaf Variable that"
+        r"|before Module.__init__\(\) call"
+    )
+    return re.search(f"{own}|{others}", str(error)) is not None
 
 
 def of_length(value: Any, length: int) -> Any:
@@ -537,11 +552,13 @@ def arguments(
         needed = one.default is one.empty
         if one.kind is one.POSITIONAL_ONLY and needed:
             raise NotBuilt(f"its argument `{one.name}` has no name to call")
+        built = needed and is_called(kind, one.name)
         try:
             value = (
                 layers_for(kind, near, rate)
                 if wants_layers(one)
-                else value_of(one, near, rate)
+                else (built and module_for(one, near))
+                or value_of(one, near, rate)
             )
         except NotBuilt as reason:
             own = f"nothing says what its argument `{one.name}` is"
@@ -563,12 +580,22 @@ def arguments(
 
 def goes_to_dropout(kind: Callable, name: str) -> bool:
     """Tell whether an argument is handed to ``nn.Dropout``, by the code."""
+    text = code_of(kind)
+    return bool(re.search(rf"Dropout\w*\((p *= *)?{re.escape(name)}\b", text))
+
+
+def is_called(kind: Callable, name: str) -> bool:
+    """Tell whether a constructor builds parts of an argument, by the code."""
+    return bool(re.search(rf"(?<![\w.]){re.escape(name)}\(", code_of(kind)))
+
+
+def code_of(kind: Callable) -> str:
+    """Return the code that builds something; empty, where there is none."""
     own = getattr(kind, "__init__", None) if isinstance(kind, type) else kind
     try:
-        text = inspect.getsource(own)  # pyrefly: ignore
+        return inspect.getsource(own)  # pyrefly: ignore
     except (OSError, TypeError):
-        return False
-    return bool(re.search(rf"Dropout\w*\((p *= *)?{re.escape(name)}\b", text))
+        return ""
 
 
 def by_its_kind(kind: Callable, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -777,7 +804,8 @@ def value_of(
                 return make(kind, rest, rate=rate)[0]
             except RecursionError:
                 return None
-        return False if one.annotation is bool else value
+        a_switch = one.annotation is bool and not isinstance(value, bool)
+        return False if a_switch else value
     number = isinstance(default, int | float) and not isinstance(default, bool)
     # A GPU, perhaps.
     place = one.name == "device" and isinstance(default, str | torch.device)
@@ -1020,18 +1048,18 @@ def expression(value: object, near: dict) -> str:
         return typed(type(value), named, near)
     if is_plain(value):
         return typed(type(value), put_into(value), near)
-    return repr(value)
+    return value.__name__ if isinstance(value, type) else repr(value)
 
 
 def told(value: object) -> str:
     """Write an argument; of a configuration what was put into it."""
-    if isinstance(value, int | float | str | bool):
-        return repr(value)
+    if isinstance(value, int | float | str | bool | type):
+        return value.__name__ if isinstance(value, type) else repr(value)
     if isinstance(value, Sizes):
         return said_of(Sizes, value._asked)
     if isinstance(value, dict):
         return repr({n: x for n, x in value.items() if size(str(n)) == x})
-    if is_record(value) and not isinstance(value, type):
+    if is_record(value):
         return said_of(type(value), changed(value))
     if is_plain(value):
         return said_of(type(value), put_into(value))

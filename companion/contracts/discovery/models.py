@@ -40,6 +40,7 @@ from companion.contracts.discovery.kinds.vectors import (
     require_no_other_kind,
 )
 from companion.contracts.discovery.make import WIDTH
+from companion.contracts.discovery.published import by_convention
 from companion.contracts.discovery.unheard import with_what_is_unheard
 from companion.contracts.engine.compare import draw, is_float
 from companion.contracts.engine.forms.other_ways import ASK_FIRST, ASK_SHIFTED
@@ -278,7 +279,8 @@ def judge_alone(
         judged = judged_on_heads(module, check) if otherwise else None
         if judged and (no_vectors or judged.report.passed):
             require_no_other_kind(module, judged)
-            return judged
+            report = by_convention(module, judged.report)
+            return replace(judged, report=report)
         weights = any(p.ndim > 1 for p in module.parameters())
         if str(reason) == THREE and weights:
             block = Thrice.named_as(module)(module)

@@ -85,7 +85,38 @@ def by_convention(made: Any, report: Report) -> Report:
             else f
             for f in kept
         ]
+    if report.component == "attention" and compares_directions(made):
+        kept = [
+            replace(f, level=RISK, why=OF_DIRECTIONS)
+            if f.level == FAULT and f.contract in OF_PRODUCTS
+            else f
+            for f in kept
+        ]
     return replace(report, failures=kept)
+
+
+OF_PRODUCTS = (
+    "It agrees with PyTorch",
+    "The scores are divided by √d_k, whatever d_k is",
+    "Adding the same vector to every key changes nothing",
+    "Scores of ±10⁴ give finite weights",
+)
+"""What holds of scores that are products, and not of cosines."""
+
+OF_DIRECTIONS = (
+    "It is right where directions are to be compared, as with QK-norm or in "
+    "Swin v2: its code divides queries and keys by their lengths."
+)
+BY_LENGTHS = re.compile(r"normalize\(|cosine_similarity\(|\.norm\(")
+
+
+def compares_directions(made: Any) -> bool:
+    """Tell whether code divides vectors by their lengths."""
+    own = type(made).forward if isinstance(made, nn.Module) else made
+    try:
+        return bool(BY_LENGTHS.search(inspect.getsource(own)))
+    except (OSError, TypeError):
+        return False
 
 
 OF_SOURCES = (
@@ -119,7 +150,8 @@ def never_pads(made: Any) -> bool:
 
 ANOTHER_KIND = re.compile(
     r"(?i)(window|local|sliding|neighbou?r(hood)?|sparse|strided?|dilat(ed|ion)"
-    r"|axial|random|linear|linformer|performer|nystrom|lsh|recurrent|prefix)"
+    r"|axial|random|linear|linformer|performer|nystrom|lsh|recurrent|prefix"
+    r"|cosine|cos_?sim)"
     r"\w*att(entio)?n"
 )
 """Attention that sees some positions only, or weighs them otherwise."""

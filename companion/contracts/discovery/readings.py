@@ -143,18 +143,22 @@ def said_by_call(report: Report) -> str:
 
 
 def are_ones(module: nn.Module) -> bool:
-    """Tell whether masks are numbers, 1 where they show, by the code.
+    """Tell whether masks are 0 and 1, or False and True, by the code.
 
-    It subtracts them from 1. Such a mask is not added to the scores.
+    It subtracts them from 1, or makes them Booleans. Such a mask is not added
+    to the scores.
     """
     for part in module.modules():
         with contextlib.suppress(OSError, TypeError):
-            if FROM_ONE.search(inspect.getsource(type(part).forward)):
+            if OF_ONES.search(inspect.getsource(type(part).forward)):
                 return True
     return False
 
 
-FROM_ONE = re.compile(r"\b1(\.0*)?\s*-\s*\(?\s*(\w+\.)?\w*mask")
+OF_ONES = re.compile(
+    r"\b1(\.0*)?\s*-\s*\(?\s*(\w+\.)?\w*mask"
+    r"|mask\w*\.(bool\(\)|to\(torch\.bool\))|mask\w*\s*!=\s*0"
+)
 
 
 GIVEN_AS = re.compile(r"its mask (?:was given )?as `(\w+)`")

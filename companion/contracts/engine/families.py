@@ -228,6 +228,8 @@ def leading_axes(
     expected: Callable[[Guarded, Tensor, tuple], Tensor],
     what: str = "it is block by block",
     rare: str = "",
+    *,
+    unseen: bool = False,
 ) -> Contract:
     """Make: it takes any number of axes before those named ``before``.
 
@@ -238,7 +240,9 @@ def leading_axes(
         expected: From the guard, the result and the arguments, what is right.
         what: Who returns what is right, in words.
         rare: Why it is only a risk to raise for all but two such axes, if it
-            is. What returns wrong numbers goes unnoticed, and is a fault.
+            is.
+        unseen: Whether it is also a risk to return wrong numbers there; they
+            go unnoticed, and else are a fault.
     """
 
     def require(fn: Guarded, lead: tuple[int, ...]) -> None:
@@ -247,13 +251,14 @@ def leading_axes(
         why = f"With {len(lead)} axes before {before} it is not what {what}."
         same(fn, got, expected(fn, got, usual), why)
 
-    def at_most_raises(fn: Guarded, lead: tuple[int, ...]) -> bool:
+    def is_rare(fn: Guarded, lead: tuple[int, ...]) -> bool:
         try:
             require(fn, lead)
         except Raised:
             return len(lead) != 2
         except Broken:
-            return len(lead) == 2  # Those are compared with the oracle anyway.
+            # Two are compared with the oracle anyway.
+            return unseen or len(lead) == 2
         return True
 
     @titled(f"It takes any number of axes before {before}")
@@ -261,9 +266,10 @@ def leading_axes(
         try:
             for lead in leads:
                 require(fn, lead)
-        except Raised as raised:
-            if rare and all(at_most_raises(fn, lead) for lead in leads):
-                raised.level, raised.why = RISK, rare
+        except Broken as broken:
+            at_most = unseen or isinstance(broken, Raised)
+            if rare and at_most and all(is_rare(fn, lead) for lead in leads):
+                broken.level, broken.why = RISK, rare
             raise
 
     return holds

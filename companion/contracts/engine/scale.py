@@ -157,6 +157,7 @@ class Heard(TorchFunctionMode):
 
     Attributes:
         flat: Whether there is another one of which nothing is known.
+        lone: Whether there is one of a single sentence, as in a loop.
     """
 
     batch: int
@@ -167,6 +168,7 @@ class Heard(TorchFunctionMode):
     hidden: list[Tensor] = field(default_factory=list)
     grown: list[Tensor] = field(default_factory=list)
     flat: bool = False
+    lone: bool = False
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -297,6 +299,7 @@ class Heard(TorchFunctionMode):
         scores = args[0].detach().clone()
         if scores.ndim < 3:  # Of one query, or no attention's at all.
             self.flat = True
+            self.lone |= scores.ndim == 2 and len(scores) == scores.shape[1] > 1
             return
         self.scores.append(scores)
         self.hidden.append(scores < HIDDEN)
@@ -432,7 +435,7 @@ class HeardMasks(Heard):
 
 
 class HeardAxes(TorchFunctionMode):
-    """Notes over which axis each softmax of three axes or more runs.
+    """Notes over which axis each softmax runs that has queries and keys.
 
     One over the queries is not noted if its weights are then divided by their
     sum over the keys, as slots do that compete for what they attend to.
@@ -450,7 +453,7 @@ class HeardAxes(TorchFunctionMode):
         if getattr(func, "__name__", "") in SOFTMAX and args:
             shape = tuple(args[0].shape)
             dim = named.get("dim", args[1] if len(args) > 1 else None)
-            if len(shape) > 2:
+            if len(shape) > 2 or (len(shape) == 2 and shape[0] == shape[1] > 1):
                 axis = dim if isinstance(dim, int) else implied(len(shape))
                 self.found.append((axis % len(shape), shape, dim is None))
                 self.weights.append(func(*args, **named).detach())
@@ -490,7 +493,8 @@ def axis_heard(call: Callable[[], object], batch: int) -> str:
         said = NO_DIM.format(axis, len(shape)) if implicit else ""
         if shape[-1] != shape[-2]:  # Others may have the keys elsewhere.
             continue
-        sentences = axis == 0 and shape[0] % batch == 0
+        several = len(shape) > 2
+        sentences = several and axis == 0 and shape[0] % batch == 0
         if sentences or (axis == 1 and len(shape) == 4):
             over = OVER_AXIS.format(axis, shape, THOSE[axis])
         elif axis == len(shape) - 2:

@@ -20,7 +20,7 @@ from companion.contracts.engine.compare import (
 )
 from companion.contracts.engine.component import Component, title
 from companion.contracts.engine.guard import Guarded, Raised
-from companion.contracts.engine.levels import FAULT, RISK
+from companion.contracts.engine.levels import FAULT, NOTE, RISK
 from companion.contracts.engine.modules.common import (
     MADE_ANEW,
     held_apart,
@@ -251,7 +251,48 @@ def gradient_is_slope(fn: Guarded) -> None:
         require_slopes(fn, fn.component.example)
     except Broken:
         # A ReLU may bend right there. What is wrong is wrong elsewhere too.
-        require_slopes(fn, elsewhere(fn.component.example))
+        args = elsewhere(fn.component.example)
+        try:
+            require_slopes(fn, args)
+        except WrongSlope as broken:
+            if not rounds(fn, args):
+                raise
+            told = f"The gradient of `{broken.name}` is none of its slopes."
+            raise Broken(told, level=NOTE, why=STRAIGHT_THROUGH) from None
+
+
+class WrongSlope(Broken):
+    """There is a gradient of the argument ``name``, and it is another one."""
+
+    name = ""
+
+
+STRAIGHT_THROUGH = (
+    "It rounds numbers, and rounding has no slope: where its gradient is "
+    "passed on as if nothing were rounded, the straight-through estimator, it "
+    "is right."
+)
+
+
+class Rounding(TorchFunctionMode):
+    """Notes whether numbers are rounded, or their signs are taken."""
+
+    heard = False
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        name = getattr(func, "__name__", "").strip("_")
+        steps = ("round", "sign", "floor", "ceil", "trunc")
+        self.heard |= name in steps or "quantize" in name
+        return func(*args, **(kwargs or {}))
+
+
+def rounds(fn: Guarded, args: tuple) -> bool:
+    """Tell whether numbers are rounded on the way."""
+    with Rounding() as rounding:
+        fn.raw(*args)
+    return rounding.heard
 
 
 def elsewhere(args: tuple) -> tuple:
@@ -298,11 +339,13 @@ def require_slope(
         if agreeing == 2:
             return
     if gradient is not None:
-        raise Broken(
+        broken = WrongSlope(
             f"The gradient of `{name}` is wrong. In one direction it says "
             f"{wrong[0]:.3g}, but the output changes by {wrong[1]:.3g}: is "
             f"the path cut halfway? {CUT}"
         )
+        broken.name = name
+        raise broken
     raise Broken(
         f"No gradient reaches `{name}`: {CUT}"
         if wrong[1]

@@ -164,6 +164,7 @@ RMS_NORM.contract(
             normed(oracle),
             "F.rms_norm returns",
             THREE_AXES,
+            unseen=True,
         )
     )
 )

@@ -72,3 +72,21 @@ def test_positions_that_are_thrown_away_are_told(told):
     # Under another name it may do nothing on purpose.
     _, left = told(THROWN_AWAY.replace("PositionalEncoding", "Placeholder"))
     assert left == {}
+
+
+BY_A_MASK = """
+class LearnedPositionalEmbedding(nn.Module):
+    def __init__(self, max_length, d_model):
+        super().__init__()
+        self.rows = nn.Embedding(max_length + 1, d_model, padding_idx=0)
+
+    def forward(self, attention_mask):
+        real = attention_mask.long()
+        return self.rows(real.cumsum(1) * real)
+"""
+
+
+def test_what_takes_a_mask_alone_gets_no_ids(section_of):
+    [left] = section_of(BY_A_MASK).unjudged
+    assert left["level"] == ""
+    assert "`attention_mask`" in left["reason"]

@@ -434,3 +434,41 @@ def test_a_padding_mask_may_be_made_of_what_asks_and_what_is_asked(told):
     assert not faults(parts["make_pad_mask"])
     parts, _ = told(OF_Q_AND_K.replace("[:, None, None]", "[:, None, :, None]"))
     assert faults(parts["make_pad_mask"])
+
+
+def test_a_pad_may_be_called_so_in_another_order(told):
+    text = OF_Q_AND_K.replace("q, k, pad_idx=0", "seq_q, seq_k, i_pad")
+    text = text.replace("k != pad_idx", "seq_k != i_pad")
+    parts, left = told(text)
+    assert left == {}
+    assert not faults(parts["make_pad_mask"])
+    parts, _ = told(text.replace("None, None]", "None, :, None]"))
+    assert faults(parts["make_pad_mask"])
+
+
+OF_DIRECTIONS = """
+def attention(q, k, v, mask=None):
+    q, k = (x / x.norm(dim=-1, keepdim=True) for x in (q, k))
+    scores = 10 * q @ k.mT
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(-1) @ v
+
+class CosineAttention(nn.Module):
+    def forward(self, q, k, v, mask=None):
+        batch, heads, length, width = q.shape
+        return attention(q / q.norm(dim=-1, keepdim=True), k, v, mask)
+"""
+
+
+def test_attention_may_compare_directions(told):
+    parts, left = told(OF_DIRECTIONS)
+    assert left == {}
+    assert not faults(parts["attention"])
+    assert not faults(parts["CosineAttention"])
+    assert "directions are to be compared" in excuses(parts["attention"])
+    wrong = OF_DIRECTIONS.replace("softmax(-1)", "softmax(-2)")
+    assert faults(told(wrong)[0]["attention"])
+    # Without lengths, a factor of 10 is none.
+    wrong = OF_DIRECTIONS.replace(" / x.norm(dim=-1, keepdim=True)", "")
+    assert faults(told(wrong)[0]["attention"])

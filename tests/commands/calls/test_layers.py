@@ -4,7 +4,7 @@ Each stands beside a wrong one that differs in a line, so that it is judged.
 """
 
 import pytest
-from commands.parts import contracts, faults, said, told_of
+from commands.parts import contracts, excuses, faults, said, told_of
 
 ATTENTION = """
 class Attention(nn.Module):
@@ -304,3 +304,200 @@ def test_heads_may_have_to_be_as_wide_as_a_number_outside_the_class(told):
     assert not told_of(several)
     parts, _ = told(GLOBAL.replace("k.size(-1) ** -0.5", "n_embd ** -0.5"))
     assert "divided by √48" in told_of(parts["MultiHeadAttention"])
+
+
+GATED = """
+class Layer(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.attention = nn.MultiheadAttention(
+            d_model, num_heads, batch_first=True
+        )
+        self.network = nn.Sequential(
+            nn.Linear(d_model, 24), nn.GELU(), nn.Linear(24, d_model)
+        )
+        self.one, self.two = (nn.Parameter(torch.zeros(1)) for _ in "12")
+
+    def forward(self, x):
+        x = x + self.one * self.attention(x, x, x)[0]
+        return x + self.two * self.network(self.norm(x))
+"""
+
+
+def test_a_layer_may_begin_behind_gates_that_are_shut(told):
+    parts, left = told(GATED)
+    assert left == {}
+    assert not faults(parts["Layer"])
+    parts, _ = told(GATED.replace("x, x)[0]", "x, x)[0].flip(1)"))
+    assert "Reordering the positions" in contracts(parts["Layer"])
+
+
+OF_TWO = """
+class Layer(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.asked = nn.Linear(d_model, d_model)
+        self.keys_and_values = nn.Linear(d_model, 2 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, xquery, xother):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in (
+                self.asked(xquery), *self.keys_and_values(xother).chunk(2, -1)
+            )
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+@pytest.mark.parametrize("name", ["xother", "key_value", "glox"])
+def test_another_sequence_may_have_any_name(told, name):
+    text = OF_TWO.replace("xother", name)
+    parts, left = told(text)
+    assert left == {}
+    assert not faults(parts["Layer"])
+    parts, _ = told(text.replace(".softmax(-1)", ".softmax(-2)"))
+    assert faults(parts["Layer"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.out(xquery + xother)",
+        "self.asked(xquery).tanh() + xother",
+        "self.asked(xquery).sigmoid() * xother",
+    ],
+)
+def test_what_joins_two_in_another_way_is_not_judged(told, body):
+    lines = OF_TWO.partition("    def forward")[0]
+    text = f"{lines}    def forward(self, xquery, xother): return {body}"
+    parts, left = told(text)
+    assert parts == {}
+    assert "Layer" in left
+
+
+IN_LOOPS = """
+class Attention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.width = d_model // n_heads
+        self.maps = nn.ModuleList(
+            nn.Linear(self.width, 3 * self.width) for _ in range(n_heads)
+        )
+        self.softmax = nn.Softmax(dim=-1)
+
+    def forward(self, x):
+        rows = []
+        for sentence in x:
+            heads = []
+            for i, one in enumerate(self.maps):
+                part = sentence[:, i * self.width : (i + 1) * self.width]
+                q, k, v = one(part).chunk(3, -1)
+                heads.append(self.softmax(q @ k.T / self.width**0.5) @ v)
+            rows.append(torch.cat(heads, -1))
+        return torch.stack(rows)
+"""
+
+
+def test_attention_may_take_sentences_and_heads_one_by_one(told):
+    parts, left = told(IN_LOOPS)
+    assert left == {}
+    assert not faults(parts["Attention"])
+    parts, _ = told(IN_LOOPS.replace("dim=-1", "dim=0"))
+    assert "runs over the queries" in told_of(parts["Attention"])
+
+
+OVER_THE_BATCH = """
+class NAMEEncoderLayer(nn.Module):
+    def __init__(self, d_model, n_heads, d_ff):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(
+            d_model, n_heads, batch_first=True
+        )
+        self.network = nn.Sequential(
+            nn.Linear(d_model, d_ff), nn.GELU(), nn.Linear(d_ff, d_model)
+        )
+        self.one, self.two = (nn.BatchNorm1d(d_model) for _ in "12")
+
+    def forward(self, x):
+        x = self.one((x + self.attention(x, x, x)[0]).mT).mT
+        return self.two((x + self.network(x)).mT).mT
+"""
+
+
+def test_a_norm_over_the_batch_is_a_risk_where_the_class_says_so(told):
+    parts, left = told(OVER_THE_BATCH.replace("NAME", "BatchNorm"))
+    assert left == {}
+    part = parts["BatchNormEncoderLayer"]
+    assert not faults(part)
+    assert "In training mode too" in contracts(part)
+    parts, _ = told(OVER_THE_BATCH.replace("NAME", ""))
+    assert faults(parts["EncoderLayer"])
+
+
+STRAIGHT = """
+class Rounded(nn.Linear):
+    def forward(self, x):
+        near = (8 * x).round() / 8
+        return super().forward(PASSED)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.up, self.down = Rounded(d_model, d_ff), Rounded(d_ff, d_model)
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+"""
+
+
+def test_a_gradient_that_is_passed_straight_through_is_a_note(told):
+    parts, _ = told(STRAIGHT.replace("PASSED", "x + (near - x).detach()"))
+    assert not faults(parts["FeedForward"])
+    assert "straight-through" in excuses(parts["FeedForward"])
+    # Without rounding, or without any gradient, it is a fault.
+    wrong = STRAIGHT.replace("PASSED", "x + (x * x).detach()")
+    parts, _ = told(wrong.replace("(8 * x).round() / 8", "x"))
+    assert faults(parts["FeedForward"])
+    quantized = "torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -128, 127)"
+    parts, _ = told(STRAIGHT.replace("PASSED", quantized))
+    assert "straight-through" in excuses(parts["FeedForward"])
+    parts, _ = told(STRAIGHT.replace("PASSED", "near.detach()"))
+    assert faults(parts["FeedForward"])
+
+
+NOISY = """
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, num_experts=4):
+        super().__init__()
+        self.gate = nn.Linear(d_model, num_experts)
+        self.noise = nn.Linear(d_model, num_experts)
+        self.experts = nn.ModuleList(
+            nn.Sequential(
+                nn.Linear(d_model, d_ff), nn.ReLU(), nn.Linear(d_ff, d_model)
+            )
+            for _ in range(num_experts)
+        )
+
+    def forward(self, x):
+        logits = self.gate(x)
+        if self.training:
+            logits = logits + torch.randn_like(logits) * self.noise(x)
+        shares = logits.softmax(-1)
+        return sum(
+            shares[..., i, None] * f(x) for i, f in enumerate(self.experts)
+        )
+"""
+
+
+def test_weights_that_count_in_training_alone_take_part(told):
+    parts, left = told(NOISY)
+    assert left == {}
+    assert not faults(parts["FeedForward"])
+    parts, _ = told(NOISY.replace("self.training", "False"))
+    assert "`noise.weight` takes no part" in told_of(parts["FeedForward"])

@@ -59,3 +59,30 @@ def test_a_norm_of_a_part_of_the_width_is_not_judged_if_it_says_so(told):
     assert "PartialRMSNorm" in left
     parts, _ = told(text.replace("NAME", "RMSNorm"))
     assert faults(parts["RMSNorm"])
+
+
+OF_AXIS_2 = """
+class ScaleNorm(nn.Module):
+    def __init__(self, dim, eps=1e-5):
+        super().__init__()
+        self.scale, self.eps = dim**-0.5, eps
+        self.g = nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        length = x.norm(dim=2, keepdim=True) * self.scale
+        return x / length.clamp(min=self.eps) * self.g
+"""
+
+
+def test_a_norm_of_vectors_with_three_axes_alone_is_a_risk(told):
+    parts, left = told(OF_AXIS_2)
+    assert left == {}
+    assert not faults(parts["ScaleNorm"])
+    assert "any number of axes" in contracts(parts["ScaleNorm"])
+    parts, left = told(OF_AXIS_2.replace("dim=2", "dim=1"))
+    assert left or faults(parts["ScaleNorm"])
+
+
+def test_vectors_of_another_length_are_told_so(told):
+    _, left = told(OF_AXIS_2.replace(" * self.scale", ""))
+    assert left["ScaleNorm"].startswith("each vector comes out with one length")

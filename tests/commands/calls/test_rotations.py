@@ -202,3 +202,20 @@ def test_a_rotation_may_want_the_position_of_its_first_vector(told):
     assert "its `start_pos` was 0" in said(parts["RotaryEmbedding"])
     parts, _ = told(FROM_A_START.replace(" - b", " + b"))
     assert faults(parts["RotaryEmbedding"])
+
+
+SINES_FIRST = """
+def apply_rope(q, k, sin, cos):
+    def turn(x):
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+    return turn(q), turn(k)
+"""
+
+
+def test_sines_may_stand_before_cosines(told):
+    parts, left = told(SINES_FIRST)
+    assert left == {}
+    assert not faults(parts["apply_rope"])
+    parts, _ = told(SINES_FIRST.replace("+ a * sin", "- a * sin"))
+    assert faults(parts["apply_rope"])

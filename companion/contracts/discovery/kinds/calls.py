@@ -13,7 +13,13 @@ from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
-from companion.contracts.engine.forms.styles import CONTEXT, MEMORY, PAIRED
+from companion.contracts.engine.forms.signature import wanted as signature
+from companion.contracts.engine.forms.styles import (
+    CONTEXT,
+    MEMORY,
+    PAIRED,
+    wants_two,
+)
 from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.modules.common import (
     is_lazy,
@@ -136,8 +142,8 @@ SECONDS = 5.0
 
 
 LATE = (
-    f"it had not come back after {too_long(SECONDS)} and was stopped. Does a "
-    "loop never end?"
+    f"it had not come back after {too_long(SECONDS)} and was stopped: is it "
+    "large, or does a loop never end?"
 )
 
 
@@ -232,7 +238,8 @@ def is_decoder(module: nn.Module, width: int) -> bool:
     """
     names = wanted(module)[1:2]
     names = names or [*inspect.signature(module.forward).parameters][1:2]
-    if not any(re.fullmatch(SECOND, name) for name in names):
+    known = any(re.fullmatch(SECOND, name) for name in names)
+    if not (known or wants_two(signature(module))):
         return False
     return any(
         looks_at_itself_too(module, width, swapped, turned)
@@ -447,7 +454,7 @@ def asks_another(module: nn.Module, width: int) -> bool:
     required = least_arguments(module) > 1 and "mask" not in second
     own = "".join(wanted(module)[:1])
     paired = re.fullmatch(PAIRED, second) or re.fullmatch(MEMORY, own)
-    known = required and paired
+    known = required and (paired or wants_two(signature(module)))
     return bool(known) and not is_decoder(module, width)
 
 

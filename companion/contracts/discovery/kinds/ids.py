@@ -64,6 +64,7 @@ from companion.contracts.discovery.readings import (
 )
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
+from companion.contracts.engine.forms.signature import SAME
 from companion.contracts.engine.levels import FAULT, RISK
 from companion.contracts.engine.modules.common import (
     module_kept,
@@ -95,12 +96,20 @@ NAMES_OF_IDS = re.compile(
 
 def takes_ids(module: nn.Module) -> bool:
     """Tell whether something in it looks up ids, or they are asked for."""
+    names = [name.lower() for name in wanted(module)[:3]]
+    if len(names) == 3 and all(map(of_attention, names, "qkv")):
+        return False  # What it looks up are numbers for distances, perhaps.
     bags = any(isinstance(x, nn.EmbeddingBag) for x in module.modules())
     if bags or rows_for_ids(module):
         return True
     if any(map(NAMES_OF_IDS.fullmatch, wanted(module)[:1])):
         return True
     return answers_ids(module)
+
+
+def of_attention(name: str, which: str) -> bool:
+    """Tell whether queries, keys or values are called so."""
+    return name in SAME[which]
 
 
 def answers_ids(module: nn.Module) -> bool:
@@ -528,6 +537,9 @@ def not_called(
     """Say why neither a translator nor a language model could be called."""
     if DECODER in str(vectors):
         return vectors
+    first, *_ = [*wanted(module), ""]
+    if "mask" in first:
+        return Unjudged(f"what it takes is called a mask, `{first}`")
     two = [name for name in wanted(module) if "mask" not in name][1:]
     # What wants two rows of ids says nothing where it gets one.
     asked = translates if two and translates is not None else report

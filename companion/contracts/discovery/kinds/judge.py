@@ -18,6 +18,7 @@ from companion.contracts.discovery.kinds.beside_memory import (
 from companion.contracts.discovery.kinds.calls import (
     DECODER,
     LOOKS,
+    NOTHING,
     Check,
     Judged,
     NoAnswer,
@@ -88,7 +89,18 @@ def judge(
         moved_from_zero([module]),
         gains_moved([module]) as told,
     ):
-        judged = judged_as_it_is(module, check, near or {}, hints or [], said)
+        try:
+            judged = judged_as_it_is(
+                module, check, near or {}, hints or [], said
+            )
+        except Unjudged as reason:
+            if str(reason) != NOTHING:
+                raise
+            # What it adds may begin behind a gate of one number.
+            with moved_from_zero([module], 0):
+                judged = judged_as_it_is(
+                    module, check, near or {}, hints or [], said
+                )
     require_no_other_kind(module, judged)
     more = (BY_NAMES if named else "", told.rstrip("."))
     return replace(

@@ -293,6 +293,12 @@ def mixes_by_place(
 NOTHING_COUNTS = "what it returns does not depend on what goes in"
 
 
+OF_ONE_LENGTH = (
+    "each vector comes out with one length, which is not the root of its "
+    "width: this has no contracts"
+)
+
+
 THREE = "it takes three vectors, and is no attention alone"
 
 
@@ -323,6 +329,10 @@ def each_alone(
         if along and torch.allclose(fn(3 * x), got, rtol=0.02, atol=0.02):
             return norm
         raise Unjudged(MORE_THAN_A_NORM)
+    lengths = got.norm(dim=-1)
+    along = torch.cosine_similarity(got, x, -1).min() > 0.999
+    if along and torch.allclose(lengths, lengths.mean(), **CLOSE):
+        raise Unjudged(OF_ONE_LENGTH)
     if torch.equal(got, x):
         raise Unjudged(NOTHING)
     if is_affine(fn, x):

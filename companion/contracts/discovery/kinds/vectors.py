@@ -375,7 +375,7 @@ def require_attention(
             'to be at work, this is a fault: `check("causal_attention", …)` of '
             "the attention names it"
         )
-    if not heard.found:
+    if not (heard.found or heard.lone):
         raise Unjudged(f"{looks}, but {NO_SOFTMAX}")
     same = fn(alike(x))
     mixed = not torch.allclose(same, alike(same), **CLOSE)
@@ -484,7 +484,7 @@ def weighs(call: Callable[[], Any]) -> bool:
     """Tell whether a softmax is heard, or one that is written by hand."""
     with Heard(BATCH) as heard, Behind() as behind:
         call()
-    return bool(heard.found) or behind.attentions > 0
+    return bool(heard.found) or heard.lone or behind.attentions > 0
 
 
 WITHIN_A_WINDOW = "each position sees those near it only, as within a window"

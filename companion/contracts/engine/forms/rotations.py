@@ -178,7 +178,8 @@ def vectors_before_tables(wants: Wanted) -> int:
         (
             i
             for i, (one, two) in pairs
-            if COSINES.fullmatch(one) and SINES.fullmatch(two)
+            if (COSINES.fullmatch(one) and SINES.fullmatch(two))
+            or (SINES.fullmatch(one) and COSINES.fullmatch(two))
         ),
         0,
     )
@@ -225,10 +226,9 @@ class ByTables:
         written = self.layout(angles_of(at, vectors.shape[-1]))
         angles = shaped(written, self.axes)
         tables = angles.cos(), angles.sin()
-        if pair:
-            first = wants.names[pair].lower().startswith("cos")
-            tables = (tables if first else tables[::-1],)
-        args = *(vectors,) * count, *tables
+        if "sin" in wants.names[count].lower().partition("cos")[0]:
+            tables = tables[::-1]
+        args = *(vectors,) * count, *((tables,) if pair else tables)
         words = {} if at is positions else {more[0]: positions[None]}
         return filled(wants, (args, words), named)
 

@@ -104,7 +104,7 @@ SAME = {
     "target": ("target", "targets", "labels", "gold", "y", "tgt", "target_ids",
                "label_ids"),
     "smoothing": ("smoothing", "label_smoothing", "eps", "epsilon", "alpha"),
-    "pad": ("pad", "pad_id", "pad_idx", "padding_idx", "pad_token_id",
+    "pad": ("pad", "pad_id", "pad_idx", "i_pad", "padding_idx", "pad_token_id",
             "ignore_index", "pad_token"),
     "logits": ("logits", "pred", "preds", "output", "outputs", "x", "input"),
     "dim": ("dim", "axis"),

@@ -44,6 +44,7 @@ __all__ = [
     "by_word",
     "of_queries_and_keys",
     "one_head",
+    "wants_two",
     "with_causal",
 ]
 
@@ -376,7 +377,7 @@ MEMORY = (
 """What decoders call what the encoder has made."""
 
 
-CONTEXT = "context|ctx|(x_|inputs?_)?k_?v(_x)?"
+CONTEXT = "context|ctx|(x_|inputs?_)?k_?v(_x)?|keys?_?values?"
 """What attention to something else calls that, which no decoder does alone."""
 
 
@@ -384,11 +385,30 @@ PAIRED = rf"{MEMORY}|y|z|x_?(2|b)|(src|tgt|trg|source|target|other)(_.*)?"
 """What attention to another sequence calls that where it has to be given."""
 
 
+NO_SEQUENCE = re.compile(
+    r"(?i)mask|pos|freq|cos|sin|len|time|step|cache|past|bias|rel|dist|edge|adj"
+    r"|idx|index|temp|scale|cond|style|class|label|device|size|shape|pad|valid"
+    r"|state|emb|rot|rope|angle|flag|num|noise|sigma|prompt|id|layer|drop|fn"
+    r"|^(t|c|h|w|n|p|m|s|b|i|k|v|l|dt|gt|is_\w+|use_\w+|return_\w+|training)$"
+)
+"""What is no other sequence of vectors, by its name."""
+
+
+def wants_two(wants: Wanted) -> bool:
+    """Tell whether exactly two sequences of vectors may be wanted.
+
+    That the second may be one is told by what it is not called.
+    """
+    two = wants.names[:2]
+    second = "".join(two[1:])
+    return {*two} == wants.required and not NO_SEQUENCE.search(second or "n")
+
+
 def to_itself(wants: Wanted, named: dict) -> Call | None:
     """Give the same vectors twice to what asks another sequence."""
     first, second = "".join(wants.names[:1]), "".join(wants.names[1:2])
     known = re.fullmatch(f"{PAIRED}|{CONTEXT}", second)
-    if not (known or re.fullmatch(MEMORY, first)):
+    if not (known or re.fullmatch(MEMORY, first) or wants_two(wants)):
         return None
     return filled(wants, ((named["x"], named["x"]), {}), named)
 

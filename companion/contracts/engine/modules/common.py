@@ -87,6 +87,10 @@ BATCH_NORM = (
     "`{}` is a BatchNorm: in training mode a sentence moves with the others of "
     "its batch."
 )
+BY_NAME = (
+    "It is meant so where the name of its class says it, as in TST and "
+    "PatchTST, on series of numbers. Padding counts in its mean."
+)
 OF_A_CONVOLUTION = (
     "It is meant so behind a convolution, as in a Conformer. Padding counts in "
     "its mean."
@@ -598,7 +602,9 @@ def apart_in_training(fn: Guarded) -> None:
             name = batch_norm_that_explains(fn, module)
             if name:
                 broken.message = BATCH_NORM.format(name)
-                broken.level, broken.why = RISK, OF_A_CONVOLUTION
+                named = says_batch_norm(module)
+                broken.level = RISK
+                broken.why = BY_NAME if named else OF_A_CONVOLUTION
             module.eval()
             if not name and sees_another(fn):
                 over = over_another_axis(fn, fn.component.example)
@@ -637,12 +643,14 @@ def require_apart(fn: Guarded) -> None:
 
 
 def batch_norm_that_explains(fn: Guarded, module: nn.Module) -> str:
-    """Name a BatchNorm beside a convolution, if nothing else sees the batch.
+    """Name a BatchNorm that is meant, if nothing else sees the batch.
 
-    In place of a LayerNorm, where there is no convolution, it is a mistake.
+    Beside a convolution, or in a class whose name says so. In place of a
+    LayerNorm, where there is neither, it is a mistake.
     """
     parts = dict(module.named_modules())
-    if not any(isinstance(x, _ConvNd) for x in parts.values()):
+    convolves = any(isinstance(x, _ConvNd) for x in parts.values())
+    if not (convolves or says_batch_norm(module)):
         return ""
     names = [n for n, x in parts.items() if isinstance(x, _BatchNorm)]
     for name in names:
@@ -652,6 +660,15 @@ def batch_norm_that_explains(fn: Guarded, module: nn.Module) -> str:
     except Broken:
         return ""
     return last_part(names[0]) if names else ""
+
+
+def says_batch_norm(module: nn.Module) -> bool:
+    """Tell whether a class in it is called after a BatchNorm that it holds."""
+    return any(
+        re.search("(?i)batch_?norm|_bn$|^bn_", type(part).__name__)
+        for part in module.modules()
+        if not isinstance(part, _BatchNorm)
+    )
 
 
 def last_part(name: str) -> str:

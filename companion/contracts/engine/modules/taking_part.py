@@ -62,6 +62,7 @@ def takes_part(fn: Guarded) -> None:
     if named:
         require_grad_mode(fn, fn.component.example)
         named = of_no_outcome(fn, never_chosen(fn, named))
+        named = in_training_neither(fn, named) if named else {}
     if named:
         name, *others = named
         more = f" So it is with {len(others)} more." if others else ""
@@ -73,6 +74,22 @@ def takes_part(fn: Guarded) -> None:
         raise Broken(says, cause=UNUSED)
     if any(dead_block(alive[n], s) for n, s in fused.items() if n in alive):
         require_each_third(fn)
+
+
+def in_training_neither(
+    fn: Guarded, named: dict[str, nn.Parameter]
+) -> dict[str, nn.Parameter]:
+    """Return the parameters that take no part in training mode either.
+
+    Those of a noise that a router adds there do.
+    """
+    module = module_of(fn)
+    with module_kept(module), torch.random.fork_rng([]):
+        module.train()
+        with contextlib.suppress(Broken):
+            for args in fn.cases:
+                named = unused(fn, args, named, {}, {}) if named else {}
+    return named
 
 
 def is_template(module: nn.Module, unused: list[str]) -> bool:
