@@ -7,7 +7,11 @@ target     which files are asked for
 file       a file or a notebook, as it was read, and the marks in it
 process    starts the process, and notes what it says until it ends
 imports    imports the file there, with its neighbours
-find       finds what is in it, and judges it
+names      tells by names what a thing may be
+find       finds what is in it, and has each judged when that can be
+judging    tries the contracts on one thing, and tells it as JSON
+functions  judges functions by their names, in the call that fits
+losses     judges what smooths labels
 page       writes the page and the JSON
 """
 

@@ -5,15 +5,15 @@ and judged by what it does, if there are contracts for it.
 """
 
 import ast
+import contextlib
 import inspect
 import operator
 import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
-from typing import Any
 
 import torch
 from torch import nn
@@ -42,6 +42,7 @@ from companion.contracts.discovery.kinds.calls import (
     ADDED_ALONG_THE_FIRST,
     NO_CALL,
     NOTHING,
+    RAISED,
     SEQUENCE_FIRST,
     WHOLE,
     Judged,
@@ -80,7 +81,13 @@ from companion.contracts.discovery.rebuild import (
     with_own_defaults,
     with_what_is_unsaved,
 )
-from companion.contracts.discovery.rotary import ROTARY, SCALED, as_rope
+from companion.contracts.discovery.rotary import (
+    EACH_WIDTH,
+    ROTARY,
+    SCALED,
+    as_rope,
+    with_positions,
+)
 from companion.contracts.discovery.warmup import (
     NO_WIDTH,
     as_schedule,
@@ -104,8 +111,6 @@ NAMED_SO = "its name says so"
 
 COUNTED_BY_ITSELF = "its own count of steps was put to each that was asked for"
 
-RAISED_BY = "It raised "
-
 NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
 """What is said where a call raises, perhaps because sizes do not fit."""
 
@@ -116,6 +121,17 @@ ADDS_NOTHING = (
     "its name says that it adds positions, and what comes out is what went in: "
     "is the sum thrown away, as by a line `x + table` without `x =`?"
 )
+
+ANEW = (
+    with_dropout,
+    with_dropout_on_the_stream,
+    with_fewer_key_heads,
+    with_gradients_behind_dropout,
+    with_what_is_unsaved,
+    with_norm_of_keys,
+    with_own_defaults,
+)
+"""What is added by building a class once more, in this order."""
 
 MANY_DIVIDE = 120
 """A width that all usual numbers of heads divide."""
@@ -151,6 +167,19 @@ class Candidate:
 
 class Finder:
     """What a file holds, once it was imported.
+
+    First each candidate is ``judged``. What is understood alone is told at
+    once and, if it is a module, kept in ``built``. What is not waits in
+    ``left``, a class with why it could not be judged; and in ``asking`` waits a
+    class with its report, in which only a whole model can settle what is open,
+    as what True means in masks. When all are built comes the ``rest``: each
+    built model answers what is asked; what is left is judged in the models
+    where it stands, then in one that is made around it; and last come the parts
+    of models that other files define, of which ``seen`` are those done.
+    ``wholes`` tells what a built model was taken for, by its id.
+
+    What the methods yield are messages as ``process`` notes them: ``parts``, or
+    ``unjudged``. One that is empty says that it was not asked for.
 
     Args:
         file: The file.
@@ -205,7 +234,7 @@ class Finder:
         wanted = [
             Candidate(p.name, p.line, p.component, p)
             for p in parts
-            if not self.components or p.component in self.components
+            if self.wants(p.component)
         ]
         missing = set(self.components) - {one.component for one in wanted}
         if not self.components or missing:
@@ -321,16 +350,12 @@ class Finder:
         ]
 
     def judged(self, one: Candidate) -> Iterator[dict]:
-        """Judge a candidate, and tell what was found as JSON, bit by bit.
-
-        Raises:
-            ValueError: What is named or marked cannot be built.
-        """
-        if one.component and one.part:
-            yield self.judged_as_said(one, one.part)
-            return
+        """Judge a candidate, and tell what was found as JSON, bit by bit."""
         try:
-            yield from self.judged_by_what_it_does(one)
+            if one.component and one.part:
+                yield self.judged_as_said(one, one.part)
+            else:
+                yield from self.judged_by_what_it_does(one)
         except (Unjudged, NotBuilt) as reason:
             kind = self.space.get(one.name)
             if str(reason) == NOTHING and not one.asked:
@@ -347,6 +372,17 @@ class Finder:
                 return
             yield {"unjudged": [self.unjudged(one, reason)]}
 
+    def made(self, part: Part) -> object:
+        """Make what is named or marked.
+
+        Raises:
+            NotBuilt: It raises something; the message names the line.
+        """
+        try:
+            return made(self.file, part, self.module)
+        except ValueError as error:
+            raise NotBuilt(str(error)) from None
+
     def of_nothing(self, one: Candidate, kind: object) -> Iterator[dict]:
         """Tell of what does nothing if it wants parts, or is to do more."""
         names = any_number_of(kind)
@@ -361,16 +397,17 @@ class Finder:
         """Judge it as its name, its mark or the user says.
 
         Raises:
-            ValueError: It cannot be built.
+            NotBuilt: It cannot be built.
         """
-        fn = made(self.file, part, self.module)
+        fn = self.made(part)
         if isinstance(fn, type) and issubclass(fn, nn.Module):
             return self.judged_class_as(one, fn)
         # A mark says that it is called as its component is, masks and all.
         marked = not part.by_name and not one.asked
-        said = marked or bool(one.asked)
-        alone = None if said else self.judge.without_a_mask(one.component, fn)
-        judged = alone or self.judge.as_component(
+        judged = None
+        if part.by_name:
+            judged = self.judge.without_a_mask(one.component, fn)
+        judged = judged or self.judge.as_component(
             one.component, fn, marked=marked
         )
         if not marked:
@@ -386,7 +423,7 @@ class Finder:
     def judged_by_what_it_does(self, one: Candidate) -> Iterator[dict]:
         """Build it if it is a class, and find out what it is."""
         value = (
-            made(self.file, one.part, self.module)
+            self.made(one.part)
             if one.part
             else operator.attrgetter(one.name)(self.module)
         )
@@ -427,7 +464,7 @@ class Finder:
         if judged.report.faults:
             found = self.judged_with_experts(kind, judged)
             judged, said = found or (judged, said)
-        if self.components and judged.component not in self.components:
+        if not self.wants(judged.component):
             return {}
         part = self.part(one, judged, "what it does", said)
         masks = is_open(judged.report) and not judged.report.faults
@@ -471,7 +508,7 @@ class Finder:
             raise Unjudged(NO_WIDTH)
         if fn is None:
             raise Unjudged("it is no torch.nn.Module: mark what it is")
-        if self.components and "schedule" not in self.components:
+        if not self.wants("schedule"):
             return {}
         report = self.judge.check("schedule", fn)
         judged = Judged("schedule", report, (NAMED_SO, COUNTED_BY_ITSELF))
@@ -491,7 +528,7 @@ class Finder:
             return None
         if found is None:
             return None
-        if self.components and "rope" not in self.components:
+        if not self.wants("rope"):
             return {}
         fn, said = found
         report = self.judge.check("rope", fn)
@@ -518,7 +555,7 @@ class Finder:
         Returns:
             What came of it, and how it was built.
         """
-        if not (RAISED_BY in why and NO_USUAL.search(why)):
+        if not (RAISED in why and NO_USUAL.search(why)):
             return None
         for build in (
             lambda: by_default(kind, self.space),
@@ -551,8 +588,10 @@ class Finder:
         except (Unjudged, NotBuilt) as reason:
             return {"unjudged": [self.unjudged(one, reason)]}
         if one.component == "rope":
-            fn = self.of_each_width(kind, fn)
-            said = "built anew for each width"
+            fn = with_positions(
+                cache(lambda n: make(kind, self.space, n)[0].eval()), fn
+            )
+            said = EACH_WIDTH
         judged = self.again(self.judge.as_component(one.component, fn), kind)
         how = "asked" if one.asked else "name or mark"
         return {"parts": [self.part(one, judged, how, said)]}
@@ -560,31 +599,10 @@ class Finder:
     def again(self, judged: Judged, kind: Callable) -> Judged:
         """Add what shows only where a class is built with other numbers."""
         with silent():
-            judged = with_dropout(judged, kind, self.space)
-            judged = with_dropout_on_the_stream(judged, kind, self.space)
-            judged = with_fewer_key_heads(judged, kind, self.space)
-            judged = with_gradients_behind_dropout(judged, kind, self.space)
-            judged = with_what_is_unsaved(judged, kind, self.space)
-            judged = with_norm_of_keys(judged, kind, self.space)
-            return with_own_defaults(judged, kind, self.space)
-
-    def of_each_width(self, kind: type, like: nn.Module) -> Callable:
-        """Make of a class a function, as the widths of `rope` differ.
-
-        It takes what one object of the class, ``like``, takes.
-        """
-        built: dict[int, nn.Module] = {}
-
-        def rope(*args: Any, **named: Any) -> Any:
-            width = next(iter((*args, *named.values()))).shape[-1]
-            if width not in built:
-                built[width] = make(kind, self.space, width)[0].eval()
-            return built[width](*args, **named)
-
-        rope.__signature__ = inspect.signature(  # pyrefly: ignore
-            like.forward
-        )
-        return rope
+            for add in ANEW:
+                with contextlib.suppress(NotBuilt, Unjudged):
+                    judged = add(judged, kind, self.space)
+        return judged
 
     def judged_function(self, one: Candidate, fn: object) -> dict:
         """Judge a function by what its name says, or by what was asked."""
@@ -594,7 +612,7 @@ class Finder:
                 "what it is does not show: name a component behind it, as in "
                 f"`check {self.file.path}:{one.name} attention`"
             )
-        if self.components and component not in self.components:
+        if not self.wants(component):
             return {}
         judged = as_function(self.judge, component, fn)
         if line := scaled_by_its_caller(self.file, one.name):
@@ -603,7 +621,7 @@ class Finder:
 
     def judged_loss(self, one: Candidate, kind: type) -> dict:
         """Judge a loss that smooths its labels."""
-        if self.components and "label_smoothing" not in self.components:
+        if not self.wants("label_smoothing"):
             return {}
         judged = judged_loss(self.judge, kind)
         return {"parts": [self.part(one, judged, "a usual name")]}
@@ -640,7 +658,7 @@ class Finder:
                     why = suspected(part, reason)
                     yield {"unjudged": [self.unjudged(this, why)]}
                 continue
-            if not self.components or judged.component in self.components:
+            if self.wants(judged.component):
                 how = "" if name else built
                 yield {"parts": [self.part(this, judged, "what it does", how)]}
 
@@ -662,6 +680,10 @@ class Finder:
             if LATE.search(fault.message):
                 raise Unjudged(fault.message)
         return judged
+
+    def wants(self, component: str) -> bool:
+        """Tell whether a component is asked for."""
+        return not self.components or component in self.components
 
     def is_own(self, kind: type) -> bool:
         """Tell whether a class stands in this file, and is told there."""
@@ -685,7 +707,7 @@ class Finder:
                     reason = other
                     continue
                 said = f"as it stands in {name}"
-                if not self.components or judged.component in self.components:
+                if self.wants(judged.component):
                     found = self.part(one, judged, "what it does", said)
                     yield {"parts": [found]}
                 break
@@ -708,7 +730,7 @@ class Finder:
             if not self.components and str(reason) != NOTHING:
                 yield {"unjudged": [self.unjudged(one, reason)]}
             return
-        if not self.components or judged.component in self.components:
+        if self.wants(judged.component):
             part = self.part(one, judged, "what it does", said)
             yield {"parts": [part]}
 
@@ -744,7 +766,7 @@ class Finder:
                     judged = self.judged_in(part, model)
                 except Unjudged:
                     continue
-                if self.components and judged.component not in self.components:
+                if not self.wants(judged.component):
                     continue
                 name = f"{whole}.{name} ({kind.__name__})"
                 one = Candidate(name, self.line_of(whole) or 1)

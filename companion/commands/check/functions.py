@@ -26,7 +26,6 @@ from companion.contracts.discovery.mask_makers import (
 from companion.contracts.discovery.rotary import BY_PLACE, turning_by_place
 from companion.contracts.engine.component import title
 from companion.contracts.engine.guard import AN_INDEX
-from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.report import Report
 from companion.contracts.masks.combine_masks import ALWAYS
 from companion.contracts.masks.padding_mask import any_pad
@@ -237,8 +236,5 @@ def with_queries_scaled(judged: Judged, line: int) -> Judged:
     if {fault.cause for fault in report.faults} != {UNSCALED}:
         return judged
     why = SCALED_BEFORE.format(line)
-    failures = [
-        replace(f, level=RISK, why=why) if f.cause == UNSCALED else f
-        for f in report.failures
-    ]
-    return replace(judged, report=replace(report, failures=failures))
+    report = report.milder(lambda f: f.cause == UNSCALED, why)
+    return replace(judged, report=report)

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from companion.commands.check.judging import Judge, with_risk
 from companion.contracts.adapters import smoothed_by
 from companion.contracts.discovery.kinds.calls import (
     NO_CALL,
+    Called,
     Judged,
     Unjudged,
     in_time,
@@ -179,20 +179,6 @@ def makes_its_own_logs(fn: Callable) -> bool:
         return False
 
 
-class Called(TorchFunctionMode):
-    """Notes the names of PyTorch's functions that are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def __torch_function__(
-        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        self.names.add(getattr(func, "__name__", ""))
-        return func(*args, **(kwargs or {}))
-
-
 def with_own_padding(judged: Judged, kind: type) -> Judged:
     """Add a risk if a loss raises where a target is its own default padding.
 
@@ -221,9 +207,7 @@ def with_own_padding(judged: Judged, kind: type) -> Judged:
         why=NOT_TAKEN,
         cause=ANSWERS,
     )
-    report = judged.report
-    failures = [*report.failures, risk]
-    return replace(judged, report=replace(report, failures=failures))
+    return replace(judged, report=judged.report.with_more(risk))
 
 
 def raised_by_padding(kind: type, named: dict, name: str, pad: int) -> str:

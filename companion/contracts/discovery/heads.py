@@ -113,11 +113,8 @@ def with_its_scale(module: nn.Module, judged: Judged, check: Check) -> Judged:
         return judged
     if not faults or "scaled" in type(module).__name__.lower():
         return other
-    failures = [
-        replace(f, level=RISK, why=ALSO_ELSEWHERE) if f in faults else f
-        for f in other.report.failures
-    ]
-    return replace(other, report=replace(other.report, failures=failures))
+    report = other.report.milder(faults.__contains__, ALSO_ELSEWHERE)
+    return replace(other, report=report)
 
 
 class Way(NamedTuple):

@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor, nn
 
+from companion.contracts.discovery.kinds.calls import BATCH, SEQ, first
 from companion.contracts.discovery.raising import arranged, lengths, wanted
 from companion.contracts.engine.report import Report
 
 __all__ = ["limit", "of_one_length", "only_length"]
 
-BATCH, SEQ = 2, 5
 MEMORY = (
     "it keeps something from one call to the next, so that the same ids do not "
     "give the same logits. If it is a memory of the rows before, it may be "
@@ -85,9 +85,7 @@ def outcome(module: nn.Module, args: tuple, seed: int = 0) -> Tensor | None:
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         try:
-            found = module(*args)
+            found = first(module(*args))
         except Exception:
             return None
-    while isinstance(found, tuple | list) and found:
-        found = found[0]
     return found if isinstance(found, Tensor) else None

@@ -43,7 +43,7 @@ WIDTH = 12
 HEAD = 4
 """How wide a head then is."""
 
-DROPOUT = r".*drop.*|p|dr_rate|pdrop|(\w+_)?dp\d*(_?(rate|prob))?|\w+_ffn_rate"
+DROPOUT = r".*drop.*|p|dr_rate|(\w+_)?dp\d*(_?(rate|prob))?|\w+_ffn_rate"
 """What a rate of dropout is called."""
 
 SCALES = r"(use_?)?scaled?|scale_?att(ention|n)?(_?weights)?"
@@ -54,7 +54,7 @@ CHOSEN = r"top_?k|(num_|n_)?(activated_|active_)?experts?_per_(tok(en)?)"
 """What the numbers of experts are called: of all, and of those a token asks."""
 
 SIZES: tuple[tuple[str, object], ...] = (
-    (r"d_?ffn?|dff|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
+    (r"d_?ffn?|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
     (r"inter(mediate)?_?(size|dim)|n_?mlp", 24),
     (r"(mlp|inner|filter|forward)_?(dim|size)", 24),
     (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
@@ -67,7 +67,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(mlp|ff)_?(ratio|mult)|mult(iplier)?", 2),
     (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
     (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
-    (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?|nhead", 3),
+    (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?", 3),
     (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(num_?)?(heads?|num)", 3),
     (r"heads?_?(num|count)|nh", 3),
     (r"((num|n)_?)?(enc|dec)(oder)?_?((attention|attn)_?)?heads?", 3),
@@ -84,6 +84,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"num_?(en|de)coder(s|_?layers)?|N|n_?stacks?|layers?_?num", 2),
     (r"(enc|dec)(oder)?_?(num|count)", 2),
     (r"((enc|dec)(oder)?_?)?depth", 2),
+    (r"n_?(segments?|types)|type_?vocab_?size", 2),
     (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|words", 11),
     (r"num_?embeddings?|(n_?|\w+_)?voca?(_?(size|dim))?|(?-i:V)", 11),
     (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
@@ -94,7 +95,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(context|ctx)_?window", 32),
     (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num|(n_?)?ctx", 32),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
-    (r"(n_)?max_?seq(_?len)?|n_?positions?|maxlen|.*_max_len(gth)?", 32),
+    (r"(n_)?max_?seq(_?len)?|.*_max_len(gth)?", 32),
     (r"expected_?seq_?len|max_?t|n_?seq|l_?max|(num|n)_?frames", 32),
     (r"max_?(src|tgt|trg|source|target|enc|dec)_?(seq_?)?len(gth)?", 32),
     (r"max_?(batch|bsz?)(_?size)?", 64),
@@ -115,25 +116,24 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"lr|learning_?rate", 1e-3),
     # Scores are divided by it: the root of a head's width.
     (r"temperature", HEAD**0.5),
-    (r"n_?(segments?|types)|type_?vocab_?size", 2),
-    (r"(d|dim)_?(model|embed(ding)?|emb|hidden|x|in|out)?|model_?dim", WIDTH),
+    (r"(d|dim)_?(model|embed(ding)?|emb|hidden|x|in|out)?", WIDTH),
     (r"(d|dim)_?(input|output)|h_?dim|ffn_?(num_?)?inputs?", WIDTH),
     (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
     (r"hidden_?channels|(ffn_?)?num_?outputs|d_?out_?[qkv]+|hidden_?d", WIDTH),
     (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
-    (r"(num|n)_?(feats?|features|channels?|hidden|dims?)|ndim", WIDTH),
+    (r"(num|n)_?(feats?|features|channels?|hidden|dims?)", WIDTH),
     (r"(model|token|layer|norm|attention|attn)_?(dim|size)", WIDTH),
     (r"(layer|norm(al(ized)?)?)_?shape|d_?(token|block)", WIDTH),
-    (r"dimensions?|c|emb(ed)?|embedding_?size|parameters_shape|d_?m", WIDTH),
+    (r"dimensions?|c|emb(ed)?|parameters_shape|d_?m", WIDTH),
     (r"(model|embed(ding)?|emb|hidden|inp|input)_?dim(ension)?s?", WIDTH),
     (r"(feature|transformer|attention|attn)_?(dim|size)(ension)?s?", WIDTH),
     (r"(d|dim)_?(att(n|ention)?|tokens?|features?)", WIDTH),
     (r"transformer_?(width|d_?model)|(enc|dec)(oder)?_?(output_?)?(dim|size)",
      WIDTH),
     (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),
-    (r"(dim|d)_?word|word_?dim|vectors?_?size|embed_?model_?dim", WIDTH),
+    (r"(dim|d)_?word|vectors?_?size|embed_?model_?dim", WIDTH),
     (r"(embedding|embed|emb|hidden|hide)_?(sz|dim)|att(ention)?_dim", WIDTH),
     (r"(enc|dec)(oder)?_hid(den)?_?(dim|size)|nx|n_?inp|emsize", WIDTH),
     (r"(context|token|word|char|input|output)_?(embed(ding)?_?)?(dim|size)",
@@ -988,8 +988,7 @@ def is_record(value: object) -> bool:
 
 def is_plain(value: object) -> bool:
     """Tell whether it is a configuration whose class is no dataclass."""
-    kind = type(value)
-    return not isinstance(value, Sizes) and is_settings(kind)
+    return is_settings(type(value))
 
 
 def is_settings(kind: object) -> bool:

@@ -16,8 +16,10 @@ from torch import Tensor
 
 from companion.contracts.discovery.readings import ADDED
 from companion.contracts.engine.compare import is_float
+from companion.contracts.engine.component import title
 from companion.contracts.engine.report import Report
 from companion.contracts.engine.scale import HIDDEN
+from companion.contracts.masks.combine_masks import cross, source
 
 __all__ = [
     "CAUSAL",
@@ -57,10 +59,7 @@ FIRST = "it got the sequence first"
 SRC, TGT, WORDS = (2, 5), (2, 4), 10
 """Sizes of sentences to try it with, and how many ids there are."""
 
-NOT_ITS_OWN = (
-    "The source's mask hides its padding, and nothing else",
-    "The cross mask hides the source's padding, and nothing else",
-)
+NOT_ITS_OWN = title(source), title(cross)
 """Contracts that say nothing of what makes the target's mask alone."""
 
 CAUSAL = "causal"

@@ -208,16 +208,12 @@ class ModelReport:
 def judge_model(
     model: nn.Module,
     check: Callable[[str, object], Report],
-    near: dict | None = None,
-    only: Callable[[type], bool] = lambda kind: True,
 ) -> ModelReport:
     """Judge a model, and each different part that somebody wrote for it.
 
     Args:
         model: It may be of any size; small is quicker.
         check: ``companion.contracts.check``.
-        near: What else stands in its file.
-        only: Whether parts of a class are asked for.
 
     Returns:
         What was judged, and what was not.
@@ -226,14 +222,12 @@ def judge_model(
     hints = widths(model)
     for name, part, more in different_parts(model):
         kind = type(part)
-        if name and not only(kind):
-            continue
         try:
             if name:
                 whole = report.parts[0].judged if report.kind else None
-                judged = judge_part(part, model, whole, check, near)
+                judged = judge_part(part, model, whole, check, None)
             else:
-                judged = judge_alone(part, check, near, hints)
+                judged = judge_alone(part, check, None, hints)
         except Unjudged as reason:
             if str(reason) != NOTHING:
                 said = sanitize(str(reason))

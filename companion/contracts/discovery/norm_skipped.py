@@ -9,11 +9,10 @@ from torch import Tensor, nn
 
 from companion.contracts.discovery.kinds.calls import (
     Judged,
-    Unjudged,
     first,
     in_time,
 )
-from companion.contracts.discovery.make import NotBuilt, make
+from companion.contracts.discovery.make import make
 from companion.contracts.discovery.rebuild import MODELS, a_call
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules.common import watched
@@ -45,18 +44,14 @@ def with_norm_of_keys(judged: Judged, kind: Callable, near: dict) -> Judged:
     """
     if judged.report.faults:
         return judged
-    try:
-        module, _ = make(kind, near)
-        ids = judged.component in MODELS
-        found = in_time(lambda: skipped(module.eval(), ids=ids))
-    except (NotBuilt, Unjudged):
-        return judged
+    module, _ = make(kind, near)
+    ids = judged.component in MODELS
+    found = in_time(lambda: skipped(module.eval(), ids=ids))
     if not found:
         return judged
     told = SKIPPED.format(*found)
     risk = Failure(CONTRACT, told, level=RISK, why=TRAINED, cause=told)
-    failures = [*judged.report.failures, risk]
-    return replace(judged, report=replace(judged.report, failures=failures))
+    return replace(judged, report=judged.report.with_more(risk))
 
 
 def skipped(module: nn.Module, *, ids: bool) -> tuple[str, str] | None:

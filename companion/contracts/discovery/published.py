@@ -5,14 +5,18 @@ Or in a translator whose code never speaks of padding.
 
 import inspect
 import re
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from torch import nn
 
-from companion.contracts.engine.levels import FAULT, RISK
+from companion.contracts.engine.component import title
+from companion.contracts.engine.levels import FAULT
 from companion.contracts.engine.modules.around import inmost
 from companion.contracts.engine.report import Report
+from companion.contracts.transformer.translation_model import (
+    source_padding,
+    unequal_sources,
+)
 
 __all__ = ["another_kind", "by_convention"]
 
@@ -29,6 +33,14 @@ class Convention(NamedTuple):
     named: re.Pattern
     told: re.Pattern
     why: str
+
+    def excuse(self, report: Report) -> Report:
+        """Make risks of the faults of which the contracts tell so."""
+        known = filter(lambda f: self.told.match(f.message), report.failures)
+        causes = {f.cause for f in known}
+        return report.milder(
+            lambda f: f.level == FAULT and f.cause in causes, self.why
+        )
 
 
 CONVENTIONS = (
@@ -68,31 +80,19 @@ def by_convention(made: Any, report: Report) -> Report:
     parts = made.modules() if isinstance(made, nn.Module) else ()
     names = {type(part).__name__ for part in parts}
     names |= {getattr(made, "__name__", "")}
-    kept = report.failures
     for one in CONVENTIONS:
         if any(map(one.named.search, names)):
-            causes = {f.cause for f in kept if one.told.match(f.message)}
-            kept = [
-                replace(f, level=RISK, why=one.why)
-                if f.level == FAULT and f.cause in causes
-                else f
-                for f in kept
-            ]
+            report = one.excuse(report)
     if report.component == "translation_model" and never_pads(made):
-        kept = [
-            replace(f, level=RISK, why=NEVER_PADS)
-            if f.level == FAULT and f.contract in OF_SOURCES
-            else f
-            for f in kept
-        ]
+        report = report.milder(
+            lambda f: f.level == FAULT and f.contract in OF_SOURCES, NEVER_PADS
+        )
     if report.component == "attention" and compares_directions(made):
-        kept = [
-            replace(f, level=RISK, why=OF_DIRECTIONS)
-            if f.level == FAULT and f.contract in OF_PRODUCTS
-            else f
-            for f in kept
-        ]
-    return replace(report, failures=kept)
+        report = report.milder(
+            lambda f: f.level == FAULT and f.contract in OF_PRODUCTS,
+            OF_DIRECTIONS,
+        )
+    return report
 
 
 OF_PRODUCTS = (
@@ -119,10 +119,7 @@ def compares_directions(made: Any) -> bool:
         return False
 
 
-OF_SOURCES = (
-    "Padding behind the source changes nothing",
-    "A short source beside a long one has the logits that it has alone",
-)
+OF_SOURCES = title(source_padding), title(unequal_sources)
 NEVER_PADS = (
     "It is right where no source is ever padded, as one at a time, or all of "
     "one length: nothing in its code speaks of padding."

@@ -45,7 +45,7 @@ VECTORS = (
     r"(?i)x|q|k|v|query|queries|keys?|values?|hidden_states|src|inputs?"
     r"|.*mask.*"
 )
-EMBEDDED = rf"{VECTORS}|(tokens?|words?)_?emb(edding)?s?|emb(edding)?s?|seq|src"
+EMBEDDED = rf"{VECTORS}|(tokens?|words?)_?emb(edding)?s?|emb(edding)?s?|seq"
 """What vectors are called where positions are added to them."""
 IDS = (
     r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids"

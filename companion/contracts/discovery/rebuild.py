@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.discovery.kinds.calls import (
+    SEQ,
     Judged,
     Unjudged,
     first,
     in_time,
     understood,
-    widths,
 )
 from companion.contracts.discovery.kinds.vectors import A_LAYER
 from companion.contracts.discovery.limits import outcome, rows
@@ -22,7 +22,6 @@ from companion.contracts.discovery.make import (
     HEAD,
     MOST,
     WIDTH,
-    NotBuilt,
     arguments,
     make,
     no_larger,
@@ -33,6 +32,7 @@ from companion.contracts.discovery.raising import arranged, wanted
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
+from companion.contracts.engine.forms.signature import MODELS
 from companion.contracts.engine.levels import NOTE, RISK
 from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.report import Failure
@@ -52,11 +52,8 @@ __all__ = [
     "with_what_is_unsaved",
 ]
 
-SEQ = 5
 RATE = 0.5
 """With a smaller rate a call of so few numbers may drop nothing."""
-
-MODELS = "language_model", "translation_model"
 
 
 def with_dropout(judged: Judged, kind: Callable, near: dict) -> Judged:
@@ -71,16 +68,13 @@ def with_dropout(judged: Judged, kind: Callable, near: dict) -> Judged:
     """
     if judged.report.untried:
         return judged
-    try:
-        module, said = make(kind, near, rate=RATE)
-        ids = judged.component in MODELS
-        on = in_time(lambda: draws_in_evaluation(module, ids=ids))
-        plain, _ = make(kind, near)
-        moves = in_time(lambda: differ_by_their_rate(plain, module, ids=ids))
-        # What draws without a rate draws something else.
-        on = on and not in_time(lambda: draws_in_evaluation(plain, ids=ids))
-    except (NotBuilt, Unjudged):
-        return judged
+    module, said = make(kind, near, rate=RATE)
+    ids = judged.component in MODELS
+    on = in_time(lambda: draws_in_evaluation(module, ids=ids))
+    plain, _ = make(kind, near)
+    moves = in_time(lambda: differ_by_their_rate(plain, module, ids=ids))
+    # What draws without a rate draws something else.
+    on = on and not in_time(lambda: draws_in_evaluation(plain, ids=ids))
     if moves and not on:
         risk = Failure(
             RATE_COUNTS,
@@ -91,8 +85,7 @@ def with_dropout(judged: Judged, kind: Callable, near: dict) -> Judged:
             why=SCALES,
             cause=RATE_COUNTS,
         )
-        failures = [*judged.report.failures, risk]
-        return replace(judged, report=replace(judged.report, failures=failures))
+        return replace(judged, report=judged.report.with_more(risk))
     if not on:
         return judged
     report, name = judged.report, title(repeatable)
@@ -156,13 +149,10 @@ def with_dropout_on_the_stream(
     layer = judged.component == "encoder" and not judged.report.untried
     if not (layer and A_LAYER.fullmatch(kind.__name__)):
         return judged
-    try:
-        module, said = make(kind, near, rate=RATE)
-        falls = not is_a_stack(module) and in_time(
-            lambda: drops_what_is_carried(module)
-        )
-    except (NotBuilt, Unjudged):
-        return judged
+    module, said = make(kind, near, rate=RATE)
+    falls = not is_a_stack(module) and in_time(
+        lambda: drops_what_is_carried(module)
+    )
     if not falls:
         return judged
     note = Failure(
@@ -172,8 +162,7 @@ def with_dropout_on_the_stream(
         why=OFTEN_SO,
         cause=CARRIED,
     )
-    failures = [*judged.report.failures, note]
-    return replace(judged, report=replace(judged.report, failures=failures))
+    return replace(judged, report=judged.report.with_more(note))
 
 
 def is_a_stack(module: nn.Module) -> bool:
@@ -228,19 +217,13 @@ def with_gradients_behind_dropout(
     faults = [f for f in judged.report.faults if IN_PLACE.search(f.message)]
     if not faults:
         return judged
-    try:
-        module, _ = make(kind, near, rate=RATE)
-        ids = judged.component in MODELS
-        trains = in_time(lambda: has_a_gradient(module, ids=ids))
-    except (NotBuilt, Unjudged):
-        return judged
+    module, _ = make(kind, near, rate=RATE)
+    ids = judged.component in MODELS
+    trains = in_time(lambda: has_a_gradient(module, ids=ids))
     if not trains:
         return judged
-    failures = [
-        replace(f, level=RISK, why=ANOTHER_TENSOR) if f in faults else f
-        for f in judged.report.failures
-    ]
-    return replace(judged, report=replace(judged.report, failures=failures))
+    report = judged.report.milder(faults.__contains__, ANOTHER_TENSOR)
+    return replace(judged, report=report)
 
 
 def has_a_gradient(module: nn.Module, *, ids: bool) -> bool:
@@ -277,16 +260,13 @@ def with_fewer_key_heads(judged: Judged, kind: Callable, near: dict) -> Judged:
     """
     if judged.report.untried:
         return judged
-    try:
-        named = arguments(kind, near)
-        few = fewer_for_keys(named)
-        if few is None:
-            return judged
-        small, _ = make(kind, near)
-        ids = judged.component in MODELS
-        args = in_time(lambda: a_call(small.eval(), ids=ids))
-    except (NotBuilt, Unjudged):
+    named = arguments(kind, near)
+    few = fewer_for_keys(named)
+    if few is None:
         return judged
+    small, _ = make(kind, near)
+    ids = judged.component in MODELS
+    args = in_time(lambda: a_call(small.eval(), ids=ids))
     if args is None or not (raised := raised_by(kind, few, args)):
         return judged
     risk = Failure(
@@ -297,8 +277,7 @@ def with_fewer_key_heads(judged: Judged, kind: Callable, near: dict) -> Judged:
         why=AS_MANY,
         cause=FEWER,
     )
-    failures = [*judged.report.failures, risk]
-    return replace(judged, report=replace(judged.report, failures=failures))
+    return replace(judged, report=judged.report.with_more(risk))
 
 
 def fewer_for_keys(named: dict[str, Any]) -> dict[str, Any] | None:
@@ -371,7 +350,7 @@ def a_call(module: nn.Module, *, ids: bool) -> tuple | None:
     """Return what a module can be called with; None, if nothing was found."""
     if not ids:
         try:
-            return understood(module, widths(module))[1]
+            return understood(module, [])[1]
         except Unjudged:
             return None
     for args in arranged(wanted(module), [rows(SEQ)]):
@@ -401,14 +380,11 @@ def with_own_defaults(judged: Judged, kind: Callable, near: dict) -> Judged:
     if judged.report.untried:
         return judged
     ids = judged.component in MODELS
-    try:
-        own = own_defaults(kind, near)
-        if own is None:
-            return judged
-        small, _ = make(kind, near)
-        args = in_time(lambda: a_call(small.eval(), ids=ids))
-    except (NotBuilt, Unjudged):
+    own = own_defaults(kind, near)
+    if own is None:
         return judged
+    small, _ = make(kind, near)
+    args = in_time(lambda: a_call(small.eval(), ids=ids))
     named, width = own
     if args is None or not (ids or (width and args[0].shape[-1] == WIDTH)):
         return judged
@@ -424,8 +400,7 @@ def with_own_defaults(judged: Judged, kind: Callable, near: dict) -> Judged:
         why=NOT_TAKEN,
         cause=ANSWERS,
     )
-    failures = [*judged.report.failures, risk]
-    return replace(judged, report=replace(judged.report, failures=failures))
+    return replace(judged, report=judged.report.with_more(risk))
 
 
 SAVED = "Whatever it draws when it is built is saved with it"
@@ -447,20 +422,16 @@ def with_what_is_unsaved(judged: Judged, kind: Callable, near: dict) -> Judged:
     """
     if judged.report.untried:
         return judged
-    try:
-        module, _ = make(kind, near)
-        if not plain_tensors(module):
-            return judged
-        other, _ = make(kind, near, seed=1)
-        ids = judged.component in MODELS
-        name = in_time(lambda: drawn_and_heard(module, other, ids=ids))
-    except (NotBuilt, Unjudged):
+    module, _ = make(kind, near)
+    if not plain_tensors(module):
         return judged
+    other, _ = make(kind, near, seed=1)
+    ids = judged.component in MODELS
+    name = in_time(lambda: drawn_and_heard(module, other, ids=ids))
     if not name:
         return judged
     fault = Failure(SAVED, UNSAVED.format(name), cause=UNSAVED)
-    failures = [*judged.report.failures, fault]
-    return replace(judged, report=replace(judged.report, failures=failures))
+    return replace(judged, report=judged.report.with_more(fault))
 
 
 def plain_tensors(module: nn.Module) -> dict[str, Tensor]:

@@ -35,7 +35,7 @@ SCALED = re.compile(
 
 LENGTH = re.compile(
     r"(?i)(max_?)?(seq(uence)?_?)?len(gth)?|seq|(num|n)_?pos(itions?)?|end|n|t"
-    r"|max_?seq_?len(gth)?|max_?positions?"
+    r"|max_?positions?"
 )
 """What is called so is how long tables are to be."""
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from companion.contracts.discovery.kinds.calls import (
+    Called,
     Judged,
     Unjudged,
     first,
@@ -70,8 +70,7 @@ def with_what_is_unheard(
             found = in_time(lambda: risks(judged, module, hints))
         except Unjudged:
             return judged
-    failures = [*judged.report.failures, *found]
-    return replace(judged, report=replace(judged.report, failures=failures))
+    return replace(judged, report=judged.report.with_more(*found))
 
 
 def risks(judged: Judged, module: nn.Module, hints: list[int]) -> list[Failure]:
@@ -126,23 +125,10 @@ def its_mask(module: nn.Module) -> str:
     return masks[0] if len(masks) == 1 else ""
 
 
-class Waves(TorchFunctionMode):
-    """Notes whether a call computes sines and cosines."""
-
-    def __init__(self):
-        super().__init__()
-        self.found: set[str] = set()
-
-    def __torch_function__(
-        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        self.found.add(getattr(func, "__name__", "").strip("_"))
-        return func(*args, **(kwargs or {}))
-
-    @property
-    def heard(self) -> bool:
-        """Whether there were both, or complex numbers of length 1."""
-        return {"sin", "cos"} <= self.found or "polar" in self.found
+def waves(names: set[str]) -> bool:
+    """Tell whether sines and cosines were computed, or complex numbers."""
+    found = {name.strip("_") for name in names}
+    return {"sin", "cos"} <= found or "polar" in found
 
 
 def turns_in_vain(call: Callable[[Tensor], Any], x: Tensor) -> bool:
@@ -152,9 +138,9 @@ def turns_in_vain(call: Callable[[Tensor], Any], x: Tensor) -> bool:
         call: Calls a module with vectors.
         x: Those, (batch, seq, width).
     """
-    with Waves() as waves:
+    with Called() as called:
         got = call(x)
-    if got is None or not waves.heard:
+    if got is None or not waves(called.names):
         return False
     others = torch.cat([x[:, [2, 0, 3, 1]], x[:, 4:]], 1)
     turned = call(others)

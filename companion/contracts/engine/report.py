@@ -85,6 +85,18 @@ class Report:
         """Return the report on all contracts."""
         return replace(self.rest(), lang=self.lang) if self.rest else self
 
+    def with_more(self, *failures: Failure) -> "Report":
+        """Return the report with more that does not hold, behind the rest."""
+        return replace(self, failures=[*self.failures, *failures])
+
+    def milder(self, which: Callable[[Failure], bool], why: str) -> "Report":
+        """Return the report with risks in place of some of its failures."""
+        kept = [
+            replace(f, level=RISK, why=why) if which(f) else f
+            for f in self.failures
+        ]
+        return replace(self, failures=kept)
+
     @property
     def faults(self) -> list[Failure]:
         """What is wrong for inputs that it will meet."""

@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
+from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.signature import wanted as signature
 from companion.contracts.engine.forms.styles import (
     CONTEXT,
@@ -32,6 +34,7 @@ from companion.contracts.engine.runner import (
     thread_for,
     too_long,
 )
+from companion.contracts.engine.universal import right_shape
 
 __all__ = [
     "ADDED_ALONG_THE_FIRST",
@@ -41,10 +44,12 @@ __all__ = [
     "LOOKS",
     "NOTHING",
     "NO_CALL",
+    "NO_SOFTMAX",
     "RAISED",
     "SEQ",
     "SEQUENCE_FIRST",
     "WHOLE",
+    "Called",
     "Check",
     "Judged",
     "NoAnswer",
@@ -67,6 +72,7 @@ __all__ = [
     "masks_are_told",
     "most_arguments",
     "movement",
+    "on_vectors",
     "refuses",
     "sequence_seems_first",
     "understood",
@@ -87,6 +93,9 @@ WHOLE = "A whole language model of it can be judged"
 
 
 NOTHING = "in use it does nothing"
+
+
+NO_SOFTMAX = "no softmax was heard in it"
 
 
 CLOSE = {"rtol": 1e-3, "atol": 1e-4}
@@ -135,6 +144,20 @@ class Judged:
     component: str
     report: Report
     assumed: tuple[str, ...] = ()
+
+
+class Called(TorchFunctionMode):
+    """Notes the names of PyTorch's functions that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.names.add(getattr(func, "__name__", ""))
+        return func(*args, **(kwargs or {}))
 
 
 SECONDS = 5.0
@@ -190,7 +213,7 @@ RAISED = "It raised "
 
 def was_called(report: Report) -> bool:
     """Tell whether a call was understood, whatever is wrong with it."""
-    shaped = "It returns a tensor of the right shape" in report.held
+    shaped = title(right_shape) in report.held
     return not report.untried or shaped
 
 
@@ -483,6 +506,16 @@ def first(result: object) -> object:
     return result
 
 
+def on_vectors(module: nn.Module, args: tuple) -> Callable[[Tensor], Tensor]:
+    """Return what calls a module as it was understood, with other vectors."""
+
+    def fn(x: Tensor) -> Tensor:
+        own = (x if a is args[0] else a for a in args)
+        return first(module(*own)).detach()  # pyrefly: ignore
+
+    return fn
+
+
 def answer(module: nn.Module, args: tuple) -> Tensor | None:
     """Return what a module answers, or nothing if it raises."""
     if not least_arguments(module) <= len(args) <= most_arguments(module):
@@ -541,10 +574,7 @@ def asks_first(module: nn.Module, width: int, args: tuple) -> bool:
         width: How wide they are.
         args: What it is called with.
     """
-
-    def fn(x: Tensor) -> Tensor:
-        own = (x if a is args[0] else a for a in args)
-        return first(module(*own)).detach()
+    fn = on_vectors(module, args)
 
     return bool(sequence_seems_first(fn, draw(BATCH, SEQ, width, seed=7)))
 

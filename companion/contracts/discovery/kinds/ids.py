@@ -80,10 +80,14 @@ from companion.contracts.engine.scale import (
 )
 from companion.contracts.transformer.language_model import (
     NO_MASK,
+    future,
     sentences_apart,
 )
 
 __all__ = ["SEES_ALL", "judged_on_ids", "never_read", "takes_ids"]
+
+TWO_ROWS = [1, 2, 3, 4, 5], [5, 4, 3, 2, 1]
+"""Ids to ask with: of both rows each id stands somewhere else, but 3."""
 
 SEES_ALL = "every row sees all tokens"
 
@@ -114,7 +118,7 @@ def of_attention(name: str, which: str) -> bool:
 
 def answers_ids(module: nn.Module) -> bool:
     """Tell whether it answers one of the usual calls with ids."""
-    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    ids = torch.tensor(TWO_ROWS)
     calls = [(ids,), (ids, None), (ids, ids), (ids, ids[:, 1:])]
     calls += [(ids, ids, None, None), (ids, None, None)]
     return any(answer(module, args) is not None for args in calls)
@@ -242,7 +246,7 @@ def in_its_order(
 
 
 UNMASKED = Failure(
-    "No logit knows a token of its future",
+    title(future),
     "Called without a mask it breaks contracts that hold with the causal one.",
     level=RISK,
     why="It is right if it is always given the causal mask, as it was here; "
@@ -391,7 +395,7 @@ def its_own_memory(module: nn.Module) -> str:
         if tgt is memory and past is not None and over_memory is None:
             found.append(parts[part])
 
-    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    ids = torch.tensor(TWO_ROWS)
     with watched(parts, before):
         answer(module, (ids,))
     return found[0] if found else ""
@@ -443,7 +447,7 @@ def returns_states(module: nn.Module) -> bool:
 
 def convolves_ids(module: nn.Module) -> bool:
     """Tell whether a convolution mixes the ids of a row, and no attention."""
-    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    ids = torch.tensor(TWO_ROWS)
     return convolves(module, lambda: answer(module, (ids,)))
 
 
@@ -460,7 +464,7 @@ def unheard_mask(module: nn.Module) -> str:
     names = [*inspect.signature(module.forward).parameters]
     if len(names) < 2 or "mask" not in names[1]:
         return ""
-    ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    ids = torch.tensor(TWO_ROWS)
     rest = [None] * (least_arguments(module) - 2)
     with module_kept(module), torch.no_grad():
         module.eval()
@@ -591,7 +595,7 @@ def reads_both(module: nn.Module) -> bool:
     two = [name for name in wanted(module) if "mask" not in name]
     if len(two) < 2 or re.search("(?i)seg|type", " ".join(two)):
         return False
-    one = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    one = torch.tensor(TWO_ROWS)
     masks = [None] * (least_arguments(module) - 2)
     rows = (one, one), (one % 5 + 1, one), (one, one % 5 + 1)
     got = [answer(module, (*pair, *masks)) for pair in rows]
@@ -719,7 +723,7 @@ class Topped(nn.Module):
 
 def ids_only_by_their_place(module: nn.Module) -> bool:
     """Tell whether a module turns ids into what is the same for all ids."""
-    one = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
+    one = torch.tensor(TWO_ROWS)
     got, other = answer(module, (one,)), answer(module, (one % 5 + 1,))
     if got is None or other is None or got.ndim < 2:
         return False

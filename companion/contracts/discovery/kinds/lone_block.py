@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from companion.contracts.discovery.kinds.calls import (
     BATCH,
+    NO_SOFTMAX,
     SEQ,
     Check,
     Judged,
@@ -21,7 +22,6 @@ from companion.contracts.discovery.kinds.calls import (
     understood,
 )
 from companion.contracts.engine.component import title
-from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules.around import Around
 from companion.contracts.engine.modules.common import (
     module_kept,
@@ -171,7 +171,7 @@ def require_attention(module: nn.Module, args: tuple) -> None:
     with Heard(BATCH) as heard:
         module(*args)
     if not heard.found:
-        raise Unjudged("no softmax was heard in it")
+        raise Unjudged(NO_SOFTMAX)
 
 
 def without_what_waits(
@@ -195,9 +195,5 @@ def without_what_waits(
         if found.untried or title(takes_part) not in found.held:
             continue
         why = WITH_AN_ARGUMENT.format(name)
-        kept = [
-            replace(f, level=RISK, why=why) if f in idle else f
-            for f in report.failures
-        ]
-        return replace(report, failures=kept)
+        return report.milder(idle.__contains__, why)
     return report

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -97,10 +96,14 @@ def is_called_a_norm(module: nn.Module) -> bool:
 
     One that is to run over channels or over time says so in its name.
     """
-    name = type(module).__name__
     matrices = [p for p in module.parameters() if p.squeeze().ndim > 1]
-    named = NORM.fullmatch(name) and not ELSEWHERE.search(name)
-    return bool(named) and not matrices
+    return has_its_name(module) and not matrices
+
+
+def has_its_name(module: nn.Module) -> bool:
+    """Tell whether it bears the name of a norm, and of none over other axes."""
+    name = type(module).__name__
+    return bool(NORM.fullmatch(name)) and not ELSEWHERE.search(name)
 
 
 def by_its_name(module: nn.Module, said: str) -> tuple[nn.Module, str, str]:
@@ -135,7 +138,7 @@ def judged_norm(
                 f"{report.failures[0].message}"
             )
     if said == ZERO_GAIN:
-        report = replace(report, failures=[*report.failures, NO_GAIN])
+        report = report.with_more(NO_GAIN)
     return Judged(component, report, (said,))
 
 

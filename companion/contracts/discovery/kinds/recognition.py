@@ -27,16 +27,17 @@ from companion.contracts.discovery.kinds.calls import (
     is_affine,
     is_decoder,
     movement,
+    on_vectors,
     sequence_seems_first,
 )
 from companion.contracts.discovery.kinds.norms import (
-    ELSEWHERE,
     MIXING,
     MORE_THAN_A_NORM,
-    NORM,
     OVER_OTHERS,
     ZERO_GAIN,
     by_its_name,
+    has_its_name,
+    is_a_norm,
     is_called_a_norm,
     kind_of_norm,
 )
@@ -71,7 +72,6 @@ __all__ = [
     "Behind",
     "adds_its_input",
     "is_called_a_network",
-    "known",
     "no_decoder",
 ]
 
@@ -94,9 +94,7 @@ def pairs_are_learned(module: nn.Module, width: int, args: tuple) -> bool:
     ):
         return False
 
-    def fn(x: Tensor) -> Tensor:
-        own = (x if a is args[0] else a for a in args)
-        return first(module(*own)).detach()
+    fn = on_vectors(module, args)
 
     return in_time(lambda: is_affine(fn, draw(BATCH, SEQ, width, seed=7)))
 
@@ -155,10 +153,9 @@ def inside(
         raise Unjudged(f"beside its norm {LOOKS} {component}")
     said = f"{said}; judged without the norm inside"
     x = draw(BATCH, SEQ, width, seed=9)
-    own = (x if a is args[0] else a for a in args)
     if not lost:
         said += ", and less its input"
-    elif kind_of_norm(first(module(*own))):
+    elif kind_of_norm(on_vectors(module, args)(x)):
         said += NO_INPUT
     return taken, component, said
 
@@ -188,17 +185,12 @@ def has_lost_its_input(inner: nn.Module, width: int, args: tuple) -> bool:
         for weight in inner.parameters():
             weight.data.zero_()
         x = draw(BATCH, SEQ, width, seed=9)
-        own = (x if a is args[0] else a for a in args)
-        return torch.allclose(first(inner(*own)), -x, **CLOSE)
+        return torch.allclose(on_vectors(inner, args)(x), -x, **CLOSE)
 
 
 def bare(module: nn.Module) -> nn.Module | None:
     """Return a part without the one norm inside, and less its input."""
-    norms = [
-        name
-        for name, part in module.named_children()
-        if "norm" in type(part).__name__.lower()
-    ]
+    norms = [name for name, part in module.named_children() if is_a_norm(part)]
     if len(norms) != 1:
         return None
     try:
@@ -261,7 +253,7 @@ def require_attention_to_the_past(
     """
     if averages and mixes_by_place(module, fn, x):
         raise Unjudged(BY_PLACE_ALONE)
-    if not averages or "causal_attention" not in known():
+    if not averages:
         raise Unjudged(
             "each position sees itself and what stands before it: the mask is "
             f"built in. {WHOLE}"
@@ -306,13 +298,6 @@ ATTENTION = re.compile(r"(?i)((multi_?head(ed)?|self|scaled_?dot_?product)*"
                        r"_?(attention|attn)|(multi_?|attention_?)?heads|multi_?head"
                        r"|mha|mhsa)")  # fmt: skip
 """What attention is called, also if its weights are no averages."""
-
-
-def known() -> set[str]:
-    """Return the names of the components."""
-    from companion.contracts import COMPONENTS
-
-    return set(COMPONENTS)
 
 
 def each_alone(
@@ -471,9 +456,7 @@ def by_name_alone(
     gains = [p for p in module.parameters() if not p.any()]
     if reason == NOTHING_COUNTS and gains and is_called_a_norm(module):
         return by_its_name(module, ZERO_GAIN)
-    name = type(module).__name__
-    named = NORM.fullmatch(name) and not ELSEWHERE.search(name)
-    if NO_NETWORK in reason and named:
+    if NO_NETWORK in reason and has_its_name(module):
         return by_its_name(module, "its name says so, and it norms nothing")
     return by_name_of_a_part(module, width, args, reason)
 
@@ -527,9 +510,7 @@ def is_attention_alone(module: nn.Module, width: int, args: tuple) -> bool:
     if not CALLED_ATTENTION.search(type(module).__name__):
         return False
 
-    def fn(x: Tensor) -> Tensor:
-        own = (x if a is args[0] else a for a in args)
-        return first(module(*own)).detach()
+    fn = on_vectors(module, args)
 
     if adds_its_input(module, fn, width):
         return False
@@ -575,10 +556,7 @@ def attends_alone(module: nn.Module, width: int, args: tuple) -> str:
         width: How wide its vectors are.
         args: What it is called with.
     """
-
-    def fn(x: Tensor) -> Tensor:
-        own = (x if a is args[0] else a for a in args)
-        return first(module(*own))
+    fn = on_vectors(module, args)
 
     x, other = (draw(BATCH, SEQ, width, seed=s) for s in (7, 9))
     with Behind() as heard:

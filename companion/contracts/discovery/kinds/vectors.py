@@ -10,13 +10,14 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from companion.contracts.discovery.kinds.calls import (
     BATCH,
     CLOSE,
     LOOKS,
+    NO_SOFTMAX,
     SEQ,
+    Called,
     Check,
     Judged,
     Unjudged,
@@ -29,11 +30,16 @@ from companion.contracts.discovery.kinds.calls import (
     in_time,
     masks_are_told,
     movement,
+    on_vectors,
     understood,
     widths,
 )
 from companion.contracts.discovery.kinds.narrow import A_HEAD
-from companion.contracts.discovery.kinds.norms import MIXING, judged_norm
+from companion.contracts.discovery.kinds.norms import (
+    MIXING,
+    is_a_norm,
+    judged_norm,
+)
 from companion.contracts.discovery.kinds.recognition import (
     CALLED_ATTENTION,
     LOST_WITHIN,
@@ -64,12 +70,17 @@ from companion.contracts.engine.scale import (
     axis_heard,
 )
 from companion.contracts.engine.universal import STAYS_ON
-from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
+from companion.contracts.multihead.causal_attention import (
+    EXCHANGED,
+    ITSELF,
+    sums_to_one,
+)
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
 from companion.contracts.transformer.encoder import (
     NORMED_BETWEEN,
     NORMED_STREAM,
+    normalised,
 )
 
 __all__ = [
@@ -85,7 +96,7 @@ __all__ = [
     "require_no_other_kind",
 ]
 
-STACK = "What leaves the stack is normalised"
+STACK = title(normalised)
 """What a single layer of an encoder need not do."""
 
 
@@ -126,7 +137,6 @@ class Resized(Around):
     ):
         super().__init__(module)
         self.width, self.mask = width, mask
-        self.narrows = width > WIDTH
         if width != WIDTH:
             wide = draw(max(width, WIDTH), min(width, WIDTH), seed=5)
             ways = torch.linalg.qr(wide).Q
@@ -224,7 +234,7 @@ def judged_on_vectors(
     report = with_what_was_said(report, said)
     if component == "add_positions" and report.passed:
         wrong = in_time(lambda: rates_of(module, width, args))
-        report = replace(report, failures=[*report.failures, *wrong])
+        report = report.with_more(*wrong)
     best = Judged(component, report, tuple(filter(None, (said, words))))
     no_mask = takes_no_mask(module, best)
     alone = best.report.untried or no_mask
@@ -263,7 +273,7 @@ MOST_MAPS = 3
 DEEPER = "it is a deeper network, of more than two or three linear maps"
 
 
-EQUAL_ROWS = "Of equal positions every row gathers the same"
+EQUAL_ROWS = title(sums_to_one)
 
 
 SINK = (
@@ -275,12 +285,10 @@ SINK = (
 def with_what_was_said(report: Report, said: str) -> Report:
     """Add what goes with how a part was recognised, or make it milder."""
     if said.endswith(NO_INPUT) and not report.untried:
-        return replace(report, failures=[*report.failures, LOST])
+        return report.with_more(LOST)
     one, *others = report.faults or [None, None]
     if said == NAMED_CAUSAL and not others and one.contract == EQUAL_ROWS:
-        milder = replace(one, level=RISK, why=SINK)
-        kept = [milder if f is one else f for f in report.failures]
-        return replace(report, failures=kept)
+        return report.milder(lambda f: f is one, SINK)
     return report
 
 
@@ -358,18 +366,15 @@ def require_attention(
     Raises:
         Unjudged: It is not certain that this is attention.
     """
-
-    def fn(x: Tensor) -> Tensor:
-        own = (x if a is args[0] else a for a in args)
-        return first(module(*own)).detach()
+    fn = on_vectors(module, args)
 
     x = draw(BATCH, SEQ, width, seed=7)
-    with Heard(BATCH) as heard, Triangles() as triangles:
+    with Heard(BATCH) as heard, Called() as called:
         fn(x)
     looks = f"{LOOKS} {component} that takes no mask"
     names = [type(part).__name__ for part in module.modules()]
     named = any(map(CAUSAL.search, names))
-    if triangles.made or named or has_triangle(module):
+    if called.names & TRIANGLES or named or has_triangle(module):
         raise Unjudged(
             f"{looks}, and every position sees all. If a causal mask is meant "
             'to be at work, this is a fault: `check("causal_attention", …)` of '
@@ -452,9 +457,7 @@ def require_no_neighbours(
     if component not in MIXING or not of_positions(report):
         return
 
-    def fn(x: Tensor) -> Tensor:
-        own = (x if a is args[0] else a for a in args)
-        return first(module(*own)).detach()
+    fn = on_vectors(module, args)
 
     x = draw(BATCH, SEQ, width, seed=7)
     if convolves(module, lambda: fn(x)):
@@ -469,9 +472,6 @@ def require_no_neighbours(
         near = seen[0].diff().sum() == 1
         which = WITHIN_A_WINDOW if near else AT_SOME_DISTANCES
         raise Unjudged(f"{LOOKS} {component}, but {which}")
-
-
-NO_SOFTMAX = "no softmax was heard in it"
 
 
 def is_to_attend(module: nn.Module) -> bool:
@@ -535,14 +535,11 @@ def with_its_input(
         Unjudged: It adds no input, and neither its name nor its norms say that
             it is a layer.
     """
-
-    def fn(x: Tensor) -> Tensor:
-        own = (x if a is args[0] else a for a in args)
-        return first(module(*own)).detach()
+    fn = on_vectors(module, args)
 
     if adds_its_input(module, fn, width):
         return judged
-    norms = [x for x in module.modules() if "norm" in type(x).__name__.lower()]
+    norms = [*filter(is_a_norm, module.modules())]
     if len(norms) < 2 or not A_LAYER.fullmatch(type(module).__name__):
         looks = f"{LOOKS} {judged.component} that takes no mask"
         raise Unjudged(f"{looks}, but it adds no input")
@@ -594,16 +591,8 @@ OF_A_CACHE = re.compile(
 """What attention takes beside vectors that is no mask."""
 
 
-class Triangles(TorchFunctionMode):
-    """Notes whether a call makes a triangle, as causal masks are made."""
-
-    made = False
-
-    def __torch_function__(
-        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        self.made |= getattr(func, "__name__", "") in ("tril", "triu")
-        return func(*args, **(kwargs or {}))
+TRIANGLES = {"tril", "triu"}
+"""What causal masks are made by."""
 
 
 def is_to_be_causal(
@@ -613,10 +602,7 @@ def is_to_be_causal(
 
     Its name says so, or a triangle of its own hides it but for one position.
     """
-
-    def fn(x: Tensor) -> Tensor:
-        own = (x if a is args[0] else a for a in args)
-        return first(module(*own)).detach()
+    fn = on_vectors(module, args)
 
     name = type(module).__name__
     named = CALLED_ATTENTION.search(name) and not adds_its_input(
@@ -626,10 +612,10 @@ def is_to_be_causal(
         return False
     if re.search(r"(?i)causal|masked", name):
         return True
-    with Triangles() as triangles:
+    with Called() as called:
         seen = movement(fn, draw(BATCH, SEQ, width, seed=7))
-    made = triangles.made or has_triangle(module, ahead=1)
-    return made and torch.equal(seen, torch.ones_like(seen).tril(1))
+    made = called.names & TRIANGLES or has_triangle(module, ahead=1)
+    return bool(made) and torch.equal(seen, torch.ones_like(seen).tril(1))
 
 
 def as_added(may: Tensor) -> Tensor:
@@ -717,10 +703,7 @@ def less_its_input(
     module: nn.Module, width: int, args: tuple, best: Judged, check: Check
 ) -> Judged:
     """Judge a network that adds its input, without that."""
-
-    def fn(x: Tensor) -> Tensor:
-        own = (x if a is args[0] else a for a in args)
-        return first(module(*own)).detach()
+    fn = on_vectors(module, args)
 
     # Less `x`, a network that never added it takes both signs, and more.
     if not in_time(lambda: adds_its_input(module, fn, width)):
