@@ -1,5 +1,6 @@
 """What somebody's code is, found out by what it takes and returns.
 
+sizes        what sizes arguments are given, by their names
 make         builds a class with small sizes, from the names of its arguments
 each_length  builds what takes one length alone anew for each
 kinds        tells what a module is: attention, a network, a norm, …

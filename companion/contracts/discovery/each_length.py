@@ -15,7 +15,8 @@ from companion.contracts.discovery.kinds.calls import (
     in_time,
     widths,
 )
-from companion.contracts.discovery.make import LONG, make
+from companion.contracts.discovery.make import make
+from companion.contracts.discovery.sizes import LONG
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.modules.around import Around
 

@@ -29,6 +29,7 @@ from companion.contracts.discovery.readings import (
     said_by,
     settled,
 )
+from companion.contracts.discovery.sizes import HEADS, WIDTH
 from companion.contracts.engine.compare import draw, furthest
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.adopt import NO_MASK
@@ -273,9 +274,6 @@ class OnHeads(nn.Module):
         each = self.made(x).unflatten(-1, (3, HEADS, WIDTH // HEADS))
         found = first(self.yours(*each.permute(2, 0, 3, 1, 4), *masks))
         return found.transpose(1, 2).flatten(2)  # pyrefly: ignore
-
-
-HEADS, WIDTH = 3, 12
 
 
 class WithinTheBatch(OnHeads):

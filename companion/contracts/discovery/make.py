@@ -1,4 +1,12 @@
-"""Build somebody's class with small sizes, from the names of its arguments."""
+"""Build somebody's class with small sizes, from the names of its arguments.
+
+``make`` asks ``arguments`` for a value for each parameter. ``value_of`` chooses
+it: a size by its name, as ``sizes`` has them, a module of the file, which is
+built likewise, or a ``configuration``, whose own arguments are chosen so too.
+If the call raises, ``others`` lists second tries. ``ready`` then draws what was
+left empty. ``typed`` writes the call for the user, with … for what is unknown,
+and ``said_of`` writes it for the report.
+"""
 
 import contextlib
 import copy
@@ -18,14 +26,26 @@ from torch.nn.modules.module import (
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.discovery.raising import arranged, wanted
+from companion.contracts.discovery.sizes import (
+    CHOSEN,
+    EXPERTS,
+    HEAD,
+    HEADS,
+    INNER,
+    KEPT,
+    LONG,
+    SCALES,
+    VOCAB,
+    WIDTH,
+    Sizes,
+    is_size,
+    size,
+)
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.modules.common import is_lazy
 
 __all__ = [
-    "HEAD",
-    "LONG",
     "MOST",
-    "WIDTH",
     "NotBuilt",
     "arguments",
     "by_default",
@@ -37,118 +57,8 @@ __all__ = [
     "said_of",
 ]
 
-WIDTH = 12
-"""What the contracts send into a module is so wide."""
-
-HEAD = 4
-"""How wide a head then is."""
-
-DROPOUT = r".*drop.*|p|dr_rate|(\w+_)?dp\d*(_?(rate|prob))?|\w+_ffn_rate"
-"""What a rate of dropout is called."""
-
-SCALES = r"(use_?)?scaled?|scale_?att(ention|n)?(_?weights)?"
-"""What is called so, and is False by default, has scores divided."""
-
-EXPERTS = r"(num|n)_?((routed|local|moe)_?)?experts?"
-CHOSEN = r"top_?k|(num_|n_)?(activated_|active_)?experts?_per_(tok(en)?)"
-"""What the numbers of experts are called: of all, and of those a token asks."""
-
-SIZES: tuple[tuple[str, object], ...] = (
-    (r"d_?ffn?|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", 24),
-    (r"inter(mediate)?_?(size|dim)|n_?mlp", 24),
-    (r"(mlp|inner|filter|forward)_?(dim|size)", 24),
-    (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", 24),
-    (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", 24),
-    (r"(en|de)coder_ffn_?(dim|size)|(d|dim)_?ffn?|fc_?(dim|size)", 24),
-    (r"ffn_?(num_?)?hiddens?|inter(mediate)?|ff_?hid(den)?_?(dim|size)", 24),
-    (r"n_?hid|dense_?dim|filter_?channels|ffn_?emb(ed(ding)?)?_?dim", 24),
-    (r"mlp_?hidden_?(dim|size)|(ff|ffn|mlp)_?(units|features|width)", 24),
-    (r"((forward|ffn?|mlp)_?)?exp(ansion)?(_?(factor|rate))?|expand", 2),
-    (r"(mlp|ff)_?(ratio|mult)|mult(iplier)?", 2),
-    (r"(d|dim)_?(k|v|q|qk|head)|(head|kv|key|value|query)_?(dim|size)", HEAD),
-    (r"(q|k|v)_?dim|size_per_head|(d|dim)_?(query|keys?|values?)", HEAD),
-    (r"h|(n|num)_?(kv_?|key_?value_?|query_?)?heads?|heads?", 3),
-    (r"(num_|n_)?(attention|attn|mha|kv|q|head)_?(num_?)?(heads?|num)", 3),
-    (r"heads?_?(num|count)|nh", 3),
-    (r"((num|n)_?)?(enc|dec)(oder)?_?((attention|attn)_?)?heads?", 3),
-    (r"(num|n)_?att_?heads?|heads?_(n|num)|total_heads", 3),
-    (r"(num|n)_?(q|query|queries)|query_?heads?", 3),
-    (r"layer_?(idx|index|id)|(idx|index)_?layer", 0),
-    (r"((num|n)_?)?((enc|dec)(oder)?_?)?(hidden_?)?(layers?|blocks?)", 2),
-    (r"((num|n)_?)?trans(former)?s?_?(layers?|blocks?)", 2),
-    (r"((num|n)_?)?(layers?|blocks?)_?(enc|dec)(oder)?|layers?_?n", 2),
-    (r"(d|dim|kv)_?latent(_?dim)?|(kv|q)_?lora_?rank", HEAD),
-    (EXPERTS, 4),
-    (CHOSEN, 2),
-    (r"(num|n)_?(kv_?)?groups?", 3),
-    (r"num_?(en|de)coder(s|_?layers)?|N|n_?stacks?|layers?_?num", 2),
-    (r"(enc|dec)(oder)?_?(num|count)", 2),
-    (r"((enc|dec)(oder)?_?)?depth", 2),
-    (r"n_?(segments?|types)|type_?vocab_?size", 2),
-    (r".*vocab.*|(n|num)_?(tokens?|words)|n?tokens?|words", 11),
-    (r"num_?embeddings?|(n_?|\w+_)?voca?(_?(size|dim))?|(?-i:V)", 11),
-    (r"(src|tgt|trg|source|target)_?(size|tokens|dim|n)|num_?classes", 11),
-    (r"(enc|dec)(oder)?_num_?tokens?|(num|n)_?items?|items?_num", 11),
-    (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", 32),
-    (r"(num|n)_?(tokens?_?max|buckets)|max_?(num_?)?tokens?", 32),
-    (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)", 32),
-    (r"(context|ctx)_?window", 32),
-    (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num|(n_?)?ctx", 32),
-    (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", 32),
-    (r"(n_)?max_?seq(_?len)?|.*_max_len(gth)?", 32),
-    (r"expected_?seq_?len|max_?t|n_?seq|l_?max|(num|n)_?frames", 32),
-    (r"max_?(src|tgt|trg|source|target|enc|dec)_?(seq_?)?len(gth)?", 32),
-    (r"max_?(batch|bsz?)(_?size)?", 64),
-    (DROPOUT, 0.0),
-    (r".*pad.*multiple.*", 1),
-    (r".*pad.*", 0),
-    (r"mem(ory)?_?len(gth)?", 0),
-    (r"(bos|sos|start|cls).*", 1),
-    (r"(eos|end|sep|stop).*", 2),
-    (r"eps(ilon)?|.*norm_?eps", 1e-5),
-    (r".*initializer_range|init_std|std", 0.02),
-    (r"device", "cpu"),
-    (r"dtype", torch.float32),
-    (r"batch_?first", True),
-    (r"(norm_?first|pre_?norm|.*bias)", True),
-    (r"post_?norm", False),
-    (r"((rope|rotary)_?)?(theta|base)", 10000.0),
-    (r"lr|learning_?rate", 1e-3),
-    # Scores are divided by it: the root of a head's width.
-    (r"temperature", HEAD**0.5),
-    (r"(d|dim)_?(model|embed(ding)?|emb|hidden|x|in|out)?", WIDTH),
-    (r"(d|dim)_?(input|output)|h_?dim|ffn_?(num_?)?inputs?", WIDTH),
-    (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
-     r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
-    (r"(in|out|input|output)?_?(dim|features|size|channels|units)", WIDTH),
-    (r"hidden_?channels|(ffn_?)?num_?outputs|d_?out_?[qkv]+|hidden_?d", WIDTH),
-    (r"(num_?)?(features|units|hiddens|hidden|hidden_?units)|width", WIDTH),
-    (r"(num|n)_?(feats?|features|channels?|hidden|dims?)", WIDTH),
-    (r"(model|token|layer|norm|attention|attn)_?(dim|size)", WIDTH),
-    (r"(layer|norm(al(ized)?)?)_?shape|d_?(token|block)", WIDTH),
-    (r"dimensions?|c|emb(ed)?|parameters_shape|d_?m", WIDTH),
-    (r"(model|embed(ding)?|emb|hidden|inp|input)_?dim(ension)?s?", WIDTH),
-    (r"(feature|transformer|attention|attn)_?(dim|size)(ension)?s?", WIDTH),
-    (r"(d|dim)_?(att(n|ention)?|tokens?|features?)", WIDTH),
-    (r"transformer_?(width|d_?model)|(enc|dec)(oder)?_?(output_?)?(dim|size)",
-     WIDTH),
-    (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),
-    (r"(dim|d)_?word|vectors?_?size|embed_?model_?dim", WIDTH),
-    (r"(embedding|embed|emb|hidden|hide)_?(sz|dim)|att(ention)?_dim", WIDTH),
-    (r"(enc|dec)(oder)?_hid(den)?_?(dim|size)|nx|n_?inp|emsize", WIDTH),
-    (r"(context|token|word|char|input|output)_?(embed(ding)?_?)?(dim|size)",
-     WIDTH),
-)  # fmt: skip
-"""Name of an argument -> a size; the first that fits."""
-
 UNKNOWN = object()
 """Stands for an argument whose name says nothing."""
-
-KEPT = re.compile(
-    r"(?i)((rope|rotary)_?)?(theta|base)|lr|learning_?rate|mem(ory)?_?len(gth)?"
-    rf"|temperature|eps(ilon)?|.*norm_?eps|{EXPERTS}|{CHOSEN}"
-)
-"""What is no size: where it has a default, that stays."""
 
 CONFIG = re.compile(
     r"(?i).*(config(uration)?|cfg|args|opts?|hparams|params|options)$"
@@ -168,69 +78,6 @@ class NotBuilt(Exception):
     def __init__(self, reason: str, call: str = "", *, always: bool = False):
         super().__init__(reason)
         self.call, self.always = call, always
-
-
-def size(name: str, rate: float = 0.0) -> object:
-    """Return what an argument of this name is to be, or None.
-
-    Args:
-        name: Its name.
-        rate: What it is, if it is a rate of dropout.
-    """
-    name = COUNT.sub("num_", name.strip("_"))
-    name = re.sub("(?i)_sz$", "_size", name)
-    for pattern, value in SIZES:
-        if re.fullmatch(pattern, name, re.IGNORECASE):
-            return rate if pattern is DROPOUT else value
-    return None
-
-
-COUNT = re.compile(r"(?i)^((nb|nr|no|number)_(of_)?|(num|n)_of_)(?=[a-z])")
-"""Other words for `num_`."""
-
-UNCHOSEN = {"model_type", "pretrained"}
-"""What a configuration may name in place of sizes; None, where it does not."""
-
-
-class Sizes:
-    """Stands for a configuration: every name that says a size has it.
-
-    Those that were asked for are noted.
-    """
-
-    def __init__(self, rate: float = 0.0, length: int = 0):
-        self._rate, self._length = rate, length
-        self._asked: dict[str, object] = {}
-
-    def _size(self, name: str) -> object:
-        value = size(name, self._rate)
-        if self._length and is_size(value, LONG):
-            value = self._length
-        if value is not None:
-            self._asked[name] = value
-        return value
-
-    def __getattr__(self, name: str) -> Any:
-        if name in UNCHOSEN:
-            return None
-        value = None if name.startswith("__") else self._size(name)
-        if value is None:
-            raise AttributeError(f"its configuration has no `{name}` here")
-        return value
-
-    def get(self, name: str, default: object = None) -> object:
-        """Look a size up as in a dictionary."""
-        value = self._size(name)
-        return default if value is None else value
-
-    def __getitem__(self, name: str) -> object:
-        value = self._size(name)
-        if value is None:
-            raise KeyError(name)
-        return value
-
-    def __contains__(self, name: str) -> bool:
-        return size(name) is not None
 
 
 def make(
@@ -323,10 +170,6 @@ def of_length(value: Any, length: int) -> Any:
         if is_size(x, LONG) and size(name) == LONG:
             object.__setattr__(other, name, length)  # It may be frozen.
     return other
-
-
-LONG = 32
-"""How long sentences are, by default."""
 
 
 def ready(built: Any) -> str:
@@ -449,16 +292,8 @@ def others(
 
 def twice_as_large(named: dict) -> dict[str, Any]:
     """Return the same with twice the widths."""
-    twice = {WIDTH: 2 * WIDTH, 2 * WIDTH: 4 * WIDTH}
+    twice = {WIDTH: 2 * WIDTH, INNER: 2 * INNER}
     return {n: twice.get(x, x) if is_size(x) else x for n, x in named.items()}
-
-
-def is_size(value: object, which: int | None = None) -> bool:
-    """Tell whether it is a number, and no Boolean; perhaps this one.
-
-    Nothing else is compared: it may not let itself be.
-    """
-    return type(value) is int and which in (None, value)
 
 
 def only_wanted(kind: Callable, named: dict[str, Any]) -> dict[str, Any]:
@@ -657,13 +492,13 @@ def by_the_others(one: inspect.Parameter, names: list[str]) -> int | None:
         experts = any(re.fullmatch(EXPERTS, n) for n in names)
         if experts:
             return 2
-        return WIDTH if 3 in beside and WIDTH not in beside else None
+        return WIDTH if HEADS in beside and WIDTH not in beside else None
     if one.name == "groups":  # With a default it is a convolution's.
-        return 3
+        return HEADS
     if one.name in ("q", "v") and {"q", "v"} <= {*names}:
         return HEAD
     whole = one.annotation in (int, "int")
-    return 24 if whole and re.fullmatch("feed_?forward", one.name) else None
+    return INNER if whole and re.fullmatch("feed_?forward", one.name) else None
 
 
 def of_its_own_width(
@@ -698,9 +533,6 @@ def of_its_own_width(
             ) from None
         return built, said_of(kind, given) + ready(built)
 
-
-HEADS = 3
-"""How many heads there are."""
 
 WIDEST = 1024
 
@@ -774,7 +606,7 @@ def own_defaults(
     return (own, wide.pop() if len(wide) == 1 else 0) if different else None
 
 
-LEAST = {11: 6, 32: 5}
+LEAST = {VOCAB: 6, LONG: 5}
 """Of a vocabulary and of a length, what a call with a few small ids takes."""
 
 
@@ -782,10 +614,10 @@ def reconciled(chosen: dict[str, Any]) -> dict[str, Any]:
     """Make two widths of one call different, where one is the inner one."""
     widths = [n for n, value in chosen.items() if is_size(value, WIDTH)]
     inner = [n for n in widths if re.search("(?i)hid|inner|units", n)]
-    known = any(is_size(value, 24) for value in chosen.values())
+    known = any(is_size(value, INNER) for value in chosen.values())
     if inner and len(widths) > len(inner) and not known:
         # As in FeedForward(d_model, hidden).
-        chosen |= dict.fromkeys(inner, 24)
+        chosen |= dict.fromkeys(inner, INNER)
     return chosen
 
 

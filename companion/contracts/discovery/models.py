@@ -39,8 +39,8 @@ from companion.contracts.discovery.kinds.vectors import (
     judged_as_causal,
     require_no_other_kind,
 )
-from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.published import by_convention
+from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.discovery.unheard import with_what_is_unheard
 from companion.contracts.engine.compare import draw, is_float
 from companion.contracts.engine.forms.other_ways import ASK_FIRST, ASK_SHIFTED

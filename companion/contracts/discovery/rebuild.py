@@ -19,9 +19,7 @@ from companion.contracts.discovery.kinds.calls import (
 from companion.contracts.discovery.kinds.vectors import A_LAYER
 from companion.contracts.discovery.limits import outcome, rows
 from companion.contracts.discovery.make import (
-    HEAD,
     MOST,
-    WIDTH,
     arguments,
     make,
     no_larger,
@@ -29,6 +27,7 @@ from companion.contracts.discovery.make import (
     said_of,
 )
 from companion.contracts.discovery.raising import arranged, wanted
+from companion.contracts.discovery.sizes import HEAD, HEADS, WIDTH
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
@@ -295,10 +294,6 @@ def fewer_for_keys(named: dict[str, Any]) -> dict[str, Any] | None:
         if type(x) is int and "head" in name.lower()
     }
     return named | few | {n: 2 for n in named if OF_KEYS.fullmatch(n)}
-
-
-HEADS = 3
-"""How many what is judged is built with."""
 
 
 RATE_COUNTS = "In eval mode its rate of dropout changes nothing"

@@ -268,7 +268,8 @@ def leading_axes(
                 require(fn, lead)
         except Broken as broken:
             at_most = unseen or isinstance(broken, Raised)
-            if rare and at_most and all(is_rare(fn, lead) for lead in leads):
+            may = rare and at_most and not broken.level
+            if may and all(is_rare(fn, lead) for lead in leads):
                 broken.level, broken.why = RISK, rare
             raise
 

@@ -202,7 +202,7 @@ def test_a_class_is_told_to_be_made_a_module_first():
 
 
 def test_a_module_with_other_arguments_is_told_how_it_is_called():
-    message = gate_message("multihead", nn.Bilinear(12, 12, 12))
+    message = gate_message("multihead", nn.CosineEmbeddingLoss())
     assert "It cannot be called as `multihead(x)`" in message
     assert "The contracts call `multihead(x, mask=None)`" in message
     assert "check.md#adapters" in message

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.raising import fails, wanted
+from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title

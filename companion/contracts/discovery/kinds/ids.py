@@ -55,13 +55,13 @@ from companion.contracts.discovery.limits import (
     of_one_length,
     only_length,
 )
-from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.raising import fails, wanted
 from companion.contracts.discovery.readings import (
     said_by,
     settled,
     without_the_word,
 )
+from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.signature import SAME

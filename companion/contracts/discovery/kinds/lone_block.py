@@ -21,6 +21,7 @@ from companion.contracts.discovery.kinds.calls import (
     in_time,
     understood,
 )
+from companion.contracts.discovery.sizes import LONG, VOCAB
 from companion.contracts.engine.component import title
 from companion.contracts.engine.modules.around import Around
 from companion.contracts.engine.modules.common import (
@@ -38,7 +39,6 @@ from companion.contracts.transformer.language_model import (
 
 __all__ = ["hiding_nothing", "judged_in_a_model"]
 
-VOCAB, LENGTH = 11, 32
 AROUND = "judged in a language model that was made around it"
 
 
@@ -60,7 +60,7 @@ class LanguageModel(Around):
         # Where the layers of a model are looked for.
         self.layers = nn.ModuleList([module])
         self.tokens = nn.Embedding(VOCAB, width)
-        self.places = nn.Embedding(LENGTH, width)
+        self.places = nn.Embedding(LONG, width)
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCAB)
 
     def forward(self, tokens: Tensor) -> Tensor:

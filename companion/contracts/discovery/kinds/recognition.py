@@ -41,7 +41,7 @@ from companion.contracts.discovery.kinds.norms import (
     is_called_a_norm,
     kind_of_norm,
 )
-from companion.contracts.discovery.make import WIDTH
+from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.families import is_linear_once_normed
 from companion.contracts.engine.levels import RISK
@@ -286,8 +286,7 @@ NOTHING_COUNTS = "what it returns does not depend on what goes in"
 
 
 OF_ONE_LENGTH = (
-    "each vector comes out with one length, which is not the root of its "
-    "width: this has no contracts"
+    "each vector comes out with one length, which is not the root of its width"
 )
 
 
@@ -314,10 +313,6 @@ def each_alone(
         if along and torch.allclose(fn(3 * x), got, rtol=0.02, atol=0.02):
             return norm
         raise Unjudged(MORE_THAN_A_NORM)
-    lengths = got.norm(dim=-1)
-    along = torch.cosine_similarity(got, x, -1).min() > 0.999
-    if along and torch.allclose(lengths, lengths.mean(), **CLOSE):
-        raise Unjudged(OF_ONE_LENGTH)
     if torch.equal(got, x):
         raise Unjudged(NOTHING)
     if is_affine(fn, x):
@@ -326,6 +321,10 @@ def each_alone(
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
     matrices = [p for p in module.parameters() if p.ndim > 1]
     if len(linear) < 2 and len(matrices) < 2:
+        lengths = got.norm(dim=-1)
+        along = torch.cosine_similarity(got, x, -1).min() > 0.999
+        if along and torch.allclose(lengths, lengths.mean(), **CLOSE):
+            raise Unjudged(f"{OF_ONE_LENGTH}: {NO_NETWORK}")
         raise Unjudged(f"{said}: {NO_NETWORK}")
     if is_linear_once_normed(fn, x, draw(*x.shape, seed=41)):
         raise Unjudged(f"behind a norm {LINEAR_MAP}")

@@ -52,9 +52,9 @@ from companion.contracts.discovery.kinds.recognition import (
     is_called_a_network,
     no_decoder,
 )
-from companion.contracts.discovery.make import WIDTH
 from companion.contracts.discovery.published import another_kind
 from companion.contracts.discovery.readings import are_ones, said_by, settled
+from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.adopt import NO_MASK

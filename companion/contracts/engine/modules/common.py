@@ -662,10 +662,16 @@ def batch_norm_that_explains(fn: Guarded, module: nn.Module) -> str:
     return last_part(names[0]) if names else ""
 
 
+BATCH_NORMED = re.compile(
+    r"(?i)batch_?norm\w*(layer|block|encoder|transformer)"
+    r"|(layer|block|encoder|transformer)\w*batch_?norm"
+)
+
+
 def says_batch_norm(module: nn.Module) -> bool:
-    """Tell whether a class in it is called after a BatchNorm that it holds."""
+    """Tell whether a layer in it is called after its BatchNorm."""
     return any(
-        re.search("(?i)batch_?norm|_bn$|^bn_", type(part).__name__)
+        BATCH_NORMED.search(type(part).__name__)
         for part in module.modules()
         if not isinstance(part, _BatchNorm)
     )
