@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.utils import skip_init
 
 from companion.contracts import check, check_model
-from companion.contracts.discovery.kinds import calls
+from companion.contracts.discovery import verdict
 from companion.contracts.discovery.make import NotBuilt, make
 from companion.contracts.discovery.readings import is_open
 from companion.transformer import Transformer, TransformerConfig
@@ -331,7 +331,7 @@ class Shouts(nn.Module):
 def test_a_model_that_cannot_be_called_is_not_judged_and_the_reason_told(
     model, says, monkeypatch
 ):
-    monkeypatch.setattr(calls, "SECONDS", 0.5)
+    monkeypatch.setattr(verdict, "SECONDS", 0.5)
     report = check_model(model())
     [whole] = [one for one in report.unjudged if not one.name]
     assert says.replace("0.5", "5") in whole.reason

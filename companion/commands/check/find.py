@@ -45,12 +45,7 @@ from companion.contracts.discovery.kinds.calls import (
     RAISED,
     SEQUENCE_FIRST,
     WHOLE,
-    Judged,
-    Raises,
-    Suspect,
-    Unjudged,
     asks_first,
-    in_time,
     understood,
     widths,
 )
@@ -87,6 +82,13 @@ from companion.contracts.discovery.rotary import (
     SCALED,
     as_rope,
     with_positions,
+)
+from companion.contracts.discovery.verdict import (
+    Judged,
+    Raises,
+    Suspect,
+    Unjudged,
+    in_time,
 )
 from companion.contracts.discovery.warmup import (
     NO_WIDTH,

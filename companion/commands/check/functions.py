@@ -17,13 +17,13 @@ from companion.contracts.adapters import heads_after_positions
 from companion.contracts.attention.attention import UNSCALED
 from companion.contracts.discovery.filters import as_sampling_filter
 from companion.contracts.discovery.heads import BEHIND
-from companion.contracts.discovery.kinds.calls import Judged, Unjudged, in_time
 from companion.contracts.discovery.mask_makers import (
     CAUSAL,
     as_combined,
     less_what_is_not_its_own,
 )
 from companion.contracts.discovery.rotary import BY_PLACE, turning_by_place
+from companion.contracts.discovery.verdict import Judged, Unjudged, in_time
 from companion.contracts.engine.component import title
 from companion.contracts.engine.guard import AN_INDEX
 from companion.contracts.engine.report import Report

@@ -9,13 +9,13 @@ from torch import nn
 from companion.contracts import COMPONENTS, check, report_for
 from companion.contracts.adapters import causal_from_added, mask_added
 from companion.contracts.discovery.heads import judged_without_a_mask
-from companion.contracts.discovery.kinds.calls import Judged
 from companion.contracts.discovery.readings import (
     HIDES,
     said_by,
     settled,
     without_the_word,
 )
+from companion.contracts.discovery.verdict import Judged
 from companion.contracts.engine.forms.fitting import takes_mask
 from companion.contracts.engine.forms.signature import MASKS, wanted
 from companion.contracts.engine.levels import RISK

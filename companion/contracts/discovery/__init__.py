@@ -1,11 +1,12 @@
 """What somebody's code is, found out by what it takes and returns.
 
+verdict      what can come of judging somebody's code
+arguments    what a module wants to be given
 sizes        what sizes arguments are given, by their names
 make         builds a class with small sizes, from the names of its arguments
 each_length  builds what takes one length alone anew for each
 kinds        tells what a module is: attention, a network, a norm, …
 heads        judges attention without weights, with an axis for its heads
-keywords     calls by place what takes its arguments only by their names
 rotary       makes of a rotary class what turns vectors at given positions
 mask_makers  calls what makes a translator's masks as `combine_masks`
 filters      calls what filters logits as `sampling_filter`

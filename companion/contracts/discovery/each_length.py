@@ -10,13 +10,10 @@ from typing import Any
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from companion.contracts.discovery.kinds.calls import (
-    answer,
-    in_time,
-    widths,
-)
+from companion.contracts.discovery.kinds.calls import answer, widths
 from companion.contracts.discovery.make import make
 from companion.contracts.discovery.sizes import LONG
+from companion.contracts.discovery.verdict import in_time
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.modules.around import Around
 

@@ -18,8 +18,6 @@ from torch import Tensor, nn
 from companion.contracts.adapters import heads_after_positions, mask_added
 from companion.contracts.attention.attention import ATTENTION, right_scale
 from companion.contracts.discovery.kinds.calls import (
-    Check,
-    Judged,
     first,
     masks_are_told,
     was_called,
@@ -30,6 +28,7 @@ from companion.contracts.discovery.readings import (
     settled,
 )
 from companion.contracts.discovery.sizes import HEADS, WIDTH
+from companion.contracts.discovery.verdict import Check, Judged
 from companion.contracts.engine.compare import draw, furthest
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.adopt import NO_MASK

@@ -3,8 +3,14 @@
 import torch
 from torch import Tensor, nn
 
-from companion.contracts.discovery.kinds.calls import BATCH, SEQ, first
-from companion.contracts.discovery.raising import arranged, lengths, wanted
+from companion.contracts.discovery.arguments import (
+    BATCH,
+    SEQ,
+    arranged,
+    lengths,
+    required_names,
+)
+from companion.contracts.discovery.kinds.calls import first
 from companion.contracts.engine.report import Report
 
 __all__ = ["limit", "of_one_length", "only_length"]
@@ -43,7 +49,7 @@ def remembers(module: nn.Module) -> bool:
     for batch in (BATCH, 1, 3, 4):
         one = rows(SEQ, batch)
         other = one % 5 + 1
-        for args in arranged(wanted(module), [one]):
+        for args in arranged(required_names(module), [one]):
             turned = tuple(other if x is one else x for x in args)
             calls = (args, args, turned, args)
             _, before, _, after = (outcome(module, a) for a in calls)
@@ -64,7 +70,7 @@ def only_length(module: nn.Module) -> int:
 
 def takes(module: nn.Module, length: int) -> bool:
     """Tell whether a model answers to each of as many ids."""
-    for args in arranged(wanted(module), [rows(length)]):
+    for args in arranged(required_names(module), [rows(length)]):
         found = outcome(module, args)
         if found is not None:
             flat = found.ndim == 2 and len(found) == BATCH * length

@@ -25,7 +25,7 @@ from torch.nn.modules.module import (
 )
 from torch.overrides import TorchFunctionMode
 
-from companion.contracts.discovery.raising import arranged, wanted
+from companion.contracts.discovery.arguments import arranged, required_names
 from companion.contracts.discovery.sizes import (
     CHOSEN,
     EXPERTS,
@@ -185,7 +185,7 @@ def ready(built: Any) -> str:
 
 def called_once(module: nn.Module) -> None:
     """Call a module with vectors or ids, so that its parameters get a shape."""
-    names = ["mask" if LENGTHS.search(n) else n for n in wanted(module)]
+    names = ["mask" if LENGTHS.search(n) else n for n in required_names(module)]
     module.eval()  # Nothing is counted by what runs over a batch.
     for x in (torch.randn(2, 5, WIDTH), torch.ones(2, 5).long()):
         for args in arranged(names, [x]):

@@ -23,11 +23,8 @@ from companion.contracts.discovery.kinds.calls import (
     NOTHING,
     SEQUENCE_FIRST,
     WHOLE,
-    Judged,
-    Unjudged,
     answer,
     hides,
-    in_time,
     understood,
     widths,
 )
@@ -42,6 +39,7 @@ from companion.contracts.discovery.kinds.vectors import (
 from companion.contracts.discovery.published import by_convention
 from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.discovery.unheard import with_what_is_unheard
+from companion.contracts.discovery.verdict import Judged, Unjudged, in_time
 from companion.contracts.engine.compare import draw, is_float
 from companion.contracts.engine.forms.other_ways import ASK_FIRST, ASK_SHIFTED
 from companion.contracts.engine.modules.common import (

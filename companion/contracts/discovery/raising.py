@@ -1,6 +1,5 @@
 """Tell whether what raises in the usual calls could be meant for others."""
 
-import inspect
 import itertools
 import re
 from collections.abc import Iterator
@@ -8,16 +7,17 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from companion.contracts.discovery.arguments import (
+    BATCH,
+    SEQ,
+    arranged,
+    lengths,
+    required_names,
+)
 from companion.contracts.engine.compare import draw
-from companion.contracts.engine.modules.common import is_lazy
 
-__all__ = ["IDS", "POSITIONS", "fails", "wanted", "wants_only"]
+__all__ = ["IDS", "POSITIONS", "fails"]
 
-BATCH, SEQ = 2, 5
-LONGEST = 4096
-"""A longer table is none of a sentence that is tried."""
-NOTED = re.compile(r"(?i)len|block|ctx|context|seq|steps?$|positions")
-"""What a number is called that says how long a sentence is."""
 
 CALLED_SO = re.compile(
     r"(?i)(bert|gpt_?\d?|llama|t5|vit)?_?"
@@ -67,18 +67,7 @@ OTHERS = (
 
 def wants_only(module: nn.Module, known: str) -> bool:
     """Tell whether all that its forward wants has such a name."""
-    return all(re.fullmatch(known, name) for name in wanted(module))
-
-
-def wanted(module: nn.Module) -> list[str]:
-    """Name what its forward wants."""
-    parameters = inspect.signature(module.forward).parameters.values()
-    return [
-        one.name
-        for one in parameters
-        if one.default is one.empty
-        and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-    ]
+    return all(re.fullmatch(known, name) for name in required_names(module))
 
 
 def fails(module: nn.Module, widths: list[int], *, ids: bool = False) -> bool:
@@ -93,7 +82,9 @@ def fails(module: nn.Module, widths: list[int], *, ids: bool = False) -> bool:
         ids: Whether ids are to go in, and no vectors.
     """
     if POSITIONS.fullmatch(type(module).__name__) and not ids:
-        alone = len(wanted(module)) == 1 and wants_only(module, EMBEDDED)
+        alone = len(required_names(module)) == 1 and wants_only(
+            module, EMBEDDED
+        )
         return alone and no_sentence_fits(module, widths)
     named = CALLED_SO.fullmatch(type(module).__name__)
     known = named and wants_only(module, f"{IDS}|{EITHER}" if ids else VECTORS)
@@ -103,7 +94,7 @@ def fails(module: nn.Module, widths: list[int], *, ids: bool = False) -> bool:
         return False
     if ids and any(may_be_right(module, args) for args in alike_in(module)):
         # Only where two rows of ids differ in length, or for want of a mask.
-        return not any("mask" in n.lower() for n in wanted(module)[1:])
+        return not any("mask" in n.lower() for n in required_names(module)[1:])
     others = other_calls(module, widths, ids=ids)
     return not any(may_be_right(module, args) for args in others)
 
@@ -157,7 +148,10 @@ def may_be_right(
 
 def alike_in(module: nn.Module) -> Iterator[tuple]:
     """List calls with ids of one length; of several masks each has a shape."""
-    ids, names = torch.ones(BATCH, SEQ, dtype=torch.long), wanted(module)
+    ids, names = (
+        torch.ones(BATCH, SEQ, dtype=torch.long),
+        required_names(module),
+    )
     yield from arranged(names, [ids])
     masks = [name for name in names if "mask" in name.lower()]
     if len(masks) > 1:
@@ -193,46 +187,4 @@ def other_calls(
             own = (draw(*row.shape, width, seed=3) for row in longer)
             heads = x[:, None].expand(-1, 3, -1, -1)
             tensors = [x, x[:, 0], x[:1, :BATCH], heads, *own]
-        yield from arranged(wanted(module), tensors)
-
-
-def lengths(module: nn.Module) -> list[int]:
-    """List how long a sentence may have to be: as a table, or as is noted.
-
-    Tables need not be registered.
-    """
-    parts = [p for p in module.modules() if isinstance(p, nn.Linear)]
-    weights = {id(x) for part in parts for x in part.parameters()}
-    tables = [x for x in module.parameters() if id(x) not in weights]
-    notes = [x for part in module.modules() for x in vars(part).items()]
-    loose = [x for _, x in notes if isinstance(x, Tensor)]
-    own = (x for x in (*tables, *module.buffers(), *loose) if not is_lazy(x))
-    found = [x.shape[-2] for x in own if x.ndim > 1]
-    found += [n for name, n in notes if type(n) is int and NOTED.search(name)]
-    return list(dict.fromkeys(n for n in found if 1 < n <= LONGEST))[:6]
-
-
-def arranged(names: list[str], tensors: list[Tensor]) -> Iterator[tuple]:
-    """Give tensors to arguments, of which one may be of another kind."""
-    names = names or ["x"]
-    masks = [name for name in names if "mask" in name.lower()]
-    count = len(names) - len(masks)
-    many = (
-        itertools.product(tensors, repeat=count)
-        if count in (1, 2)
-        else ((x,) * count for x in tensors)
-    )
-    for given in many:
-        for mask in masks_of(given) if masks else (None,):
-            own = iter(given)
-            yield tuple(mask if n in masks else next(own) for n in names)
-
-
-def masks_of(given: tuple[Tensor, ...]) -> Iterator[Tensor | None]:
-    """List masks for these, of other numbers than True and False too."""
-    yield None
-    x = given[0] if given else torch.ones(BATCH, SEQ)
-    seq = x.shape[-2 if x.is_floating_point() and x.ndim > 1 else -1]
-    for axes in ((seq, seq), (1, 1, seq, seq), (BATCH, seq, seq), (BATCH, seq)):
-        for kind in (torch.bool, torch.long, torch.float):
-            yield torch.ones(axes, dtype=kind)
+        yield from arranged(required_names(module), tensors)

@@ -8,14 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from companion.contracts.discovery.kinds.calls import (
+from companion.contracts.discovery.arguments import (
     SEQ,
-    Judged,
-    Unjudged,
-    first,
-    in_time,
-    understood,
+    arranged,
+    required_names,
 )
+from companion.contracts.discovery.kinds.calls import first, understood
 from companion.contracts.discovery.kinds.vectors import A_LAYER
 from companion.contracts.discovery.limits import outcome, rows
 from companion.contracts.discovery.make import (
@@ -26,8 +24,8 @@ from companion.contracts.discovery.make import (
     own_defaults,
     said_of,
 )
-from companion.contracts.discovery.raising import arranged, wanted
 from companion.contracts.discovery.sizes import HEAD, HEADS, WIDTH
+from companion.contracts.discovery.verdict import Judged, Unjudged, in_time
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
@@ -348,7 +346,7 @@ def a_call(module: nn.Module, *, ids: bool) -> tuple | None:
             return understood(module, [])[1]
         except Unjudged:
             return None
-    for args in arranged(wanted(module), [rows(SEQ)]):
+    for args in arranged(required_names(module), [rows(SEQ)]):
         if outcome(module, args) is not None:
             return args
     return None

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.adapters import rope_of_tables
+from companion.contracts.discovery.arguments import required_names
 from companion.contracts.discovery.make import NotBuilt, make
-from companion.contracts.discovery.raising import wanted
 
 __all__ = ["BY_PLACE", "ROTARY", "SCALED", "as_rope", "turning_by_place"]
 
@@ -74,7 +74,9 @@ def as_rope(kind: type, near: dict) -> tuple[Callable, str] | None:
             if tables(tried, 8, 5) is not None:
                 turn = rope_of_tables(lambda w, n: tables(built(w), w, n))
                 return turn, BY_TABLES
-            others = [n for n in wanted(tried)[1:] if not START.fullmatch(n)]
+            others = [
+                n for n in required_names(tried)[1:] if not START.fullmatch(n)
+            ]
             if "pos" in "".join(others).lower():
                 return with_positions(built, tried), EACH_WIDTH
             axis = axis_of_places(tried)
@@ -86,7 +88,7 @@ def as_rope(kind: type, near: dict) -> tuple[Callable, str] | None:
     def rope(x: Tensor, positions: Tensor) -> Tensor:
         return by_place(built(x.shape[-1]), axis, x, positions)
 
-    start = "".join(n for n in wanted(tried)[1:] if START.fullmatch(n))
+    start = "".join(n for n in required_names(tried)[1:] if START.fullmatch(n))
     return rope, BY_PLACE + (AT_0.format(start) if start else "")
 
 
@@ -134,7 +136,7 @@ def tables(module: nn.Module, width: int, length: int) -> Any:
 
     It is given their number, or vectors that are so many.
     """
-    names = wanted(module)
+    names = required_names(module)
     known = inspect.signature(module.forward).parameters
     more: dict[str, Any] = {"device": "cpu"} if "device" in names else {}
     left = [name for name in names if name != "device"]
@@ -184,7 +186,7 @@ def are_tables(found: object, width: int, length: int) -> bool:
 
 def turned(module: nn.Module, x: Tensor) -> Tensor | None:
     """Return vectors as a module turns them, queries where it takes both."""
-    names = wanted(module)
+    names = required_names(module)
     first = {n: 0 for n in names[1:] if START.fullmatch(n)}
     count = len(names) - len(first)
     if count not in (1, 2):

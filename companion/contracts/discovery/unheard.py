@@ -14,14 +14,12 @@ from torch import Tensor, nn
 
 from companion.contracts.discovery.kinds.calls import (
     Called,
-    Judged,
-    Unjudged,
     first,
-    in_time,
     understood,
     widths,
 )
 from companion.contracts.discovery.kinds.ids import never_read
+from companion.contracts.discovery.verdict import Judged, Unjudged, in_time
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules.common import module_kept

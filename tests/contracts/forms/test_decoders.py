@@ -10,8 +10,8 @@ from contracts.right.standins import weigh
 from torch import nn
 
 from companion.contracts import check, check_model
-from companion.contracts.discovery.kinds.calls import Unjudged
 from companion.contracts.discovery.kinds.judge import judge
+from companion.contracts.discovery.verdict import Unjudged
 from companion.contracts.transformer.translation_model import Translator
 from companion.words import say, understood
 

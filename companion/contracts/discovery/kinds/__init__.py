@@ -9,6 +9,7 @@ norms          judges what norms, also where only its name says so
 
 What has to be completed before it can be judged:
 
+keywords       what takes its arguments only by their names
 narrow         heads that are narrower than what goes in
 embeddings     positions that are added to the rows of ids
 lone_block     a causal block, in a language model that is made around it

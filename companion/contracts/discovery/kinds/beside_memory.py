@@ -13,13 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.adapters import sequence_first
-from companion.contracts.discovery.kinds.calls import (
-    answer,
+from companion.contracts.discovery.arguments import (
     least_arguments,
-    widths,
+    required_names,
 )
+from companion.contracts.discovery.kinds.calls import answer, widths
 from companion.contracts.discovery.mask_makers import FIRST
-from companion.contracts.discovery.raising import wanted
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.forms.styles import MEMORY
 from companion.contracts.engine.modules.around import Around
@@ -94,7 +93,7 @@ def beside_memory(module: nn.Module) -> nn.Module | None:
         for name in names
         if "mask" not in name and re.fullmatch(f"{MEMORY}|{ALSO}", name.lower())
     ]
-    words = named if len(named) == 1 else wanted(module)[:2]
+    words = named if len(named) == 1 else required_names(module)[:2]
     ids = torch.tensor([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]])
     ways = itertools.product((0, 1), words, widths(module))
     for axis, word, width in ways if len(names) > 1 else ():

@@ -3,42 +3,41 @@
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from companion.contracts.discovery.raising import fails, wanted
+from companion.contracts.discovery.arguments import (
+    BATCH,
+    SEQ,
+    least_arguments,
+    most_arguments,
+    required_names,
+)
+from companion.contracts.discovery.raising import fails
 from companion.contracts.discovery.sizes import WIDTH
+from companion.contracts.discovery.verdict import Check, Raises, Unjudged
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
-from companion.contracts.engine.forms.signature import wanted as signature
+from companion.contracts.engine.forms.signature import wanted
 from companion.contracts.engine.forms.styles import (
     CONTEXT,
     MEMORY,
     PAIRED,
     wants_two,
 )
-from companion.contracts.engine.guard import Stop
 from companion.contracts.engine.modules.common import (
     is_lazy,
     module_kept,
 )
 from companion.contracts.engine.report import Report
-from companion.contracts.engine.runner import (
-    finishes,
-    stop,
-    thread_for,
-    too_long,
-)
 from companion.contracts.engine.universal import right_shape
 
 __all__ = [
     "ADDED_ALONG_THE_FIRST",
-    "BATCH",
     "CLOSE",
     "DECODER",
     "LOOKS",
@@ -46,16 +45,9 @@ __all__ = [
     "NO_CALL",
     "NO_SOFTMAX",
     "RAISED",
-    "SEQ",
     "SEQUENCE_FIRST",
     "WHOLE",
     "Called",
-    "Check",
-    "Judged",
-    "NoAnswer",
-    "Raises",
-    "Suspect",
-    "Unjudged",
     "a_decoder",
     "alike",
     "answer",
@@ -65,12 +57,9 @@ __all__ = [
     "first",
     "has_triangle",
     "hides",
-    "in_time",
     "is_affine",
     "is_decoder",
-    "least_arguments",
     "masks_are_told",
-    "most_arguments",
     "movement",
     "on_vectors",
     "refuses",
@@ -79,9 +68,6 @@ __all__ = [
     "was_called",
     "widths",
 ]
-
-BATCH, SEQ = 2, 5
-
 
 LOOKS = "it looks like"
 
@@ -101,51 +87,6 @@ NO_SOFTMAX = "no softmax was heard in it"
 CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 
-Check = Callable[..., Report]
-
-
-class Unjudged(Exception):
-    """There is no contract for it; the message says why."""
-
-
-class Raises(Unjudged):
-    """It raises in every call that one of its kind takes.
-
-    Args:
-        why: What is raised.
-    """
-
-    def __init__(self, why: str):
-        super().__init__(f"{why} {OTHERWISE}")
-        self.why = why
-
-
-OTHERWISE = "Only a risk: it is right if yours wants to be called otherwise."
-
-
-class Suspect(Unjudged):
-    """It is not judged, and something about it is seen to be wrong."""
-
-
-class NoAnswer(Unjudged):
-    """A call takes too long, or wants to end the process."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What something was taken for, and what came of it.
-
-    Attributes:
-        component: The name of the component.
-        report: What the contracts say.
-        assumed: How it was recognised, and how it was called, in sentences.
-    """
-
-    component: str
-    report: Report
-    assumed: tuple[str, ...] = ()
-
-
 class Called(TorchFunctionMode):
     """Notes the names of PyTorch's functions that are called."""
 
@@ -158,54 +99,6 @@ class Called(TorchFunctionMode):
     ) -> Any:
         self.names.add(getattr(func, "__name__", ""))
         return func(*args, **(kwargs or {}))
-
-
-SECONDS = 5.0
-"""How long it may take to find out what something is."""
-
-
-LATE = (
-    f"it had not come back after {too_long(SECONDS)} and was stopped: is it "
-    "large, or does a loop never end?"
-)
-
-
-def in_time(task: Callable[[], Any]) -> Any:
-    """Return what ``task`` does, which calls somebody's code.
-
-    Raises:
-        NoAnswer: It takes too long, or wants to end the process.
-    """
-    done: list[tuple[Any, BaseException | None]] = []
-
-    def work() -> None:
-        try:
-            with torch.no_grad():
-                done.append((task(), None))
-        except Stop:
-            raise
-        except BaseException as error:
-            done.append((None, error))
-
-    thread, finished, clock = thread_for(work)
-    try:
-        thread.start()
-        finishes(finished, clock, SECONDS)
-    finally:
-        if not finished.is_set():
-            stop(thread, finished)
-    if not done:
-        raise NoAnswer(LATE)
-    [(found, error)] = done
-    if error is None:
-        return found
-    if isinstance(error, Unjudged):
-        raise error
-    if isinstance(error, Exception):
-        raise Unjudged(
-            f"one call of it came back, and another raised {raised_in(error)}"
-        )
-    raise NoAnswer(f"a call of it raised {type(error).__name__}")
 
 
 RAISED = "It raised "
@@ -259,10 +152,10 @@ def is_decoder(module: nn.Module, width: int) -> bool:
         module: What takes vectors.
         width: How wide they are.
     """
-    names = wanted(module)[1:2]
+    names = required_names(module)[1:2]
     names = names or [*inspect.signature(module.forward).parameters][1:2]
     known = any(re.fullmatch(SECOND, name) for name in names)
-    if not (known or wants_two(signature(module))):
+    if not (known or wants_two(wanted(module))):
         return False
     return any(
         looks_at_itself_too(module, width, swapped, turned)
@@ -353,7 +246,7 @@ def understood(
     own = [*widths(module), *hints, WIDTH]
     named = any(re.fullmatch(MEMORY, name) for name in names)
     # What comes back without that is no decoder, but of another width.
-    wants = any(re.fullmatch(MEMORY, name) for name in wanted(module))
+    wants = any(re.fullmatch(MEMORY, name) for name in required_names(module))
     named &= wants or not reshaped
     if named or any(is_decoder(module, width) for width in own):
         raise a_decoder(module)
@@ -422,7 +315,7 @@ def calls(
     A mask lets all be seen, first as the user has said, then otherwise.
     """
     most, least = most_arguments(module), least_arguments(module)
-    if {name.lower() for name in wanted(module)} >= OF_A_PICTURE:
+    if {name.lower() for name in required_names(module)} >= OF_A_PICTURE:
         return
     may = torch.full((1, 1, SEQ, SEQ), not hidden)
     own = (may[0].expand(BATCH, SEQ, SEQ),)
@@ -471,32 +364,14 @@ def asks_another(module: nn.Module, width: int) -> bool:
 
     A decoder does that too, and looks at itself besides.
     """
-    (second,) = wanted(module)[1:2] or ("",)
+    (second,) = required_names(module)[1:2] or ("",)
     if re.fullmatch(CONTEXT, second):
         return True
     required = least_arguments(module) > 1 and "mask" not in second
-    own = "".join(wanted(module)[:1])
+    own = "".join(required_names(module)[:1])
     paired = re.fullmatch(PAIRED, second) or re.fullmatch(MEMORY, own)
-    known = required and (paired or wants_two(signature(module)))
+    known = required and (paired or wants_two(wanted(module)))
     return bool(known) and not is_decoder(module, width)
-
-
-def most_arguments(module: nn.Module) -> int:
-    """Count what its forward takes by position at most."""
-    parameters = inspect.signature(module.forward).parameters.values()
-    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
-        return 9
-    return sum(one.kind is not one.KEYWORD_ONLY for one in parameters)
-
-
-def least_arguments(module: nn.Module) -> int:
-    """Count what its forward wants."""
-    parameters = inspect.signature(module.forward).parameters.values()
-    return sum(
-        one.default is one.empty
-        and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-        for one in parameters
-    )
 
 
 def first(result: object) -> object:

@@ -11,28 +11,26 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.adapters import sequence_first
+from companion.contracts.discovery.arguments import (
+    BATCH,
+    SEQ,
+    least_arguments,
+    most_arguments,
+    required_names,
+)
 from companion.contracts.discovery.kinds.beside_memory import (
     BesideMemory,
     beside_memory,
 )
 from companion.contracts.discovery.kinds.calls import (
-    BATCH,
     DECODER,
     LOOKS,
     NOTHING,
     RAISED,
-    SEQ,
-    Check,
-    Judged,
-    Raises,
-    Unjudged,
     answer,
     first,
     has_triangle,
-    in_time,
-    least_arguments,
     masks_are_told,
-    most_arguments,
     refuses,
     was_called,
     widths,
@@ -55,13 +53,20 @@ from companion.contracts.discovery.limits import (
     of_one_length,
     only_length,
 )
-from companion.contracts.discovery.raising import fails, wanted
+from companion.contracts.discovery.raising import fails
 from companion.contracts.discovery.readings import (
     said_by,
     settled,
     without_the_word,
 )
 from companion.contracts.discovery.sizes import WIDTH
+from companion.contracts.discovery.verdict import (
+    Check,
+    Judged,
+    Raises,
+    Unjudged,
+    in_time,
+)
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.signature import SAME
@@ -100,13 +105,13 @@ NAMES_OF_IDS = re.compile(
 
 def takes_ids(module: nn.Module) -> bool:
     """Tell whether something in it looks up ids, or they are asked for."""
-    names = [name.lower() for name in wanted(module)[:3]]
+    names = [name.lower() for name in required_names(module)[:3]]
     if len(names) == 3 and all(map(of_attention, names, "qkv")):
         return False  # What it looks up are numbers for distances, perhaps.
     bags = any(isinstance(x, nn.EmbeddingBag) for x in module.modules())
     if bags or rows_for_ids(module):
         return True
-    if any(map(NAMES_OF_IDS.fullmatch, wanted(module)[:1])):
+    if any(map(NAMES_OF_IDS.fullmatch, required_names(module)[:1])):
         return True
     return answers_ids(module)
 
@@ -169,7 +174,9 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         return Judged("language_model", nan, (IDS_TO_LOGITS,))
     both = translates is not None and in_time(lambda: reads_both(module))
     if both or not was_called(report):
-        if len(wanted(module)) > 1 and not isinstance(module, BesideMemory):
+        if len(required_names(module)) > 1 and not isinstance(
+            module, BesideMemory
+        ):
             beside = in_time(lambda: beside_memory(module))
             if beside is not None:
                 return judged_on_ids(beside, check, vectors)
@@ -541,10 +548,10 @@ def not_called(
     """Say why neither a translator nor a language model could be called."""
     if DECODER in str(vectors):
         return vectors
-    first, *_ = [*wanted(module), ""]
+    first, *_ = [*required_names(module), ""]
     if "mask" in first:
         return Unjudged(f"what it takes is called a mask, `{first}`")
-    two = [name for name in wanted(module) if "mask" not in name][1:]
+    two = [name for name in required_names(module) if "mask" not in name][1:]
     # What wants two rows of ids says nothing where it gets one.
     asked = translates if two and translates is not None else report
     (failure, *_) = asked.failures
@@ -592,7 +599,7 @@ def reads_both(module: nn.Module) -> bool:
     is to follow for its loss. What says of which segment a token is comes
     with every token, and makes no translator.
     """
-    two = [name for name in wanted(module) if "mask" not in name]
+    two = [name for name in required_names(module) if "mask" not in name]
     if len(two) < 2 or re.search("(?i)seg|type", " ".join(two)):
         return False
     one = torch.tensor(TWO_ROWS)

@@ -8,7 +8,6 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from companion.contracts.discovery.keywords import called_by_position
 from companion.contracts.discovery.kinds.beside_memory import (
     OF_A_LAYER,
     BesideMemory,
@@ -19,16 +18,12 @@ from companion.contracts.discovery.kinds.calls import (
     DECODER,
     LOOKS,
     NOTHING,
-    Check,
-    Judged,
-    NoAnswer,
-    Unjudged,
     hides,
-    in_time,
     understood,
     widths,
 )
 from companion.contracts.discovery.kinds.ids import judged_on_ids, takes_ids
+from companion.contracts.discovery.kinds.keywords import called_by_position
 from companion.contracts.discovery.kinds.lone_block import hiding_nothing
 from companion.contracts.discovery.kinds.narrow import filled_up, plus_rows
 from companion.contracts.discovery.kinds.recognition import (
@@ -39,6 +34,13 @@ from companion.contracts.discovery.kinds.vectors import (
     require_no_other_kind,
 )
 from companion.contracts.discovery.published import by_convention
+from companion.contracts.discovery.verdict import (
+    Check,
+    Judged,
+    NoAnswer,
+    Unjudged,
+    in_time,
+)
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.forms.styles import BY_NAMES
 from companion.contracts.engine.modules.around import Around

@@ -10,18 +10,19 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from companion.contracts.discovery.arguments import BATCH, SEQ
 from companion.contracts.discovery.kinds.calls import (
-    BATCH,
     NO_SOFTMAX,
-    SEQ,
-    Check,
-    Judged,
-    Unjudged,
     first,
-    in_time,
     understood,
 )
 from companion.contracts.discovery.sizes import LONG, VOCAB
+from companion.contracts.discovery.verdict import (
+    Check,
+    Judged,
+    Unjudged,
+    in_time,
+)
 from companion.contracts.engine.component import title
 from companion.contracts.engine.modules.around import Around
 from companion.contracts.engine.modules.common import (

@@ -7,9 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from companion.contracts.discovery.arguments import BATCH, SEQ
 from companion.contracts.discovery.kinds.calls import (
-    BATCH,
-    SEQ,
     answer,
     calls,
     first,

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from companion.contracts.discovery.kinds.calls import Check, Judged, Unjudged
 from companion.contracts.discovery.make import NotBuilt, make
+from companion.contracts.discovery.verdict import Check, Judged, Unjudged
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.report import Failure
 

@@ -11,13 +11,11 @@ from torch import Tensor, nn
 
 from companion.contracts.discovery.kinds.calls import (
     CLOSE,
-    Suspect,
-    Unjudged,
     answer,
     by_default,
-    in_time,
     widths,
 )
+from companion.contracts.discovery.verdict import Suspect, Unjudged, in_time
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.modules.common import module_kept
 

@@ -9,21 +9,18 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from companion.contracts.adapters import without_residual
+from companion.contracts.discovery.arguments import BATCH, SEQ
 from companion.contracts.discovery.kinds.calls import (
-    BATCH,
     CLOSE,
     LOOKS,
     NOTHING,
-    SEQ,
     SEQUENCE_FIRST,
     WHOLE,
-    Unjudged,
     a_decoder,
     alike,
     by_default,
     first,
     has_triangle,
-    in_time,
     is_affine,
     is_decoder,
     movement,
@@ -42,6 +39,7 @@ from companion.contracts.discovery.kinds.norms import (
     kind_of_norm,
 )
 from companion.contracts.discovery.sizes import WIDTH
+from companion.contracts.discovery.verdict import Unjudged, in_time
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.families import is_linear_once_normed
 from companion.contracts.engine.levels import RISK

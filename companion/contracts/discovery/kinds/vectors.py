@@ -11,23 +11,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from companion.contracts.discovery.arguments import BATCH, SEQ
 from companion.contracts.discovery.kinds.calls import (
-    BATCH,
     CLOSE,
     LOOKS,
     NO_SOFTMAX,
-    SEQ,
     Called,
-    Check,
-    Judged,
-    Unjudged,
     a_decoder,
     alike,
     answer,
     first,
     has_triangle,
     hides,
-    in_time,
     masks_are_told,
     movement,
     on_vectors,
@@ -55,6 +50,12 @@ from companion.contracts.discovery.kinds.recognition import (
 from companion.contracts.discovery.published import another_kind
 from companion.contracts.discovery.readings import are_ones, said_by, settled
 from companion.contracts.discovery.sizes import WIDTH
+from companion.contracts.discovery.verdict import (
+    Check,
+    Judged,
+    Unjudged,
+    in_time,
+)
 from companion.contracts.engine.compare import Broken, draw
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.adopt import NO_MASK
