@@ -78,8 +78,10 @@ def skipped(module: nn.Module, *, ids: bool) -> tuple[str, str] | None:
     with torch.no_grad(), torch.random.fork_rng([]):
         if (args := a_call(module, ids=ids)) is None:
             return None
+        # Another sequence need not go through the norm of this one.
+        apart = [x.clone() if isinstance(x, Tensor) else x for x in args]
         with watched(names, before, after):
-            module(*args)
+            module(*apart)
     return found[0] if found else None
 
 

@@ -165,6 +165,14 @@ def test_keys_and_values_that_skip_the_norm_of_the_queries_are_a_risk(told):
         assert "the same norm" not in contracts(parts["EncoderLayer"])
 
 
+def test_another_sequence_need_not_go_through_the_norm_of_the_first(told):
+    crossed = NORM_FIRST.replace("(self, x)", "(self, x, context)")
+    crossed = crossed.replace("(y, y, y)", "(y, context, context)")
+    parts, left = told(crossed)
+    assert left == {}
+    assert not contracts(parts["EncoderLayer"])
+
+
 LAZY = """
 class MultiHeadAttention(nn.Module):
     def __init__(self, num_hiddens, num_heads, bias=False):

@@ -127,7 +127,7 @@ def has_triangle(module: nn.Module, ahead: int = 0) -> bool:
     return False
 
 
-DECODER = "a decoder"
+DECODER = "a decoder, which has no contracts of its own"
 
 
 SECOND = rf"{PAIRED}|context|xa"
@@ -138,8 +138,7 @@ def a_decoder(module: nn.Module) -> Unjudged:
     """Say that it is a decoder."""
     names = ", ".join(inspect.signature(module.forward).parameters)
     return Unjudged(
-        f"it takes `{names}`: {DECODER}, which has no contracts of its own. "
-        "The whole translator is judged with it"
+        f"it takes `{names}`: {DECODER}. The whole translator is judged with it"
     )
 
 
