@@ -7,7 +7,7 @@ others has to be looked for.
 from pathlib import Path
 
 import pytest
-from commands.parts import faults
+from commands.parts import faults, told_of
 
 from companion.commands import main
 from companion.commands.check import worst
@@ -986,3 +986,32 @@ def test_fewer_heads_for_keys_that_it_cannot_repeat_are_a_risk(told):
     parts, _ = told(never)
     [risk] = messages(parts["Attention"], "risk")
     assert "n_heads=6, n_kv_heads=2), it does not answer" in risk
+
+
+ROW_0_FOR_PADDING = """
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=64):
+        super().__init__()
+        i = torch.arange(d_model)
+        rates = 10000.0 ** (-(2 * (i // 2)) / d_model)
+        table = torch.arange(max_len)[:, None] * rates
+        table[:, 0::2], table[:, 1::2] = (
+            table[:, 0::2].sin(), table[:, 1::2].cos()
+        )
+        table[0] = 0.0
+        self.register_buffer("table", table)
+
+    def forward(self, x):
+        return x + self.table[: x.shape[1]]
+"""
+
+
+def test_rates_are_judged_where_row_0_is_that_of_padding(told):
+    parts, left = told(ROW_0_FOR_PADDING)
+    assert left == {}
+    assert not faults(parts["PositionalEncoding"])
+    for wrong in ("2 * i", "i"):
+        parts, _ = told(ROW_0_FOR_PADDING.replace("2 * (i // 2)", wrong))
+        assert "The dimension is taken for i" in told_of(
+            parts["PositionalEncoding"]
+        ) or "angle" in told_of(parts["PositionalEncoding"])

@@ -93,6 +93,7 @@ from companion.contracts.discovery.verdict import (
 from companion.contracts.discovery.warmup import (
     NO_WIDTH,
     as_schedule,
+    is_named_so,
     knows_its_width,
     sets_a_rate,
     warms_up,
@@ -110,6 +111,7 @@ from companion.words import ENGLISH
 __all__ = ["Candidate", "Finder"]
 
 NAMED_SO = "its name says so"
+ARGUMENTS_SAY_SO = "its arguments say so"
 
 COUNTED_BY_ITSELF = "its own count of steps was put to each that was asked for"
 
@@ -513,7 +515,8 @@ class Finder:
         if not self.wants("schedule"):
             return {}
         report = self.judge.check("schedule", fn)
-        judged = Judged("schedule", report, (NAMED_SO, COUNTED_BY_ITSELF))
+        known = NAMED_SO if is_named_so(kind) else ARGUMENTS_SAY_SO
+        judged = Judged("schedule", report, (known, COUNTED_BY_ITSELF))
         return {"parts": [self.part(one, judged, "a usual name")]}
 
     def judged_rotary(self, one: Candidate, kind: type) -> dict | None:

@@ -59,6 +59,13 @@ CONVENTIONS = (
         "It is right as the layer norm without a bias of Restormer, which "
         "leaves the mean in.",
     ),
+    # As in networks of points, each of which goes through the same one.
+    Convention(
+        re.compile(r"(?i)mlp"),
+        re.compile("Only sentence 0 .* in training mode .*BatchNorm"),
+        "It is right where points or pixels go through it, as many as the "
+        "norm wants. Padding counts in its mean.",
+    ),
     Convention(
         re.compile(r"(?i)norm"),
         re.compile(r"The gain is 1 \+ `gain`"),

@@ -52,7 +52,7 @@ CAUSE = "what True means"
 OWN_ASK = "If True hides in your masks, "
 AS_SAID = re.compile("True hides in its masks, as `mask` says(; |[.])")
 
-NAMES = re.compile(r"(?i)(\w*_)?key_padding_mask|encoder_padding_mask")
+NAMES = re.compile(r"(?i)(\w*_)?key_pad(ding)?_mask|encoder_padding_mask")
 """Arguments of which it is known that True hides in them."""
 
 

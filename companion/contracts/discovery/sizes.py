@@ -129,7 +129,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"dimensions?|c|emb(ed)?|parameters_shape|d_?m", WIDTH),
     (r"(model|embed(ding)?|emb|hidden|inp|input)_?dim(ension)?s?", WIDTH),
     (r"(feature|transformer|attention|attn)_?(dim|size)(ension)?s?", WIDTH),
-    (r"(d|dim)_?(att(n|ention)?|tokens?|features?)", WIDTH),
+    (r"(d|dim)_?(att(n|ention)?|tokens?|features?)|latent_?(size|dim)", WIDTH),
     (r"transformer_?(width|d_?model)|(enc|dec)(oder)?_?(output_?)?(dim|size)",
      WIDTH),
     (r"[io]dim|word_?(emb(ed)?|vec)(ding)?_?(dim|size)|n_?state", WIDTH),

@@ -17,6 +17,7 @@ from torch.optim.lr_scheduler import LRScheduler
 __all__ = [
     "NO_WIDTH",
     "as_schedule",
+    "is_named_so",
     "knows_its_width",
     "sets_a_rate",
     "warms_up",
@@ -46,6 +47,7 @@ NO_WIDTH = (
 )
 
 ARGUMENTS = {
+    "params": r"params|parameters",
     "optimizer": r"(?i)opt|optim|(base_?)?optimi[sz]er",
     "d_model": r"(?i)d_?model|model_?(size|dim)|dim|size"
     r"|(embed(ding)?|hidden)_?(dim|size)",
@@ -54,6 +56,12 @@ ARGUMENTS = {
     r"|(init(ial)?|base)_?lr(_?(mul|scale|factor))?",
 }
 """What it may take, by its name."""
+
+A_WIDTH = r"(?i)d_?model|model_?(size|dim)|n_?embd"
+"""What the width of a model is called, and hardly anything else."""
+
+OF_AN_OPTIMIZER = re.compile(r"(?i)eps(ilon)?|betas?\d?|weight_?decay|momentum")
+"""What has no part in a rate."""
 
 BEGINS = re.compile(
     r"(?i)last_?epoch|(init(ial)?_?|start_?|cur(rent)?_?|n_)?steps?(_?num)?"
@@ -65,19 +73,29 @@ STEPS = "step", "step_and_update_lr"
 
 
 def warms_up(kind: type) -> bool:
-    """Tell whether a class warms up as in the paper, by its names."""
+    """Tell whether a class warms up as in the paper, by its names.
+
+    So it does, whatever its own, if it wants the width of a model besides.
+    """
     if NOAM.fullmatch(kind.__name__):
         return True
-    if not SCHEDULED.fullmatch(kind.__name__):
-        return False
     try:
         names = [*inspect.signature(kind).parameters]
     except (TypeError, ValueError):
         return False
-    return all(
-        any(re.fullmatch(ARGUMENTS[wanted], name) for name in names)
-        for wanted in ("optimizer", "warmup")
-    )
+
+    def wants(pattern: str) -> bool:
+        return any(re.fullmatch(pattern, name) for name in names)
+
+    named = SCHEDULED.fullmatch(kind.__name__) or wants(A_WIDTH)
+    steps = wants(ARGUMENTS["optimizer"]) or wants(ARGUMENTS["params"])
+    return bool(named) and steps and wants(ARGUMENTS["warmup"])
+
+
+def is_named_so(kind: type) -> bool:
+    """Tell whether a class is called after what it does to a rate."""
+    name = kind.__name__
+    return bool(NOAM.fullmatch(name) or SCHEDULED.fullmatch(name))
 
 
 def sets_a_rate(kind: type) -> bool:
@@ -108,6 +126,8 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
         name = next(found, "")
         if name:
             which[one.name] = name
+        elif OF_AN_OPTIMIZER.fullmatch(one.name):
+            continue
         elif one.default is one.empty or (
             type(one.default) in (int, float) and not BEGINS.fullmatch(one.name)
         ):
@@ -117,8 +137,10 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
 
     @cache
     def built(d_model: int, warmup: int) -> Any:
+        weights = [nn.Parameter(torch.ones(1))]
         given = {
-            "optimizer": torch.optim.SGD([nn.Parameter(torch.ones(1))], 1.0),
+            "params": weights,
+            "optimizer": torch.optim.SGD(weights, 1.0),
             "d_model": d_model,
             "warmup": warmup,
             "factor": 1.0,
@@ -180,4 +202,6 @@ def rate(made: Any, given: dict[str, Any], count: str, step: int) -> float:
         return float(made.get_lr()[0])
     setattr(made, count, step - 1)
     take_a_step(made)
-    return float(given["optimizer"].param_groups[0]["lr"])
+    own = isinstance(made, torch.optim.Optimizer)
+    stepped = made if own else given["optimizer"]
+    return float(stepped.param_groups[0]["lr"])

@@ -439,12 +439,15 @@ def wrong_rates(found: Tensor) -> str:
             rounding shows in them.
     """
     size = found.shape
-    if torch.allclose(found, oracle(*size), atol=ROUNDED):
+    # Row 0 may belong to padding.
+    left = slice(0 if found[0].any() else 1, None)
+    found = found[left]
+    if torch.allclose(found, oracle(*size)[left], atol=ROUNDED):
         return ""
     for mistake in SINUSOIDAL.mistakes:
         atol = WRONG.get(mistake.id)
         if atol is not None and any(
-            torch.allclose(found, table, atol=atol)
+            torch.allclose(found, table[left], atol=atol)
             for table in layouts(mistake.fn(*size).float())
         ):
             return mistake.hint

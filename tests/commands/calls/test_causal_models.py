@@ -350,3 +350,27 @@ def test_what_cannot_be_called_so_is_not_said_to_be_right_so(told):
         "It returns logits, not probabilities"
     )
     assert "no contract finds a fault" not in said(parts["Characters"])
+
+
+TURNED = """
+class Characters(nn.Module):
+    def __init__(self, vocab_size, d_model, nhead):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, d_model)
+        layer = nn.TransformerEncoderLayer(d_model, nhead, 24)
+        self.encoder = nn.TransformerEncoder(layer, 2)
+        self.out = nn.Linear(d_model, vocab_size)
+        self.count = vocab_size
+
+    def forward(self, ids):
+        return self.out(self.encoder(self.embed(ids))).view(-1, self.count)
+"""
+
+
+def test_flat_logits_may_belong_to_sentences_that_come_second(told):
+    parts, left = told(TURNED)
+    assert parts == {}
+    assert "every row sees all tokens" in left["Characters"]
+    # Under a name that predicts the next token it is a fault.
+    parts, _ = told(TURNED.replace("Characters", "MiniGPT"))
+    assert faults(parts["MiniGPT"])

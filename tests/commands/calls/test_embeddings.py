@@ -90,3 +90,30 @@ def test_what_takes_a_mask_alone_gets_no_ids(section_of):
     [left] = section_of(BY_A_MASK).unjudged
     assert left["level"] == ""
     assert "`attention_mask`" in left["reason"]
+
+
+AT_POSITIONS = """
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=64):
+        super().__init__()
+        TABLE
+
+    def forward(self, x, position_ids):
+        return x + self.rows ROWS
+"""
+TABLES = [
+    ("self.rows = nn.Embedding(max_len, d_model)", "(position_ids)"),
+    ("self.rows = torch.randn(max_len, d_model)", "[position_ids.long()]"),
+]
+
+
+@pytest.mark.parametrize(("table", "rows"), TABLES)
+def test_positions_that_have_to_be_given_are(told, table, rows):
+    text = AT_POSITIONS.replace("TABLE", table).replace(" ROWS", rows)
+    parts, left = told(text)
+    assert left == {} or "torch.randn" in table
+    part = parts["PositionalEncoding"]
+    assert "it got the positions 0, 1, …" in said(part)
+    assert not [x for x in faults(part) if "state_dict" not in x]
+    wrong = text.replace("x + self", "x + 0 * self")
+    assert not told(wrong)[0]

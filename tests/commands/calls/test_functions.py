@@ -472,3 +472,40 @@ def test_attention_may_compare_directions(told):
     # Without lengths, a factor of 10 is none.
     wrong = OF_DIRECTIONS.replace(" / x.norm(dim=-1, keepdim=True)", "")
     assert faults(told(wrong)[0]["attention"])
+
+
+BY_ARGUMENTS = """
+class TransformerOptimizer:
+    def __init__(self, optimizer, k, d_model, warmup_steps=4000):
+        self.optimizer, self.k, self.d_model = optimizer, k, d_model
+        self.warmup, self.count = warmup_steps, 0
+
+    def step(self):
+        self.count += 1
+        least = min(self.count**-0.5, self.count * self.warmup**-1.5)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.k * self.d_model**-0.5 * least
+
+
+class PaperAdam(torch.optim.Adam):
+    def __init__(self, params, d_model, warmup_steps=4000, eps=1e-9):
+        self.d_model, self.warmup, self.count = d_model, warmup_steps, 0
+        super().__init__(params, eps=eps)
+
+    def step(self, closure=None):
+        self.count += 1
+        least = min(self.count**-0.5, self.count * self.warmup**-1.5)
+        for group in self.param_groups:
+            group["lr"] = self.d_model**-0.5 * least
+        super().step(closure)
+"""
+
+
+@pytest.mark.parametrize("name", ["TransformerOptimizer", "PaperAdam"])
+def test_a_schedule_is_known_by_a_width_and_a_warm_up(told, name):
+    parts, left = told(BY_ARGUMENTS)
+    assert left == {}
+    assert not faults(parts[name])
+    assert "its arguments say so" in said(parts[name])
+    parts, _ = told(BY_ARGUMENTS.replace("-1.5", "-0.5"))
+    assert "The ramp is" in faults(parts[name])[0]

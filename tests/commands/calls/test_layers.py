@@ -501,3 +501,84 @@ def test_weights_that_count_in_training_alone_take_part(told):
     assert not faults(parts["FeedForward"])
     parts, _ = told(NOISY.replace("self.training", "False"))
     assert "`noise.weight` takes no part" in told_of(parts["FeedForward"])
+
+
+A_MAP = """
+class CrossAttention(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.q, self.k = nn.Linear(dim, dim), nn.Linear(dim, dim)
+
+    def forward(self, x, y):
+        scores = self.q(x) @ self.k(y).mT / x.shape[-1] ** 0.5
+        return scores.softmax(-1)
+"""
+
+
+def test_a_map_of_positions_is_no_narrow_head(told):
+    parts, left = told(A_MAP)
+    assert parts == {}
+    assert "It returned shape (2, 5, 5)" in left["CrossAttention"]
+
+
+POINTS = """
+class NAME(nn.Module):
+    def __init__(self, input_dim, hidden_dim, output_dim):
+        super().__init__()
+        self.up = nn.Linear(input_dim, hidden_dim)
+        self.norm = nn.BatchNorm1d(hidden_dim)
+        self.down = nn.Linear(hidden_dim, output_dim)
+
+    def forward(self, x):
+        points = self.norm(self.up(x.flatten(0, 1))).relu()
+        return self.down(points).view(x.shape)
+"""
+
+
+def test_a_batch_norm_in_a_network_of_points_is_a_risk(told):
+    parts, left = told(POINTS.replace("NAME", "MLP"))
+    assert left == {}
+    assert not faults(parts["MLP"])
+    assert "points or pixels" in excuses(parts["MLP"])
+    parts, _ = told(POINTS.replace("NAME", "PositionwiseFeedForward"))
+    assert faults(parts["PositionwiseFeedForward"])
+
+
+CAUSAL_BESIDE_KEYS = """
+class CausalBlock(nn.Module):
+    def __init__(self, embed_dim, n_head):
+        super().__init__()
+        self.heads = n_head
+        self.one, self.two = nn.LayerNorm(embed_dim), nn.LayerNorm(embed_dim)
+        self.into = nn.Linear(embed_dim, 3 * embed_dim)
+        self.out = nn.Linear(embed_dim, embed_dim)
+        self.net = nn.Sequential(
+            nn.Linear(embed_dim, 24), nn.SiLU(), nn.Linear(24, embed_dim)
+        )
+
+    def forward(self, x, key_pad_mask):
+        b, n, d = x.shape
+        q, k, v = (
+            y.view(b, n, self.heads, -1).transpose(1, 2)
+            for y in self.into(self.one(x)).chunk(3, -1)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores = scores.masked_fill(key_pad_mask[:, None, None], -1e10)
+        future = torch.ones(n, n, dtype=torch.bool).triu(1)
+        weights = scores.masked_fill(future, -1e10).softmax(-1)
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(b, n, d))
+        return x + self.net(self.two(x))
+"""
+
+
+def test_a_name_tells_that_a_mask_of_keys_hides_where_it_is_true(told):
+    parts, left = told(CAUSAL_BESIDE_KEYS)
+    assert left == {}
+    part = parts["CausalBlock"]
+    assert part["component"] == "language_model"
+    assert not faults(part)
+    wrong = CAUSAL_BESIDE_KEYS.replace("x = x + self.out", "y = x + self.out")
+    parts, _ = told(wrong)
+    assert "nothing that attention says reaches" in told_of(
+        parts["CausalBlock"]
+    )

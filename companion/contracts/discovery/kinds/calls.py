@@ -17,6 +17,7 @@ from companion.contracts.discovery.arguments import (
     required_names,
 )
 from companion.contracts.discovery.raising import fails
+from companion.contracts.discovery.readings import NAMES
 from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.discovery.verdict import Check, Raises, Unjudged
 from companion.contracts.engine.blame import raised_in
@@ -320,7 +321,10 @@ def calls(
     own = (may[0].expand(BATCH, SEQ, SEQ),)
     keys = (may[0, 0, :1].expand(BATCH, SEQ),)
     other, no_keys = (~own[0],), (~keys[0],)
+    of_keys = any(map(NAMES.fullmatch, required_names(module)[1:]))
     for args in (
+        # Whose name says so is not mixed up by a mask that has rows.
+        *[(x, *mask) for mask in (keys, no_keys) if of_keys],
         (x,),
         (x, None),
         (x, x, x),

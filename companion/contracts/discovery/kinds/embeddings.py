@@ -1,12 +1,16 @@
-"""Judge the positions that a module adds to the rows that ids look up."""
+"""Judge positions beside ids, or those that a module is told to add."""
+
+import re
 
 import torch
 from torch import Tensor, nn
 
-from companion.contracts.discovery.kinds.calls import CLOSE, answer
+from companion.contracts.discovery.arguments import required_names
+from companion.contracts.discovery.kinds.calls import CLOSE, answer, widths
+from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.engine.modules.around import Around
 
-__all__ = ["ADDED_ALONE", "PositionsAlone", "positions_alone"]
+__all__ = ["ADDED_ALONE", "PositionsAlone", "at_positions", "positions_alone"]
 
 SEQ = 5
 ONE, OTHER = 2, 3
@@ -16,6 +20,39 @@ ADDED_ALONE = (
     "what it adds to the rows of its ids for their positions was added to "
     "vectors"
 )
+
+
+AT_POSITIONS = "it got the positions 0, 1, …, (batch, seq)"
+GIVEN = re.compile(r"(?i)pos(ition)?s?(_?(ids?|idx|index|indices))?")
+"""What positions are called that have to be given."""
+
+
+class AtPositions(Around):
+    """Gives a module the positions of the vectors that it gets.
+
+    Args:
+        module: It takes vectors, and a position for each.
+    """
+
+    def __init__(self, module: nn.Module):
+        super().__init__(module, AT_POSITIONS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Call it with ``x``, whose vectors are counted from 0."""
+        places = torch.arange(x.shape[1], device=x.device)
+        return self.module(x, places.expand(x.shape[:2]))
+
+
+def at_positions(module: nn.Module) -> nn.Module | None:
+    """Return what needs no positions to be given; None, if it takes none."""
+    names = required_names(module)
+    if len(names) != 2 or not GIVEN.fullmatch(names[1]):
+        return None
+    placed = AtPositions.named_as(module)(module)
+    known = *widths(module), WIDTH
+    vectors = (torch.ones(1, SEQ, width) for width in known)
+    taken = any(answer(placed, (x,)) is not None for x in vectors)
+    return placed if taken else None
 
 
 class PositionsAlone(Around):

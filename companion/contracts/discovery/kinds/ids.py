@@ -71,6 +71,7 @@ from companion.contracts.engine.compare import draw
 from companion.contracts.engine.component import title
 from companion.contracts.engine.forms.signature import SAME
 from companion.contracts.engine.levels import FAULT, RISK
+from companion.contracts.engine.modules.around import Around
 from companion.contracts.engine.modules.common import (
     module_kept,
     watched,
@@ -247,7 +248,8 @@ def in_its_order(
     recurrent = any(isinstance(x, nn.RNNBase) for x in module.modules())
     if not (turned and recurrent):
         own = sequence_first(module) if turned else module
-        if refused := why_unjudged(own, turned or report, vectors):
+        name = type(module).__name__
+        if refused := why_unjudged(own, turned or report, vectors, name):
             raise refused
     return either_first(report, turned) if turned else report
 
@@ -295,6 +297,18 @@ ALONE = title(sentences_apart)
 """What a language model breaks that is called with its axes swapped."""
 
 
+OF_ROWS = re.compile("its logits, one row a token,")
+"""What is said of logits without axes for sentences and tokens."""
+
+
+class InRows(Around):
+    """Gives logits the axes of the ids, whichever of them comes first."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return logits for ``ids``."""
+        return first(self.module(ids)).unflatten(0, ids.shape)
+
+
 def along_the_first(
     module: nn.Module, check: Check, report: Report
 ) -> Report | None:
@@ -311,7 +325,9 @@ def along_the_first(
     own = [x for x in module.modules() if isinstance(x, layers)]
     if not report.faults or all(x.batch_first for x in own):
         return None
-    turned = check("language_model", sequence_first(module))
+    flat = any(map(OF_ROWS.search, report.assumed))
+    own = InRows(module) if flat else module
+    turned = check("language_model", sequence_first(own))
     left = {f.contract for f in turned.faults}
     if ALONE in left:
         return None  # Its sentences see each other: it does not come first.
@@ -337,7 +353,7 @@ def either_first(report: Report, turned: Report) -> Report:
 
 
 def why_unjudged(
-    module: nn.Module, report: Report, vectors: Unjudged
+    module: nn.Module, report: Report, vectors: Unjudged, name: str
 ) -> Unjudged | None:
     """Say why what is no language model, or may be none, is not judged.
 
@@ -345,6 +361,7 @@ def why_unjudged(
         module: It was called as a language model.
         report: What was found then.
         vectors: Why it cannot be called with vectors.
+        name: What its class is called.
     """
     messages = " ".join(f.message for f in report.failures)
     if "its own token only" in messages and only_looks_up(module):
@@ -355,7 +372,8 @@ def why_unjudged(
         return Unjudged(f"{LOOKS} language_model, but {CONVOLUTION}")
     if report.faults and in_time(lambda: returns_states(module)):
         return Unjudged(f"ids go in, and {RECURRENT_STATES}")
-    if "sees all tokens" in messages and not is_meant_to_be_causal(module):
+    sees_all = "sees all tokens" in messages
+    if sees_all and not is_meant_to_be_causal(module, name):
         says = [
             f"ids go in, a row of numbers for each comes out, and {SEES_ALL}.",
             "If it predicts the next token, this is a fault: the causal mask "
@@ -364,8 +382,8 @@ def why_unjudged(
             'Only you know: `check("language_model", …)` judges it as the '
             "former",
         ]
-        if name := in_time(lambda: unheard_mask(module)):
-            says.insert(-1, UNHEARD.format(name))
+        if mask := in_time(lambda: unheard_mask(module)):
+            says.insert(-1, UNHEARD.format(mask))
         return Unjudged(" ".join(says))
     return None
 
@@ -376,13 +394,13 @@ CAUSAL = re.compile(
 """What models are called that predict the next token."""
 
 
-def is_meant_to_be_causal(module: nn.Module) -> bool:
+def is_meant_to_be_causal(module: nn.Module, name: str) -> bool:
     """Tell whether a model is to predict the next token.
 
     Its name says so, it holds a causal mask, or a decoder of PyTorch's is given
     one, and what it decodes once more as its memory.
     """
-    if has_triangle(module) or CAUSAL.search(type(module).__name__):
+    if has_triangle(module) or CAUSAL.search(name):
         return True
     return bool(in_time(lambda: its_own_memory(module)))
 
@@ -668,7 +686,9 @@ def in_either_reading(
     given = any(re.search("masks? too", said) for said in report.assumed)
     if not given or masks_are_told(check):
         models = component == "language_model"
-        if models and why_unjudged(module, report, Unjudged(NOTHING)):
+        if models and why_unjudged(
+            module, report, Unjudged(NOTHING), type(module).__name__
+        ):
             return report, ""  # Nobody asks for the rest.
         return report.whole(), ""
     return settled(

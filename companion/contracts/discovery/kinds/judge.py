@@ -19,14 +19,17 @@ from companion.contracts.discovery.kinds.calls import (
     LOOKS,
     NOTHING,
     hides,
+    masks_are_told,
     understood,
     widths,
 )
+from companion.contracts.discovery.kinds.embeddings import at_positions
 from companion.contracts.discovery.kinds.ids import judged_on_ids, takes_ids
 from companion.contracts.discovery.kinds.keywords import called_by_position
 from companion.contracts.discovery.kinds.lone_block import hiding_nothing
 from companion.contracts.discovery.kinds.narrow import filled_up, plus_rows
 from companion.contracts.discovery.kinds.recognition import (
+    LINEAR_MAP,
     NOTHING_COUNTS,
 )
 from companion.contracts.discovery.kinds.vectors import (
@@ -34,6 +37,8 @@ from companion.contracts.discovery.kinds.vectors import (
     require_no_other_kind,
 )
 from companion.contracts.discovery.published import by_convention
+from companion.contracts.discovery.raising import POSITIONS
+from companion.contracts.discovery.readings import said_by
 from companion.contracts.discovery.verdict import (
     Check,
     Judged,
@@ -125,27 +130,31 @@ def judged_as_it_is(
         Unjudged: It is nothing that there are contracts for.
     """
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+        hidden = hides(check)
+        if not masks_are_told(check):
+            hidden = bool(said_by(module))
         try:
             module.eval()
         except Exception as error:
             raise Unjudged(f"`eval()` raised {raised_in(error)}") from None
         try:
             width, args = in_time(
-                lambda: understood(module, hints, hidden=hides(check))
+                lambda: understood(module, hints, hidden=hidden)
             )
         except NoAnswer:
             raise
         except Unjudged as reason:
-            if in_time(lambda: takes_ids(module)):
+            named = POSITIONS.fullmatch(type(module).__name__)
+            placed = in_time(lambda: at_positions(module)) if named else None
+            if placed is None and in_time(lambda: takes_ids(module)):
                 return judged_on_ids(module, check, reason)
             why = str(reason)
-            module = in_time(lambda: completed(module, why))
+            module = placed or in_time(lambda: completed(module, why))
             if module is None:
                 raise
             width, args = in_time(
-                lambda: understood(module, hints, hidden=hides(check))
+                lambda: understood(module, hints, hidden=hidden)
             )
-        hidden = hides(check)
         try:
             return of_what(module, check, near, width, args, said)
         except Unjudged as reason:
@@ -175,6 +184,8 @@ def in_another_way(module: nn.Module, why: str) -> nn.Module | None:
     """Return what may be judged in place of a module, by why it is not."""
     if why == NOTHING_COUNTS:
         return plus_rows(module)
+    if why == LINEAR_MAP:
+        return at_positions(module)
     if DECODER in why or keys_and_values_follow(module):
         return layer_beside_memory(module)
     return hiding_nothing(module) if WANTS_A_MASK.search(why) else None

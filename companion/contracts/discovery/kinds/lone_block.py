@@ -16,6 +16,7 @@ from companion.contracts.discovery.kinds.calls import (
     first,
     understood,
 )
+from companion.contracts.discovery.readings import said_by
 from companion.contracts.discovery.sizes import LONG, VOCAB
 from companion.contracts.discovery.verdict import (
     Check,
@@ -115,7 +116,8 @@ HID_NOTHING = "the mask that it wants hid nothing"
 
 def hiding_nothing(module: nn.Module) -> nn.Module:
     """Return causal attention that gets masks which hide nothing."""
-    _, args = understood(module, [])
+    hidden = bool(said_by(module))
+    _, args = understood(module, [], hidden=hidden)
     return HidingNothing.named_as(module)(module, args)
 
 
@@ -132,7 +134,8 @@ def judged_in_a_model(module: nn.Module, check: Check) -> Judged:
         torch.no_grad(),
     ):
         module.eval()
-        width, args = in_time(lambda: understood(module, []))
+        hidden = bool(said_by(module))
+        width, args = in_time(lambda: understood(module, [], hidden=hidden))
         in_time(lambda: require_attention(module, args))
         torch.manual_seed(0)
         model = LanguageModel(module, width, args).eval()

@@ -61,11 +61,20 @@ def filled_up(module: nn.Module) -> nn.Module | None:
             got = answer(module, args)
             if isinstance(got, Tensor) and got.shape[:-1] == x.shape[:-1]:
                 own = got.shape[-1]
-                if 1 < own < width and sees_others(module, x, args):
+                map_of = own == SEQ and is_a_map(module, x, args)
+                narrow = 1 < own < width and not map_of
+                if narrow and sees_others(module, x, args):
                     said = FILLED_UP.format(own, width)
                     kind = FilledUp.named_as(module)
                     return kind(module, width, said)
     return None
+
+
+def is_a_map(module: nn.Module, x: Tensor, args: tuple) -> bool:
+    """Tell whether as many numbers come back for a position as there are."""
+    fewer = x[:, 1:]
+    got = answer(module, tuple(fewer if a is x else a for a in args))
+    return got is None or got.shape[-1] == fewer.shape[1]
 
 
 def sees_others(module: nn.Module, x: Tensor, args: tuple) -> bool:

@@ -60,6 +60,7 @@ from companion.contracts.positions.turned import hear_turning
 __all__ = [
     "ATTENTION",
     "CALLED_ATTENTION",
+    "LINEAR_MAP",
     "LOST_WITHIN",
     "NAMED_ATTENTION",
     "NAMED_CAUSAL",

@@ -304,7 +304,8 @@ def rates_of(module: nn.Module, width: int, args: tuple) -> list[Failure]:
     table = added_rows(module, width, args)
     hint, *size = wrong_rates(table[:SEQ]), *table.shape
     kind = type(module.module if isinstance(module, Around) else module)
-    broken = Broken(hint) if hint else wrongly_measured(table, kind)
+    measured = table if table[0].any() else table[1:]  # It may be padding's.
+    broken = Broken(hint) if hint else wrongly_measured(measured, kind)
     if broken is None:
         return []
     return [
