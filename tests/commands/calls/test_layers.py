@@ -571,14 +571,18 @@ class CausalBlock(nn.Module):
 """
 
 
-def test_a_name_tells_that_a_mask_of_keys_hides_where_it_is_true(told):
-    parts, left = told(CAUSAL_BESIDE_KEYS)
+@pytest.mark.parametrize("name", ["key_pad_mask", "padding_mask", "mask"])
+@pytest.mark.parametrize("mask", ["key_pad_mask", "~key_pad_mask"])
+@pytest.mark.parametrize("low", ["-1e10", "-torch.inf"])
+def test_a_mask_of_keys_hides_nothing_beside_one_that_is_built_in(
+    told, name, mask, low
+):
+    text = CAUSAL_BESIDE_KEYS.replace("key_pad_mask[", f"{mask}[")
+    text = text.replace("key_pad_mask", name).replace("-1e10", low)
+    parts, left = told(text)
     assert left == {}
     part = parts["CausalBlock"]
     assert part["component"] == "language_model"
     assert not faults(part)
-    wrong = CAUSAL_BESIDE_KEYS.replace("x = x + self.out", "y = x + self.out")
-    parts, _ = told(wrong)
-    assert "nothing that attention says reaches" in told_of(
-        parts["CausalBlock"]
-    )
+    parts, _ = told(text.replace("x = x + self.out", "x = self.out"))
+    assert faults(parts["CausalBlock"])

@@ -17,7 +17,6 @@ from companion.contracts.discovery.arguments import (
     required_names,
 )
 from companion.contracts.discovery.raising import fails
-from companion.contracts.discovery.readings import NAMES
 from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.discovery.verdict import Check, Raises, Unjudged
 from companion.contracts.engine.blame import raised_in
@@ -235,7 +234,7 @@ def understood(
                 continue
             if isinstance(got, Tensor) and got.shape == x.shape:
                 if sees(module, args, got):
-                    return width, args
+                    return width, causal_if_either(module, args)
                 blind = blind or (width, args)
             else:
                 reshaped |= isinstance(got, Tensor)
@@ -255,6 +254,31 @@ def understood(
     bad = raises and not refuses(plain) and fails(module, own)
     reason = f"{NO_CALL}, from `{', '.join(names)}`. {plain}".rstrip()
     raise Raises(reason) if bad else Unjudged(reason)
+
+
+def causal_if_either(module: nn.Module, args: tuple) -> tuple:
+    """Return a call with its mask upside down, if only so the future is hidden.
+
+    A mask that hides all by a large number beside one that hides the future
+    makes all scores of a row equal again.
+    """
+    turned = tuple(~a if is_mask(a) else a for a in args)
+    if not any(map(is_mask, args)):
+        return args
+    try:
+        seen, other = (
+            movement(on_vectors(module, each), args[0])
+            for each in (args, turned)
+        )
+    except Exception:
+        return args
+    past = torch.ones_like(other).tril()
+    return turned if seen.all() and torch.equal(other, past) else args
+
+
+def is_mask(x: object) -> bool:
+    """Tell whether something that is given is a mask."""
+    return isinstance(x, Tensor) and x.dtype == torch.bool
 
 
 def refuses(said: str) -> bool:
@@ -321,10 +345,9 @@ def calls(
     own = (may[0].expand(BATCH, SEQ, SEQ),)
     keys = (may[0, 0, :1].expand(BATCH, SEQ),)
     other, no_keys = (~own[0],), (~keys[0],)
-    of_keys = any(map(NAMES.fullmatch, required_names(module)[1:]))
     for args in (
-        # Whose name says so is not mixed up by a mask that has rows.
-        *[(x, *mask) for mask in (keys, no_keys) if of_keys],
+        # What takes such a mask may be mixed up by one that has rows.
+        *[(x, *mask) for mask in (keys, no_keys) if most == least == 2],
         (x,),
         (x, None),
         (x, x, x),
