@@ -1,6 +1,7 @@
 """What makes one row of a sentence has no contracts, and one question."""
 
 import pytest
+from commands.parts import faults
 
 CLASSIFIES = """
 class Classifier(nn.Module):
@@ -59,3 +60,59 @@ def test_what_draws_in_evaluation_is_not_asked(told):
     )
     _, left = told(drawn)
     assert APART not in left["Classifier"]
+
+
+OF_PICTURES = """
+class Layer(nn.Module):
+    def __init__(self, emb_size, num_heads):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(emb_size, num_heads, FIRST)
+        self.norm = nn.LayerNorm(emb_size)
+
+    def forward(self, x):
+        return self.norm(x + self.attention(x, x, x)[0])
+
+
+class VisionTransformer(nn.Module):
+    def __init__(self, img_size, patch_size, emb_size, num_heads, num_classes):
+        super().__init__()
+        self.cut = nn.Conv2d(3, emb_size, patch_size, patch_size)
+        count = (img_size // patch_size) ** 2
+        self.first = nn.Parameter(torch.zeros(1, 1, emb_size))
+        self.places = nn.Parameter(torch.zeros(1, count + 1, emb_size))
+        self.layers = nn.Sequential(
+            *(Layer(emb_size, num_heads) for _ in "12")
+        )
+        self.out = nn.Linear(emb_size, num_classes)
+
+    def forward(self, x):
+        x = self.cut(x).flatten(2).mT
+        x = torch.cat([self.first.expand(len(x), -1, -1), x], 1)
+        return self.out(self.layers(x + self.places)ROW)
+"""
+PICTURES = [
+    ("[:, 0]", "All pictures get the same numbers"),
+    (".mean(1)", "A picture gets other numbers in a batch than alone"),
+]
+
+
+@pytest.mark.parametrize(("row", "words"), PICTURES)
+def test_a_vision_transformer_whose_pictures_see_each_other_is_told(
+    told, row, words
+):
+    text = OF_PICTURES.replace("ROW", row)
+    _, left = told(text.replace(", FIRST", ""))
+    assert left["VisionTransformer"].startswith(words)
+    assert "`batch_first` is False" in left["VisionTransformer"]
+    parts, left = told(text.replace("FIRST", "batch_first=True"))
+    assert left["VisionTransformer"].startswith("no usual call")
+    assert not faults(parts["Layer"])
+
+
+def test_sentences_that_all_get_the_same_are_told(told):
+    text = written(OF_IDS, "").replace("max_len=64):", "max_len=64):")
+    text = text.replace(".mean(1)", "[:, 0]").replace(
+        "h = self.embed(x)", "h = self.embed(0 * x)"
+    )
+    _, left = told(text)
+    assert left["Classifier"].startswith("All sentences get the same numbers")

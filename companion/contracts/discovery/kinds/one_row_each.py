@@ -4,6 +4,7 @@ There are no contracts for what classifies. That a sentence has its own result,
 whatever stands beside it, can be asked all the same.
 """
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -17,7 +18,10 @@ from companion.contracts.discovery.kinds.calls import (
 )
 from companion.contracts.discovery.verdict import Suspect, Unjudged, in_time
 from companion.contracts.engine.compare import draw
-from companion.contracts.engine.modules.common import module_kept
+from companion.contracts.engine.modules.common import (
+    module_kept,
+    moved_from_zero,
+)
 
 __all__ = ["suspected"]
 
@@ -26,6 +30,18 @@ APART = (
     "A sentence gets other numbers in a batch than alone, and the batch stands "
     "in front of what goes in and of what comes out: do sentences see each "
     "other?"
+)
+PICTURES_APART = (
+    "A picture gets other numbers in a batch than alone: do pictures see each "
+    "other?"
+)
+ALIKE = (
+    "All sentences get the same numbers: does the row that classifies see "
+    "others of its batch, and not its own sentence?"
+)
+PICTURES_ALIKE = (
+    "All pictures get the same numbers: does the row that classifies see "
+    "others of its batch, and not its own picture?"
 )
 NO_MORE = "Nothing else of it is judged:"
 
@@ -38,21 +54,26 @@ def suspected(module: nn.Module, reason: Unjudged) -> Unjudged:
         reason: Why it is not judged.
     """
     try:
-        mixes = in_time(lambda: mixes_sentences(module))
+        mixes = in_time(lambda: mixed(module))
     except Unjudged:
         return reason
     if not mixes:
         return reason
     # It goes on from the end of a sentence.
     axis = by_default(module).removeprefix(".")
-    return Suspect(f"{APART}{axis}{'.' * bool(axis)} {NO_MORE} {reason}")
+    return Suspect(f"{mixes}{axis}{'.' * bool(axis)} {NO_MORE} {reason}")
 
 
-def mixes_sentences(module: nn.Module) -> bool:
-    """Tell whether a result of one row each depends on the other sentences."""
-    with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
+def mixed(module: nn.Module) -> str:
+    """Say that a result of one row each depends on the others, if it does."""
+    with (
+        module_kept(module),
+        moved_from_zero([module], 0),
+        torch.random.fork_rng([]),
+        torch.no_grad(),
+    ):
         module.eval()
-        for x in sentences(module):
+        for x in (*sentences(module), *pictures(module)):
             got, again = answer(module, (x,)), answer(module, (x,))
             alone = answer(module, (x[:1],))
             if got is None or again is None or alone is None:
@@ -60,8 +81,23 @@ def mixes_sentences(module: nn.Module) -> bool:
             if got.ndim != 2 or len(got) != SENTENCES or len(alone) != 1:
                 continue
             if torch.equal(got, again):
-                return not torch.allclose(got[:1], alone, **CLOSE)
-    return False
+                return told_of(got, alone, pictures=x.ndim == 4)
+    return ""
+
+
+def told_of(got: Tensor, alone: Tensor, *, pictures: bool) -> str:
+    """Say what is wrong with rows, one for each, if anything.
+
+    Args:
+        got: Those of a batch.
+        alone: That of its first alone.
+        pictures: Whether it is one of pictures.
+    """
+    if not torch.allclose(got[:1], alone, **CLOSE):
+        return PICTURES_APART if pictures else APART
+    if torch.allclose(got, got[:1].expand_as(got), **CLOSE):
+        return PICTURES_ALIKE if pictures else ALIKE
+    return ""
 
 
 def sentences(module: nn.Module) -> Iterator[Tensor]:
@@ -69,3 +105,24 @@ def sentences(module: nn.Module) -> Iterator[Tensor]:
     yield torch.arange(1, 1 + SENTENCES * SEQ).view(SENTENCES, SEQ) % 9 + 1
     for width in widths(module):
         yield draw(SENTENCES, SEQ, width, seed=7)
+
+
+def pictures(module: nn.Module) -> Iterator[Tensor]:
+    """List pictures that a module may take, which cuts them into patches.
+
+    They are as large as its table of positions has rows, if it has one.
+    """
+    cuts = (x for x in module.modules() if isinstance(x, nn.Conv2d))
+    cut = next(cuts, None)
+    if cut is None:
+        return
+    rows = (x.shape[-2] for x in module.parameters() if x.ndim in (2, 3))
+    # A table may have a row for the class besides, and one for a teacher's.
+    sides = [math.isqrt(n - more) for n in rows for more in (0, 1, 2) if n > 2]
+    sizes = [SIDE, *(side * cut.stride[0] for side in sides)]
+    for size in dict.fromkeys(sizes):
+        yield draw(SENTENCES, cut.in_channels, size, size, seed=7)
+
+
+SIDE = 32
+"""How high and wide a picture is."""
