@@ -2,8 +2,10 @@
 
 import ast
 import contextlib
+import inspect
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -49,6 +51,10 @@ OTHER_ARGUMENTS = (
 )
 
 FOR_KEYS = "its masks are (batch, seq), as PyTorch's `key_padding_mask`"
+FOR_HEADS = (
+    "its masks are (batch, 1, seq), to which attention adds the axis for its "
+    "heads"
+)
 
 PAD_OF_MANY = 1
 """The id for padding in many vocabularies, behind that of unknown words."""
@@ -117,9 +123,14 @@ def called_otherwise(judge: Judge, component: str, fn: Any) -> Judged | None:
 
 
 def of_keys(judge: Judge, fn: Any) -> Judged | None:
-    """Judge what makes (batch, seq) of padding; None, if it does not."""
+    """Judge what makes (batch, seq) of padding; None, if it does not.
+
+    Or (batch, 1, seq), to which attention adds the axis for its heads.
+    """
     component = COMPONENTS["padding_mask"]
     tokens = component.example[0]
+    if "device" in inspect.signature(fn).parameters:
+        fn = partial(fn, device="cpu")
     own = component.adapt(fn) if component.adapt else fn
     try:
         with silent():
@@ -132,14 +143,17 @@ def of_keys(judge: Judge, fn: Any) -> Judged | None:
         with contextlib.suppress(Unjudged):
             whole = of_masks(judge, fn)
             return None if whole.report.faults else whole
-    if shape != tuple(tokens.shape):
+    batch, seq = tokens.shape
+    said = {(batch, seq): FOR_KEYS, (batch, 1, seq): FOR_HEADS}.get(shape)
+    if said is None:
         return None
 
     def padding_mask(tokens: Tensor, pad: int) -> Tensor:
-        return own(tokens, pad)[:, None, None, :]
+        made = own(tokens, pad)
+        return made.reshape(len(tokens), 1, 1, -1)
 
     judged = judge.as_component("padding_mask", padding_mask)
-    return replace(judged, assumed=(FOR_KEYS, *judged.assumed))
+    return replace(judged, assumed=(said, *judged.assumed))
 
 
 def of_masks(judge: Judge, fn: Any) -> Judged:

@@ -42,8 +42,9 @@ ALIASES = {
     r"((make|create|get|generate|build)_)?(src|source|enc(oder)?)_mask": (
         "padding_mask"
     ),
-    r"(get_|create_|make_)?(sinusoid(al)?|sinusoidal_positional|positional)_?"
-    r"(encodings?|embeddings?|table|encoding_table|pe)?": "sinusoidal",
+    r"(get_|create_|make_|build_)?(sinusoid(al)?|sin_?cos|positional)"
+    r"(_?pos(itional)?)?_?(enc(odings?)?|emb(eddings?)?|table"
+    r"|encoding_table|pe)?": "sinusoidal",
     r"shift_(tokens_)?right": "shift_right",
     r"apply_(rot(ary|ate)|rope).*|rotary(_pos)?(_embedding|_emb)?": "rope",
     r"layernorm": "layer_norm",

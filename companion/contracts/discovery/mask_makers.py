@@ -30,7 +30,9 @@ __all__ = [
 ]
 
 MAKERS = r"((make|create|get|generate|build|compute)_)?(\w+_)?masks?"
-OF_THE_TARGET = r"\w*(std|trg|tgt|target|dec(oder)?)_masks?"
+OF_THE_TARGET = (
+    r"\w*(std|trg|tgt|target|dec(oder)?)(_self)?(_att(entio)?n)?_masks?"
+)
 """What such functions are called."""
 
 ROLES = (

@@ -81,7 +81,7 @@ def warms_up(kind: type) -> bool:
         return True
     try:
         names = [*inspect.signature(kind).parameters]
-    except (TypeError, ValueError):
+    except Exception:  # A class may raise whatever it is asked.
         return False
 
     def wants(pattern: str) -> bool:

@@ -509,3 +509,43 @@ def test_a_schedule_is_known_by_a_width_and_a_warm_up(told, name):
     assert "its arguments say so" in said(parts[name])
     parts, _ = told(BY_ARGUMENTS.replace("-1.5", "-0.5"))
     assert "The ramp is" in faults(parts[name])[0]
+
+
+THREE_AXES = """
+def create_src_mask(src, pad, device):
+    return (src != pad).unsqueeze(1).to(device)
+
+
+def make_decoder_self_attn_mask(tgt, pad_idx=0):
+    n = tgt.shape[1]
+    past = torch.ones(n, n).tril().bool()
+    return past & (tgt != pad_idx)[:, None]
+
+
+def build_sincos_posenc(max_len, d_model):
+    rates = 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)
+    at = torch.arange(max_len)[:, None] * rates
+    return torch.stack([at.sin(), at.cos()], -1).flatten(-2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("create_src_mask", "src != pad", "src != 0 * pad + 1"),
+        ("make_decoder_self_attn_mask", "tril()", "tril(1)"),
+        (
+            "build_sincos_posenc",
+            "arange(0, d_model, 2)",
+            "arange(d_model // 2)",
+        ),
+    ],
+)
+def test_masks_and_tables_under_other_names_are_judged(
+    told, name, right, wrong
+):
+    parts, left = told(THREE_AXES)
+    assert left == {}
+    assert not faults(parts[name])
+    parts, _ = told(THREE_AXES.replace(right, wrong))
+    assert contracts(parts[name])

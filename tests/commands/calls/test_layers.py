@@ -586,3 +586,48 @@ def test_a_mask_of_keys_hides_nothing_beside_one_that_is_built_in(
     assert not faults(part)
     parts, _ = told(text.replace("x = x + self.out", "x = self.out"))
     assert faults(parts["CausalBlock"])
+
+
+HANDED_ON = """
+class Attention(nn.Module):
+    def __init__(self, hidden_dim, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.into = nn.Linear(hidden_dim, 3 * hidden_dim)
+        self.out = nn.Linear(hidden_dim, hidden_dim)
+        self.up = nn.Parameter(torch.randn(1, num_heads, 1, 1))
+
+    def forward(self, x, parents=None):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.into(x).chunk(3, -1)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if parents is not None:
+            alike = parents[:, None, :, None] == parents[:, None, None]
+            scores = scores + alike * self.up
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class TreeLayer(nn.Module):
+    def __init__(self, hidden_dim, num_heads):
+        super().__init__()
+        self.attention = Attention(hidden_dim, num_heads)
+        self.one, self.two = (nn.LayerNorm(hidden_dim) for _ in "12")
+        self.net = nn.Sequential(
+            nn.Linear(hidden_dim, 24), nn.ReLU(), nn.Linear(24, hidden_dim)
+        )
+
+    def forward(self, x, parents=None):
+        x = self.one(x + self.attention(x, parents))
+        return self.two(x + self.net(x))
+"""
+
+
+def test_what_a_layer_hands_on_may_be_what_a_weight_waits_for(told):
+    parts, left = told(HANDED_ON)
+    assert left == {}
+    assert not faults(parts["TreeLayer"])
+    assert "where `parents` is given" in excuses(parts["TreeLayer"])
+    parts, _ = told(HANDED_ON.replace("(x, parents))", "(x))"))
+    assert "`attention.up` takes no part" in faults(parts["TreeLayer"])[0]

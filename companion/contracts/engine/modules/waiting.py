@@ -145,19 +145,24 @@ def waits_for(module: nn.Module, parameter: str) -> str:
     """Name the argument, None by default, without which no line asks for it.
 
     Nothing, if there is none, or the code cannot be read. Only the whole can be
-    given one: what a layer inside waits for, it never gets.
+    given one: what a layer inside waits for has to be handed on to it.
 
     Args:
         module: The whole, or what stands around it.
         parameter: The name of a parameter in it.
     """
-    forward = code_of(type(inmost(module)).forward)
-    first = parameter.partition(".")[0]
-    if forward is None:
-        return ""
-    return next(
-        (n for n in left_at_none(forward) if asked_under(forward, first, n)), ""
-    )
+    module = inmost(module)
+    first, _, rest = parameter.partition(".")
+    inner = ""
+    if rest and isinstance(part := getattr(module, first, None), nn.Module):
+        inner = waits_for(part, rest)
+    if isinstance(module, nn.ModuleList | nn.ModuleDict):
+        return inner
+    forward = code_of(type(module).forward)
+    names = [] if forward is None else left_at_none(forward)
+    asked = (n for n in names if asked_under(forward, first, n))
+    handed = inner if inner in names and hands_on(forward, inner) else ""
+    return next(asked, handed)
 
 
 def used_by(module: nn.Module, parameter: str) -> str:
@@ -224,6 +229,16 @@ def left_at_none(forward: ast.FunctionDef) -> list[str]:
         for one, default in pairs
         if isinstance(default, ast.Constant) and default.value is None
     ]
+
+
+def hands_on(forward: ast.FunctionDef, name: str) -> bool:
+    """Tell whether an argument is given to something else that is called."""
+    calls = (x for x in ast.walk(forward) if isinstance(x, ast.Call))
+    return any(
+        is_named(given, name)
+        for call in calls
+        for given in (*call.args, *(word.value for word in call.keywords))
+    )
 
 
 def asked_under(forward: ast.FunctionDef, attribute: str, name: str) -> bool:
