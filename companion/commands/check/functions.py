@@ -144,8 +144,8 @@ def of_keys(judge: Judge, fn: Any) -> Judged | None:
             whole = of_masks(judge, fn)
             return None if whole.report.faults else whole
     batch, seq = tokens.shape
-    said = {(batch, seq): FOR_KEYS, (batch, 1, seq): FOR_HEADS}.get(shape)
-    if said is None:
+    said = FOR_KEYS if shape == (batch, seq) else FOR_HEADS
+    if shape not in ((batch, seq), (batch, 1, seq)):
         return None
 
     def padding_mask(tokens: Tensor, pad: int) -> Tensor:
