@@ -1,5 +1,6 @@
 """The contracts of every component, whatever it computes."""
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -255,7 +256,7 @@ def gradient_is_slope(fn: Guarded) -> None:
         try:
             require_slopes(fn, args)
         except WrongSlope as broken:
-            if not rounds(fn, args):
+            if not right_unrounded(fn, args):
                 raise
             told = f"The gradient of `{broken.name}` is none of its slopes."
             raise Broken(told, level=NOTE, why=STRAIGHT_THROUGH) from None
@@ -274,8 +275,8 @@ STRAIGHT_THROUGH = (
 )
 
 
-class Rounding(TorchFunctionMode):
-    """Notes whether numbers are rounded, or their signs are taken."""
+class Unrounded(TorchFunctionMode):
+    """Leaves numbers as they are that would be rounded."""
 
     heard = False
 
@@ -284,15 +285,18 @@ class Rounding(TorchFunctionMode):
     ) -> Any:
         name = getattr(func, "__name__", "").strip("_")
         steps = ("round", "sign", "floor", "ceil", "trunc")
-        self.heard |= name in steps or "quantize" in name
+        if args and (name in steps or "quantize" in name):
+            self.heard = True
+            return args[0]
         return func(*args, **(kwargs or {}))
 
 
-def rounds(fn: Guarded, args: tuple) -> bool:
-    """Tell whether numbers are rounded on the way."""
-    with Rounding() as rounding:
-        fn.raw(*args)
-    return rounding.heard
+def right_unrounded(fn: Guarded, args: tuple) -> bool:
+    """Tell whether each gradient is a slope where nothing is rounded."""
+    with Unrounded() as unrounded, contextlib.suppress(Broken):
+        require_slopes(fn, args)
+        return unrounded.heard
+    return False
 
 
 def elsewhere(args: tuple) -> tuple:

@@ -461,6 +461,10 @@ def test_a_gradient_that_is_passed_straight_through_is_a_note(told):
     assert not faults(parts["FeedForward"])
     assert "straight-through" in excuses(parts["FeedForward"])
     # Without rounding, or without any gradient, it is a fault.
+    # Where nothing is rounded its gradient is wrong all the same.
+    cut = STRAIGHT.replace("PASSED", "near + 2 * x.detach()")
+    parts, _ = told(cut)
+    assert faults(parts["FeedForward"])
     wrong = STRAIGHT.replace("PASSED", "x + (x * x).detach()")
     parts, _ = told(wrong.replace("(8 * x).round() / 8", "x"))
     assert faults(parts["FeedForward"])

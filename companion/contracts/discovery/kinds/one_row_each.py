@@ -116,13 +116,15 @@ def pictures(module: nn.Module) -> Iterator[Tensor]:
     cut = next(cuts, None)
     if cut is None:
         return
-    rows = (x.shape[-2] for x in module.parameters() if x.ndim in (2, 3))
+    looked_up = (x for x in module.modules() if isinstance(x, nn.Embedding))
+    tables = [x for x in module.parameters() if x.ndim == 3]
+    rows = [x.shape[-2] for x in (*tables, *(x.weight for x in looked_up))]
     # A table may have a row for the class besides, and one for a teacher's.
     sides = [math.isqrt(n - more) for n in rows for more in (0, 1, 2) if n > 2]
     sizes = [SIDE, *(side * cut.stride[0] for side in sides)]
-    for size in dict.fromkeys(sizes):
+    for size in dict.fromkeys(x for x in sizes if x <= LARGEST):
         yield draw(SENTENCES, cut.in_channels, size, size, seed=7)
 
 
-SIDE = 32
-"""How high and wide a picture is."""
+SIDE, LARGEST = 32, 256
+"""How high and wide a picture is, and how large at most."""
