@@ -182,9 +182,9 @@ def with_own_padding(judged: Judged, kind: type) -> Judged:
         kind: The class of the loss.
     """
     parameters = inspect.signature(kind.__init__).parameters
-    sizes = 0.1, 0, 7
-    named = {n: sizes[i] for n, i in sizes_of(kind).items()}
-    name = next((n for n, i in sizes_of(kind).items() if i == 1), "")
+    sizes = dict(zip(ROLES, (0.1, 0, 7), strict=True))
+    named = {n: sizes[role] for n, role in sizes_of(kind).items()}
+    name = next((n for n, role in sizes_of(kind).items() if role == "pad"), "")
     pad = parameters[name].default if name else None
     if type(pad) is not int or pad >= 0:
         return judged
@@ -228,11 +228,24 @@ def loss_of(kind: type) -> Callable[..., Any]:
         NotBuilt: The names of its arguments do not say which is which.
     """
     which = sizes_of(kind)
-    return lambda *sizes: kind(**{n: sizes[i] for n, i in which.items()})
+
+    def make(*sizes: Any) -> Any:
+        given = dict(zip(ROLES, sizes, strict=True))
+        return kind(**{name: given[role] for name, role in which.items()})
+
+    return make
 
 
-def sizes_of(kind: type) -> dict[str, int]:
-    """Return which arguments are the smoothing, 0, padding, 1, and classes, 2.
+ROLES = {
+    "smoothing": "smooth|eps|alpha",
+    "pad": "pad|ignore",
+    "classes": "vocab|class|size|tgt|dim|^n$|^v$",
+}
+"""What an argument is -> what is found in its name."""
+
+
+def sizes_of(kind: type) -> dict[str, str]:
+    """Return what each argument is, of those that are known.
 
     Raises:
         NotBuilt: The names of its arguments do not say which is which.
@@ -240,13 +253,11 @@ def sizes_of(kind: type) -> dict[str, int]:
     which = {}
     for one in [*inspect.signature(kind.__init__).parameters.values()][1:]:
         name = one.name.lower()
-        found = (
-            0 if re.search("smooth|eps|alpha", name)
-            else 1 if re.search("pad|ignore", name)
-            else 2 if re.search("vocab|class|size|tgt|dim|^n$|^v$", name)
-            else None
-        )  # fmt: skip
-        if found is not None and found not in which.values():
+        roles = (
+            role for role, known in ROLES.items() if re.search(known, name)
+        )
+        found = next(roles, "")
+        if found and found not in which.values():
             which[one.name] = found
         elif one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD:
             raise NotBuilt(f"nothing says what its argument `{one.name}` is")

@@ -47,7 +47,7 @@ class Asked:
         mask: What True means in masks, as ``check`` takes it.
         memory: How many GiB the code may take.
         pages: Whether a report is wanted as a page, too.
-        lang: The language of such a page.
+        lang: The language of what is told.
     """
 
     components: tuple[str, ...] = ()

@@ -123,7 +123,7 @@ def make(
         except Exception as error:
             ways = others(kind, named, more, rate)
             for other in ways if width == WIDTH else [more]:
-                with contextlib.suppress(Exception), no_larger(MOST):
+                with contextlib.suppress(Exception), no_larger():
                     with EmptyIsNaN():
                         built = kind(**other)
                     return built, said_of(kind, other) + ready(built)
@@ -323,7 +323,7 @@ def by_default(
     wanted = only_wanted(kind, named)
     if wanted == named:
         return None
-    with torch.random.fork_rng([]), no_larger(MOST):
+    with torch.random.fork_rng([]), no_larger():
         torch.manual_seed(0)
         try:
             with EmptyIsNaN():
@@ -342,8 +342,8 @@ class TooLarge(Exception):
 
 
 @contextlib.contextmanager
-def no_larger(most: int) -> Iterator[None]:
-    """Have whoever builds a module with more numbers stopped at once.
+def no_larger() -> Iterator[None]:
+    """Have whoever builds a module with too many numbers stopped at once.
 
     Raises:
         TooLarge: Inside the block, where the module is built.
@@ -353,7 +353,7 @@ def no_larger(most: int) -> Iterator[None]:
     def seen(module: nn.Module, name: str, x: Tensor | None) -> None:
         nonlocal count
         count += 0 if x is None or is_lazy(x) else x.numel()
-        if count > most:
+        if count > MOST:
             raise TooLarge
 
     hooks = (

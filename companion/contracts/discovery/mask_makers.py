@@ -189,17 +189,17 @@ def own_padding(call: Callable) -> int | None:
     """Return the one id that changes what it makes; None, if several do."""
     found = []
     usual = [torch.full(size, WORDS + 1) for size in (SRC, TGT)]
-    plain = hidden_in(call(*usual, 0))
+    plain = masks_in(call(*usual, 0))
     for pad in range(WORDS):
         src, tgt = (x.clone() for x in usual)
         src[:, -1] = tgt[:, 0] = pad
-        now = hidden_in(call(src, tgt, 0))
+        now = masks_in(call(src, tgt, 0))
         if any(not torch.equal(*pair) for pair in zip(plain, now, strict=True)):
             found.append(pad)
     return found[0] if len(found) == 1 else None
 
 
-def hidden_in(got: object) -> list[Tensor]:
+def masks_in(got: object) -> list[Tensor]:
     """List the masks that came."""
     return [got] if isinstance(got, Tensor) else [*got]  # pyrefly: ignore
 

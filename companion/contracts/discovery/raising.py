@@ -45,13 +45,16 @@ VECTORS = (
     r"(?i)x|q|k|v|query|queries|keys?|values?|hidden_states|src|inputs?"
     r"|.*mask.*"
 )
+"""What vectors are called, and masks beside them."""
+
 EMBEDDED = rf"{VECTORS}|(tokens?|words?)_?emb(edding)?s?|emb(edding)?s?|seq"
 """What vectors are called where positions are added to them."""
+
 IDS = (
     r"(?i)(src|tgt|trg|source|target|input)(_?(ids|tokens|seq))?|idx?|ids"
     r"|tokens?(_?ids)?|.*mask.*"
 )
-"""What vectors are called, and what ids; either way with masks."""
+"""What ids are called, and masks beside them."""
 
 EITHER = r"x|y|inputs?|outputs?|targets?|src_?seq|tgt_?seq|trg_?seq|seq"
 """What ids are called too, in what has the name of a model."""

@@ -17,7 +17,6 @@ from companion.contracts.discovery.kinds.calls import first, understood
 from companion.contracts.discovery.kinds.vectors import A_LAYER
 from companion.contracts.discovery.limits import outcome, rows
 from companion.contracts.discovery.make import (
-    MOST,
     arguments,
     make,
     no_larger,
@@ -482,7 +481,7 @@ def raised_by(kind: Callable, named: dict[str, Any], args: tuple) -> str:
     def task() -> None:
         with torch.no_grad():
             try:
-                with no_larger(MOST):
+                with no_larger():
                     module = kind(**named).eval()
             except Exception:
                 return

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from companion.contracts.discovery.arguments import BATCH, SEQ
 from companion.contracts.discovery.kinds.calls import (
     Called,
     first,
@@ -19,16 +20,18 @@ from companion.contracts.discovery.kinds.calls import (
     widths,
 )
 from companion.contracts.discovery.kinds.ids import never_read
-from companion.contracts.discovery.verdict import Judged, Unjudged, in_time
+from companion.contracts.discovery.verdict import (
+    ATTENDING,
+    Judged,
+    Unjudged,
+    in_time,
+)
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.report import Failure
 
 __all__ = ["with_what_is_unheard"]
-
-BATCH, SEQ = 2, 5
-ATTENDING = ("causal_attention", "encoder", "multihead")
 
 HEARD = "What it takes as a mask can change something"
 NEVER_READ = (

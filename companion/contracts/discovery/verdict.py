@@ -17,6 +17,7 @@ from companion.contracts.engine.runner import (
 )
 
 __all__ = [
+    "ATTENDING",
     "Check",
     "Judged",
     "NoAnswer",
@@ -25,6 +26,9 @@ __all__ = [
     "Unjudged",
     "in_time",
 ]
+
+ATTENDING = ("causal_attention", "encoder", "multihead")
+"""The components of vectors in which positions see each other."""
 
 Check = Callable[..., Report]
 

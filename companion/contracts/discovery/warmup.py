@@ -148,7 +148,7 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
         return kind(**{n: given[x] for n, x in which.items()}), given
 
     try:
-        count = counter(*built(64, 100))
+        count = counter(built(64, 100)[0])
         if not count:
             return None
         one, two = (rate(*built(64, 100), count, step) for step in (1, 2))
@@ -163,7 +163,7 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
     return schedule
 
 
-def counter(made: Any, given: dict[str, Any]) -> str:
+def counter(made: Any) -> str:
     """Name the attribute that counts its steps, if one does."""
     if counts_epochs(made):
         return "last_epoch"

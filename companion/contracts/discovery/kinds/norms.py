@@ -14,7 +14,6 @@ from companion.contracts.engine.report import Failure
 
 __all__ = [
     "ELSEWHERE",
-    "MIXING",
     "MORE_THAN_A_NORM",
     "NORM",
     "OVER_OTHERS",
@@ -82,10 +81,6 @@ ELSEWHERE = re.compile(
     r"|partial"
 )
 """What is called so norms over other axes on purpose, or does more."""
-
-
-MIXING = ("encoder", "multihead", "causal_attention")
-"""What a norm may look like that runs over other vectors too."""
 
 
 OVER_OTHERS = "its name says so, and one vector moves with another"

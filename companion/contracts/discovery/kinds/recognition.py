@@ -28,7 +28,6 @@ from companion.contracts.discovery.kinds.calls import (
     sequence_seems_first,
 )
 from companion.contracts.discovery.kinds.norms import (
-    MIXING,
     MORE_THAN_A_NORM,
     OVER_OTHERS,
     ZERO_GAIN,
@@ -39,7 +38,7 @@ from companion.contracts.discovery.kinds.norms import (
     kind_of_norm,
 )
 from companion.contracts.discovery.sizes import WIDTH
-from companion.contracts.discovery.verdict import Unjudged, in_time
+from companion.contracts.discovery.verdict import ATTENDING, Unjudged, in_time
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.families import is_linear_once_normed
 from companion.contracts.engine.levels import RISK
@@ -380,7 +379,7 @@ def named_or_taken(
     by_name = module, "multihead", "its name says so"
     try:
         taken = taken_for(module, width, args)
-        if taken[1] in MIXING and is_called_a_norm(module):
+        if taken[1] in ATTENDING and is_called_a_norm(module):
             return by_its_name(module, OVER_OTHERS)
         if taken[1] == "feed_forward" and (
             which := attends_to_no_position(module, args)

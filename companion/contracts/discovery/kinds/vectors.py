@@ -31,7 +31,6 @@ from companion.contracts.discovery.kinds.calls import (
 )
 from companion.contracts.discovery.kinds.narrow import A_HEAD
 from companion.contracts.discovery.kinds.norms import (
-    MIXING,
     is_a_norm,
     judged_norm,
 )
@@ -51,6 +50,7 @@ from companion.contracts.discovery.published import another_kind
 from companion.contracts.discovery.readings import are_ones, said_by, settled
 from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.discovery.verdict import (
+    ATTENDING,
     Check,
     Judged,
     Unjudged,
@@ -416,7 +416,7 @@ def require_no_other_kind(module: nn.Module, judged: Judged) -> None:
     Raises:
         Unjudged: It is so.
     """
-    if judged.component not in MIXING or not of_positions(judged.report):
+    if judged.component not in ATTENDING or not of_positions(judged.report):
         return
     if name := another_kind(module):
         why = ANOTHER_KIND.format(name)
@@ -456,7 +456,7 @@ def require_no_neighbours(
         Unjudged: It is so.
     """
     component = report.component
-    if component not in MIXING or not of_positions(report):
+    if component not in ATTENDING or not of_positions(report):
         return
 
     fn = on_vectors(module, args)
