@@ -52,6 +52,7 @@ from companion.contracts.discovery.kinds.calls import (
 from companion.contracts.discovery.kinds.ids import SEES_ALL
 from companion.contracts.discovery.kinds.lone_block import judged_in_a_model
 from companion.contracts.discovery.kinds.one_row_each import suspected
+from companion.contracts.discovery.kinds.recognition import LINEAR_MAP
 from companion.contracts.discovery.make import (
     NotBuilt,
     by_default,
@@ -124,6 +125,12 @@ LATE = re.compile("had not come back after")
 ADDS_NOTHING = (
     "its name says that it adds positions, and what comes out is what went in: "
     "is the sum thrown away, as by a line `x + table` without `x =`?"
+)
+
+ALL_ALIKE = (
+    "Its name says that it adds positions, and it changes all of them alike: "
+    "is one row taken for all, as by `table[n]` in place of `table[:n]`? "
+    "Nothing else of it is judged:"
 )
 
 ANEW = (
@@ -365,6 +372,9 @@ class Finder:
             if str(reason) == NOTHING and not one.asked:
                 yield from self.of_nothing(one, kind)
                 return
+            alike = str(reason) == LINEAR_MAP
+            if alike and POSITIONS.fullmatch(getattr(kind, "__name__", "")):
+                reason = Suspect(f"{ALL_ALIKE} {reason}")
             first = SEQUENCE_FIRST, ADDED_ALONG_THE_FIRST
             known = NO_CALL, *first, SEES_ALL, WHOLE
             later = isinstance(reason, NotBuilt) or any(

@@ -191,6 +191,10 @@ def of_filter(judge: Judge, fn: Any) -> Judged:
     return replace(judged, assumed=(*said, *judged.assumed))
 
 
+FOUR = re.compile(r"to unpack \(expected 4, got 3\)")
+"""What is raised by what takes an axis for heads, in no call that is known."""
+
+
 def other_than(fn: object, report: Report) -> str:
     """Say why a function with a component's name may be something else."""
     named = report.component
@@ -201,7 +205,7 @@ def other_than(fn: object, report: Report) -> str:
     (first, *_) = report.failures
     if takes_arrays(fn):
         return FOR_ARRAYS.format(named)
-    refused = AN_INDEX.search(first.message)
+    refused = AN_INDEX.search(first.message) or FOUR.search(first.message)
     if "It cannot be called as" in first.message or refused:
         return (
             f"its name is that of {named}, and it could not be called as "

@@ -493,6 +493,9 @@ def by_the_others(one: inspect.Parameter, names: list[str]) -> int | None:
         if experts:
             return 2
         return WIDTH if HEADS in beside and WIDTH not in beside else None
+    if re.fullmatch("n_?embeddings", one.name):  # A width, as n_embd.
+        wide = HEADS in beside or VOCAB in beside
+        return WIDTH if wide and WIDTH not in beside else None
     if one.name == "groups":  # With a default it is a convolution's.
         return HEADS
     if one.name in ("q", "v") and {"q", "v"} <= {*names}:

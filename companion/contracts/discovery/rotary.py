@@ -23,7 +23,7 @@ __all__ = ["BY_PLACE", "ROTARY", "SCALED", "as_rope", "turning_by_place"]
 
 ROTARY = re.compile(
     r"(\w*(Rotary|ROPE|RoPE|Rope)|rotary|rope)"
-    r"(?i:(_?(pos(ition(al)?)?|emb(edding)?s?|enc(od(ing|er))?s?))*)"
+    r"(?i:(_?(pos(ition(al)?)?|emb(edding)?s?|enc(od(ing|er))?s?|pe))*)"
 )
 """What is called so turns vectors, or makes the tables for it."""
 

@@ -374,3 +374,29 @@ def test_flat_logits_may_belong_to_sentences_that_come_second(told):
     # Under a name that predicts the next token it is a fault.
     parts, _ = told(TURNED.replace("Characters", "MiniGPT"))
     assert faults(parts["MiniGPT"])
+
+
+ENCODES = """
+class NAME(nn.Module):
+    def __init__(self, vocab_size, d_model, n_heads):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(64, d_model)
+        layer = nn.TransformerEncoderLayer(
+            d_model, n_heads, 24, batch_first=True
+        )
+        self.encoder = nn.TransformerEncoder(layer, 2)
+
+    def forward(self, x, mask=None):
+        x = self.embed(x) + self.places(torch.arange(x.shape[1]))
+        return self.encoder(x, mask)
+"""
+
+
+def test_an_encoder_of_ids_is_given_no_causal_mask(told):
+    parts, left = told(ENCODES.replace("NAME", "TextEncoder"))
+    assert parts == {}
+    assert "every row sees all tokens" in left["TextEncoder"]
+    parts, left = told(ENCODES.replace("NAME", "Characters"))
+    assert left == {}
+    assert FUTURE in contracts(parts["Characters"])

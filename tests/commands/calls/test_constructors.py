@@ -148,3 +148,28 @@ def test_widths_and_a_switch_by_other_names_are_known(told):
     assert "batch_first=True" in said(part)
     parts, _ = told(OTHER_NAMES.replace("softmax(-1)", "softmax(1)"))
     assert contracts(parts["MultiHeadAttention"])
+
+
+N_EMBEDDINGS = """
+class Attention(nn.Module):
+    def __init__(self, n_embeddings, n_heads):
+        super().__init__()
+        self.heads = n_heads
+        self.into = nn.Linear(n_embeddings, 3 * n_embeddings)
+
+    def forward(self, x):
+        q, k, v = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for y in self.into(x).chunk(3, -1)
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return (weights @ v).transpose(1, 2).flatten(2)
+"""
+
+
+def test_beside_heads_n_embeddings_is_a_width(told):
+    parts, left = told(N_EMBEDDINGS)
+    assert left == {}
+    assert not faults(parts["Attention"])
+    parts, _ = told(N_EMBEDDINGS.replace("softmax(-1)", "softmax(-2)"))
+    assert faults(parts["Attention"])

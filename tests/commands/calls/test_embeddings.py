@@ -117,3 +117,25 @@ def test_positions_that_have_to_be_given_are(told, table, rows):
     assert not [x for x in faults(part) if "state_dict" not in x]
     wrong = text.replace("x + self", "x + 0 * self")
     assert not told(wrong)[0]
+
+
+ONE_ROW = """
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=64):
+        super().__init__()
+        self.register_buffer("table", torch.randn(1, max_len, d_model))
+
+    def forward(self, x):
+        return x + self.table[:, x.shape[1]]
+"""
+
+
+def test_one_row_for_all_positions_is_told(section_of):
+    [left] = section_of(ONE_ROW).unjudged
+    assert left["level"] == "risk"
+    assert "changes all of them alike" in left["reason"]
+    rows = ONE_ROW.replace("[:, x.shape[1]]", "[:, : x.shape[1]]")
+    assert section_of(rows).unjudged == []
+    other = ONE_ROW.replace("PositionalEncoding", "Shift")
+    [left] = section_of(other).unjudged
+    assert left["level"] == ""

@@ -549,3 +549,25 @@ def test_masks_and_tables_under_other_names_are_judged(
     assert not faults(parts[name])
     parts, _ = told(THREE_AXES.replace(right, wrong))
     assert contracts(parts[name])
+
+
+CUT_FROM_A_BUFFER = """
+def attention(q, k, v, mask=None, drop=None):
+    batch, heads, length, width = q.size()
+    scores = q @ k.mT / width**0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask[:, :, :length, :length] == 0, -1e10)
+    return scores.softmax(-1) @ v
+"""
+
+
+def test_attention_on_heads_that_no_call_fits_is_no_fault(told):
+    parts, left = told(CUT_FROM_A_BUFFER)
+    assert parts == {}
+    assert "expected 4, got 3" in left["attention"]
+    # Where one fits, it is judged; and what has another name is as before.
+    whole = CUT_FROM_A_BUFFER.replace("[:, :, :length, :length]", "")
+    parts, _ = told(whole)
+    assert not faults(parts["attention"])
+    parts, _ = told(whole.replace("softmax(-1)", "softmax(-2)"))
+    assert faults(parts["attention"])

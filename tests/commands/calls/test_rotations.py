@@ -195,6 +195,13 @@ class RotaryEmbedding(nn.Module):
 """
 
 
+def test_a_rotary_module_may_be_called_pe(told):
+    text = FROM_A_START.replace("RotaryEmbedding", "RotaryPE")
+    parts, left = told(text.replace("dim", "d_k"))
+    assert left == {}
+    assert not faults(parts["RotaryPE"])
+
+
 def test_a_rotation_may_want_the_position_of_its_first_vector(told):
     parts, left = told(FROM_A_START)
     assert left == {}
