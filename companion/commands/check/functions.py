@@ -26,6 +26,7 @@ from companion.contracts.discovery.mask_makers import (
 )
 from companion.contracts.discovery.rotary import BY_PLACE, turning_by_place
 from companion.contracts.discovery.verdict import Judged, Unjudged, in_time
+from companion.contracts.discovery.warmup import rate_of
 from companion.contracts.engine.component import title
 from companion.contracts.engine.guard import AN_INDEX
 from companion.contracts.engine.report import Report
@@ -119,6 +120,8 @@ def called_otherwise(judge: Judge, component: str, fn: Any) -> Judged | None:
         return of_masks(judge, fn)
     if component == "padding_mask":
         return of_keys(judge, fn)
+    if component == "schedule" and (schedule := rate_of(fn)):
+        return judge.as_component(component, schedule)
     return of_filter(judge, fn) if component == "sampling_filter" else None
 
 

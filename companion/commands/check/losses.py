@@ -237,7 +237,7 @@ def loss_of(kind: type) -> Callable[..., Any]:
 
 
 ROLES = {
-    "smoothing": "smooth|eps|alpha",
+    "smoothing": "smo|eps|alpha",
     "pad": "pad|ignore",
     "classes": "vocab|class|size|tgt|dim|^n$|^v$",
 }
@@ -257,8 +257,12 @@ def sizes_of(kind: type) -> dict[str, str]:
             role for role, known in ROLES.items() if re.search(known, name)
         )
         found = next(roles, "")
+        if type(one.default) is int and one.default < 0 and found != "pad":
+            continue  # An axis.
         if found and found not in which.values():
             which[one.name] = found
         elif one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD:
             raise NotBuilt(f"nothing says what its argument `{one.name}` is")
+    if "smoothing" not in which.values():
+        raise NotBuilt("nothing says which of its arguments is the smoothing")
     return which

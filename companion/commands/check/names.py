@@ -10,6 +10,7 @@ from torch import nn
 from companion.contracts import COMPONENTS
 from companion.contracts.discovery.filters import filters_logits
 from companion.contracts.discovery.mask_makers import makes_masks
+from companion.contracts.discovery.warmup import rate_of
 from companion.contracts.engine.forms.signature import SAME
 
 __all__ = [
@@ -67,6 +68,8 @@ def by_words(name: str, fn: Callable) -> str:
     """Return the component that its name and its arguments' names make it."""
     if makes_masks(name, fn):
         return "combine_masks"
+    if rate_of(fn) is not None:
+        return "schedule"
     return "sampling_filter" if filters_logits(name, fn) else ""
 
 

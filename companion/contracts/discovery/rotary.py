@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from companion.contracts.adapters import rope_of_tables
 from companion.contracts.discovery.arguments import required_names
-from companion.contracts.discovery.make import NotBuilt, make
+from companion.contracts.discovery.make import NotBuilt, arguments, make
+from companion.contracts.discovery.sizes import HEADS, is_size
 
 __all__ = ["BY_PLACE", "ROTARY", "SCALED", "as_rope", "turning_by_place"]
 
@@ -65,10 +66,19 @@ def as_rope(kind: type, near: dict) -> tuple[Callable, str] | None:
     """
 
     @cache
-    def built(width: int) -> nn.Module:
+    def of_heads(width: int) -> nn.Module:
         return make(kind, near, width, length=LONG)[0].eval()
 
+    def built(width: int) -> nn.Module:
+        return of_heads(times * width)
+
+    times = 1
     try:
+        # Where it asks how many there are, its width may be that of all heads.
+        if any(is_size(x, HEADS) for x in arguments(kind, near).values()):
+            with torch.no_grad():
+                turns = axis_of_places(of_heads(HEADS * 8)) is not None
+            times = HEADS if turns else 1
         tried = built(8)
         with torch.no_grad():
             if tables(tried, 8, 5) is not None:

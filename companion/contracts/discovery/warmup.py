@@ -19,6 +19,7 @@ __all__ = [
     "as_schedule",
     "is_named_so",
     "knows_its_width",
+    "rate_of",
     "sets_a_rate",
     "warms_up",
 ]
@@ -50,7 +51,7 @@ ARGUMENTS = {
     "params": r"params|parameters",
     "optimizer": r"(?i)opt|optim|(base_?)?optimi[sz]er",
     "d_model": r"(?i)d_?model|model_?(size|dim)|dim|size"
-    r"|(embed(ding)?|hidden)_?(dim|size)",
+    r"|(embed(ding)?|hidden|feature)_?(dim|size)",
     "warmup": r"(?i)(n_|num_)?warm_?up(_?steps?)?",
     "factor": r"(?i)factor|(lr_?)?scale(_?factor)?|lr_?(mul|factor)|k"
     r"|(init(ial)?|base)_?lr(_?(mul|scale|factor))?",
@@ -161,6 +162,39 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
         return rate(*built(d_model, warmup), count, step - before)
 
     return schedule
+
+
+def rate_of(fn: Callable) -> Callable[[int, int, int], float] | None:
+    """Return a function of a step, a width and a warm-up, called as a contract.
+
+    None, if its arguments are others, by their names.
+    """
+    try:
+        known = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    which = {}
+    patterns = {"step": A_STEP, **ARGUMENTS, "d_model": A_WIDTH}
+    for one in known:
+        found = (n for n, p in patterns.items() if re.fullmatch(p, one.name))
+        name = next(found, "")
+        if name:
+            which[one.name] = name
+        elif one.default is one.empty:
+            return None
+    if not {"step", "d_model", "warmup"} <= {*which.values()}:
+        return None
+
+    def schedule(step: int, d_model: int, warmup: int) -> float:
+        sizes = {"step": step, "d_model": d_model, "warmup": warmup}
+        given = sizes | {"factor": 1.0}
+        return float(fn(**{n: given[role] for n, role in which.items()}))
+
+    return schedule
+
+
+A_STEP = r"(?i)(cur(rent)?_?|global_?|n_?)?(steps?|iter(ation)?)(_?num(ber)?)?"
+"""What the number of a step is called."""
 
 
 def counter(made: Any) -> str:

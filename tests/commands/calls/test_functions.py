@@ -571,3 +571,49 @@ def test_attention_on_heads_that_no_call_fits_is_no_fault(told):
     assert not faults(parts["attention"])
     parts, _ = told(whole.replace("softmax(-1)", "softmax(-2)"))
     assert faults(parts["attention"])
+
+
+RATE = """
+def rate(step, model_size, factor, warmup):
+    step = max(step, 1)
+    least = min(step**-0.5, step * warmup**-1.5)
+    return factor * model_size**-0.5 * least
+"""
+
+
+def test_a_function_of_a_step_a_width_and_a_warm_up_is_a_schedule(told):
+    parts, left = told(RATE)
+    assert left == {}
+    assert not faults(parts["rate"])
+    parts, _ = told(RATE.replace("-1.5", "-0.5"))
+    assert "The ramp is" in faults(parts["rate"])[0]
+    parts, _ = told(RATE.replace("model_size", "peak"))
+    assert parts == {}
+
+
+MISSPELT = """
+class LabelSmoothing(nn.Module):
+    def __init__(self, size, padding_idx, smotthing=0.0):
+        super().__init__()
+        self.size, self.pad, self.share = size, padding_idx, smotthing
+
+    def forward(self, x, target):
+        truth = torch.full_like(x, self.share / (self.size - 2))
+        truth.scatter_(1, target[:, None], 1 - self.share)
+        truth[:, self.pad] = 0
+        truth[target == self.pad] = 0
+        return nn.functional.kl_div(x, truth, reduction="sum")
+"""
+
+
+def test_a_smoothing_may_be_misspelt_and_an_axis_is_no_size(told):
+    parts, left = told(MISSPELT)
+    assert left == {}
+    assert not faults(parts["LabelSmoothing"])
+    parts, _ = told(MISSPELT.replace("1 - self.share", "1"))
+    assert faults(parts["LabelSmoothing"])
+    # Where nothing is called so, it is not said to be ignored.
+    _, left = told(MISSPELT.replace("smotthing", "delta"))
+    assert "which of its arguments is the smoothing" in left["LabelSmoothing"]
+    parts, _ = told(MISSPELT.replace("smotthing=0.0", "dim=-1, smotthing=0.0"))
+    assert not faults(parts["LabelSmoothing"])

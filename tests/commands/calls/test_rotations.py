@@ -226,3 +226,33 @@ def test_sines_may_stand_before_cosines(told):
     assert not faults(parts["apply_rope"])
     parts, _ = told(SINES_FIRST.replace("+ a * sin", "- a * sin"))
     assert faults(parts["apply_rope"])
+
+
+OF_ALL_HEADS = """
+class RotaryEmbedding(nn.Module):
+    def __init__(self, max_len, n_heads, dim):
+        super().__init__()
+        width = dim // n_heads
+        self.rates = 10000.0 ** (-torch.arange(0, width, 2) / width)
+
+    def turn(self, x):
+        angles = torch.arange(x.shape[-2])[:, None] * self.rates
+        count = 2 * len(self.rates)
+        part, rest = x[..., :count], x[..., count:]
+        a, b = part[..., 0::2], part[..., 1::2]
+        turned = a * angles.cos() - b * angles.sin()
+        other = a * angles.sin() + b * angles.cos()
+        whole = torch.stack((turned, other), -1).flatten(-2)
+        return torch.cat([whole, rest], -1)
+
+    def forward(self, q, k):
+        return self.turn(q), self.turn(k)
+"""
+
+
+def test_the_width_of_a_rotation_may_be_that_of_all_heads(told):
+    parts, left = told(OF_ALL_HEADS)
+    assert left == {}
+    assert not faults(parts["RotaryEmbedding"])
+    parts, _ = told(OF_ALL_HEADS.replace("2) / width)", "2) * 2 / width)"))
+    assert faults(parts["RotaryEmbedding"])
