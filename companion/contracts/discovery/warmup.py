@@ -123,10 +123,8 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
     """
     which = {}
     for one in inspect.signature(kind).parameters.values():
-        found = (n for n, p in ARGUMENTS.items() if re.fullmatch(p, one.name))
-        name = next(found, "")
-        if name:
-            which[one.name] = name
+        if role := role_of(one.name, ARGUMENTS):
+            which[one.name] = role
         elif OF_AN_OPTIMIZER.fullmatch(one.name):
             continue
         elif one.default is one.empty or (
@@ -164,6 +162,11 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
     return schedule
 
 
+def role_of(name: str, patterns: dict[str, str]) -> str:
+    """Return what an argument is, by its name; empty, if it does not say it."""
+    return next((r for r, p in patterns.items() if re.fullmatch(p, name)), "")
+
+
 def rate_of(fn: Callable) -> Callable[[int, int, int], float] | None:
     """Return a function of a step, a width and a warm-up, called as a contract.
 
@@ -176,10 +179,8 @@ def rate_of(fn: Callable) -> Callable[[int, int, int], float] | None:
     which = {}
     patterns = {"step": A_STEP, **ARGUMENTS, "d_model": A_WIDTH}
     for one in known:
-        found = (n for n, p in patterns.items() if re.fullmatch(p, one.name))
-        name = next(found, "")
-        if name:
-            which[one.name] = name
+        if role := role_of(one.name, patterns):
+            which[one.name] = role
         elif one.default is one.empty:
             return None
     if not {"step", "d_model", "warmup"} <= {*which.values()}:
