@@ -51,7 +51,7 @@ from companion.contracts.discovery.kinds.calls import (
 )
 from companion.contracts.discovery.kinds.ids import SEES_ALL
 from companion.contracts.discovery.kinds.lone_block import judged_in_a_model
-from companion.contracts.discovery.kinds.one_row_each import suspected
+from companion.contracts.discovery.kinds.one_row_each import NO_MORE, suspected
 from companion.contracts.discovery.kinds.recognition import LINEAR_MAP
 from companion.contracts.discovery.make import (
     NotBuilt,
@@ -129,8 +129,7 @@ ADDS_NOTHING = (
 
 ALL_ALIKE = (
     "Its name says that it adds positions, and it changes all of them alike: "
-    "is one row taken for all, as by `table[n]` in place of `table[:n]`? "
-    "Nothing else of it is judged:"
+    "is one row taken for all, as by `table[n]` in place of `table[:n]`?"
 )
 
 ANEW = (
@@ -374,7 +373,7 @@ class Finder:
                 return
             alike = str(reason) == LINEAR_MAP
             if alike and POSITIONS.fullmatch(getattr(kind, "__name__", "")):
-                reason = Suspect(f"{ALL_ALIKE} {reason}")
+                reason = Suspect(f"{ALL_ALIKE} {NO_MORE} {reason}")
             first = SEQUENCE_FIRST, ADDED_ALONG_THE_FIRST
             known = NO_CALL, *first, SEES_ALL, WHOLE
             later = isinstance(reason, NotBuilt) or any(

@@ -23,7 +23,7 @@ from companion.contracts.engine.modules.common import (
     moved_from_zero,
 )
 
-__all__ = ["suspected"]
+__all__ = ["NO_MORE", "suspected"]
 
 SENTENCES, SEQ = 3, 5
 APART = (

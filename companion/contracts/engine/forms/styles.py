@@ -193,10 +193,10 @@ def with_added_causal(wants: Wanted, named: dict) -> Call | None:
 
 
 def hiding_no_key(shown: bool, kind: torch.dtype) -> Style:
-    """Give a language model a mask of padding, (batch, key), without any.
+    """Give a language model a mask of padding, (batch, key), that hides none.
 
     Args:
-        shown: What stands for a token that is none.
+        shown: What stands for a token that is no padding.
         kind: Of which type the mask is.
     """
 
