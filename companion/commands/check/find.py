@@ -37,6 +37,16 @@ from companion.commands.check.names import (
     takes_something,
 )
 from companion.contracts import COMPONENTS
+from companion.contracts.discovery.anew.cached_steps import with_cached_steps
+from companion.contracts.discovery.anew.norm_skipped import with_norm_of_keys
+from companion.contracts.discovery.anew.rebuild import (
+    with_dropout,
+    with_dropout_on_the_stream,
+    with_fewer_key_heads,
+    with_gradients_behind_dropout,
+    with_own_defaults,
+    with_what_is_unsaved,
+)
 from companion.contracts.discovery.each_length import of_each_length
 from companion.contracts.discovery.kinds.calls import (
     ADDED_ALONG_THE_FIRST,
@@ -65,18 +75,9 @@ from companion.contracts.discovery.models import (
     judge_alone,
     judge_part,
 )
-from companion.contracts.discovery.norm_skipped import with_norm_of_keys
 from companion.contracts.discovery.published import by_convention
 from companion.contracts.discovery.raising import POSITIONS
 from companion.contracts.discovery.readings import ASK, is_open
-from companion.contracts.discovery.rebuild import (
-    with_dropout,
-    with_dropout_on_the_stream,
-    with_fewer_key_heads,
-    with_gradients_behind_dropout,
-    with_own_defaults,
-    with_what_is_unsaved,
-)
 from companion.contracts.discovery.rotary import (
     EACH_WIDTH,
     ROTARY,
@@ -139,6 +140,7 @@ ANEW = (
     with_gradients_behind_dropout,
     with_what_is_unsaved,
     with_norm_of_keys,
+    with_cached_steps,
     with_own_defaults,
 )
 """What is added by building a class once more, in this order."""

@@ -12,10 +12,10 @@ import torch
 
 from companion.commands.check.judging import Judge, with_risk
 from companion.contracts.adapters import smoothed_by
+from companion.contracts.discovery.anew.rebuild import ANSWERS, NOT_TAKEN
 from companion.contracts.discovery.kinds.calls import NO_CALL, Called
 from companion.contracts.discovery.make import NotBuilt
 from companion.contracts.discovery.readings import better
-from companion.contracts.discovery.rebuild import ANSWERS, NOT_TAKEN
 from companion.contracts.discovery.verdict import Judged, Unjudged, in_time
 from companion.contracts.engine.blame import raised_in
 from companion.contracts.engine.levels import RISK

@@ -15,8 +15,7 @@ limits       tells what keeps a model from being judged: a memory, one length
 raising      tells whether what raises could be meant to be called otherwise
 readings     tells what True means in masks, or asks
 published    tells what is right in what bears a published name
-norm_skipped finds keys and values that skip the norm of the queries
 unheard      finds what is taken, and never used
-rebuild      builds a class once more: with dropout, with its own defaults
+anew         builds a class once more, and sees what contracts do not show
 models       judges a whole model, and the parts that it is made of
 """

@@ -402,6 +402,7 @@ def arguments(
         if value is None and needed:
             drops = goes_to_dropout(kind, one.name)
             value = rate if drops else by_the_others(one, [*known])
+            value = activation_for(kind, one) if value is None else value
         if value is None and needed:
             unknown.append(f"nothing says what its argument `{one.name}` is")
             value = UNKNOWN
@@ -417,6 +418,32 @@ def goes_to_dropout(kind: Callable, name: str) -> bool:
     """Tell whether an argument is handed to ``nn.Dropout``, by the code."""
     text = code_of(kind)
     return bool(re.search(rf"Dropout\w*\((p *= *)?{re.escape(name)}\b", text))
+
+
+ACTIVATION = re.compile(
+    r"(?i)(hidden_|ff_?n?_|mlp_|gate_)?(act(ivation|iv)?|non_?lin(earity)?)"
+    r"(_?(fn|func|function|layer|type))?"
+)
+"""What a nonlinear function is called that a constructor asks for."""
+
+
+class ReLU(nn.ReLU):
+    """Stands for an activation: a function, a module, or a module's class."""
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Apply it to a tensor; without one, return a module."""
+        tensor = args and isinstance(args[0], Tensor)
+        return super().__call__(args[0]) if tensor else nn.ReLU()
+
+
+def activation_for(kind: Callable, one: inspect.Parameter) -> object:
+    """Choose an activation: by its word, where the code compares words."""
+    if not ACTIVATION.fullmatch(one.name):
+        return None
+    with contextlib.suppress(OSError, TypeError):
+        if word := re.search(r"['\"](relu|gelu)['\"]", inspect.getsource(kind)):
+            return word[1]
+    return "relu" if one.annotation in (str, "str") else ReLU()
 
 
 def is_called(kind: Callable, name: str) -> bool:

@@ -54,7 +54,8 @@ CHOSEN = r"top_?k|(num_|n_)?(activated_|active_)?experts?_per_(tok(en)?)"
 """What the numbers of experts are called: of all, and of those a token asks."""
 
 SIZES: tuple[tuple[str, object], ...] = (
-    (r"d_?ffn?|ff(n|w)?_?(dim|hidden|size|inner)?|d_?(inner|hid|mlp)", INNER),
+    (r"d_?ff[dn]?|ff(n|w)?_?(dim|hidden|size|inner)?", INNER),
+    (r"d_?(inner|hid|mlp)", INNER),
     (r"inter(mediate)?_?(size|dim)|n_?mlp", INNER),
     (r"(mlp|inner|filter|forward)_?(dim|size)", INNER),
     (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", INNER),
@@ -92,7 +93,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"max_?(seq_?|sequence_?|position_?|token_?|sent_?)?len(gth)?s?", LONG),
     (r"(num|n)_?(tokens?_?max|buckets)|max_?(num_?)?tokens?", LONG),
     (r"(block|context|ctx|window|sequence|seq)_?(size|len(gth)?)", LONG),
-    (r"(context|ctx)_?window", LONG),
+    (r"(context|ctx)_?window|window|horizon|pred(iction)?_?len(gth)?", LONG),
     (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num|(n_?)?ctx", LONG),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", LONG),
     (r"(n_)?max_?seq(_?len)?|.*_max_len(gth)?", LONG),
@@ -104,6 +105,8 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"(num|n)_?patches", 16),
     (DROPOUT, 0.0),
     (r".*pad.*multiple.*", 1),
+    (r"multiple_?of", 4),
+    (r"kernel_?size", 3),
     (r".*pad.*", 0),
     (r"mem(ory)?_?len(gth)?", 0),
     (r"(bos|sos|start|cls).*", 1),

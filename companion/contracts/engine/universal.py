@@ -235,15 +235,36 @@ def untouched(fn: Guarded) -> None:
             if not isinstance(a, Tensor) or a is copy:
                 continue
             if a.shape != copy.shape or not torch.equal(a, copy):
+                why = fn.component.in_place
+                if not why and casts_first(fn, args):
+                    why = ON_A_COPY
                 raise Broken(
                     f"It changes `{name}` in place: does a name end in `_`, "
                     f"or a line assign to `{name}[...]` or use `+=` on it?",
                     copy if a.shape == copy.shape and is_float(a) else None,
                     a if a.shape == copy.shape and is_float(a) else None,
                     ("row", "column"),
-                    level=RISK if fn.component.in_place else "",
-                    why=fn.component.in_place,
+                    level=RISK if why else "",
+                    why=why,
                 )
+
+
+ON_A_COPY = (
+    "In half precision it works on a copy, which `.float()` makes there; in "
+    "float32 that is the input itself."
+)
+
+
+def casts_first(fn: Guarded, args: tuple) -> bool:
+    """Tell whether it leaves inputs in half precision as they were."""
+    half = [a.bfloat16() if is_float(a) else a for a in args]
+    copies = [a.clone() if isinstance(a, Tensor) else a for a in half]
+    try:
+        fn.call(*copies)
+    except Raised:
+        return False
+    pairs = zip(half, copies, strict=True)
+    return all(torch.equal(a, b) for a, b in pairs if isinstance(a, Tensor))
 
 
 def gradient_is_slope(fn: Guarded) -> None:

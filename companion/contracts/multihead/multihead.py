@@ -9,6 +9,7 @@ which 2, 3, 4 and 6 heads divide.
 import contextlib
 import itertools
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -525,6 +526,33 @@ def require_arguments_heard(fn: Guarded) -> None:
             # Of `*args` only the place is known.
             says = says.format((*names, *"123"[len(names) :])[at])
             raise Broken(says, cause=says, level=RISK, why=ITS_OWN)
+    if gathers_its_queries(fn, x):
+        roles = fn.form.wants.named("q"), fn.form.wants.named("v")
+        says = EXCHANGED.format(*roles)
+        raise Broken(says, cause=says, level=RISK, why=ITS_OWN)
+
+
+EXCHANGED = (
+    "The rows are a linear function of its argument `{0}`, and none of `{1}`: "
+    "called as (x, x, x), it gathers `{0}`, and `{1}` asks. Are the two "
+    "exchanged?"
+)
+
+
+def gathers_its_queries(fn: Guarded, x: Tensor) -> bool:
+    """Tell whether what is called queries is gathered, and values ask."""
+    names = {fn.form.wants.named(role) for role in "qkv"}
+    if len(names) != 3 or not names <= {*fn.form.wants.names[:3]}:
+        return False  # Then the places tell, and nothing contradicts these.
+    one, two = arguments(67), arguments(71)
+
+    def linear(gathers: Callable[[Tensor], Tensor]) -> bool:
+        between = (gathers(one) + gathers(two)) / 2
+        return furthest(gathers((one + two) / 2), between) is None
+
+    return linear(lambda q: gathered(fn, q, x, x)) and not linear(
+        lambda v: gathered(fn, x, x, v)
+    )
 
 
 NO_KEYS = (

@@ -400,3 +400,49 @@ def test_an_encoder_of_ids_is_given_no_causal_mask(told):
     parts, left = told(ENCODES.replace("NAME", "Characters"))
     assert left == {}
     assert FUTURE in contracts(parts["Characters"])
+
+
+MASK_GIVEN = """
+class Writer(nn.Module):
+    def __init__(self, vocab_size, d_model=32, nhead=4, max_len=64):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        layer = nn.TransformerEncoderLayer(
+            d_model, nhead, 2 * d_model, 0.0, batch_first=True
+        )
+        self.layers = nn.TransformerEncoder(layer, 2)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids, mask=None):
+        x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
+        return self.out(self.layers(x, mask=mask))
+
+    def NAME(self, ids, count):
+        for _ in range(count):
+            past = torch.ones(ids.shape[1], ids.shape[1]).triu(1).bool()
+            best = self(CALL)[:, -1].argmax(-1, keepdim=True)
+            ids = torch.cat([ids, best], 1)
+        return ids
+"""
+
+
+@pytest.mark.parametrize("call", ["ids", "ids, None", "ids, mask=None"])
+def test_a_model_that_writes_without_its_mask_is_wrong(told, call):
+    text = MASK_GIVEN.replace("CALL", call)
+    parts, _ = told(text.replace("NAME", "generate"))
+    [fault] = faults(parts["Writer"])
+    assert fault.endswith("its own `generate` calls it without.")
+    # What another method does may be meant for all of a sentence.
+    parts, _ = told(text.replace("NAME", "embed"))
+    assert not faults(parts["Writer"])
+
+
+@pytest.mark.parametrize(
+    "call", ["ids, past", "ids, mask=past", "*(ids, past)"]
+)
+def test_a_model_that_writes_with_its_mask_is_right(told, call):
+    text = MASK_GIVEN.replace("CALL", call)
+    parts, left = told(text.replace("NAME", "generate"))
+    assert left == {}
+    assert not faults(parts["Writer"])

@@ -54,6 +54,18 @@ def test_of_a_right_one_it_is_told_that_it_is_not_judged(told, kind):
     assert APART not in left["Classifier"]
 
 
+def test_one_that_is_built_for_one_length_is_asked_in_that(told):
+    text = written(OF_VECTORS, "FIRST").replace(
+        "self.places(torch.arange(x.size(1)))", "self.places.weight"
+    )
+    parts, left = told(text.replace("FIRST", ""))
+    assert parts == {}
+    assert left["Classifier"].startswith(APART)
+    parts, left = told(text.replace("FIRST", "batch_first=True"))
+    assert parts == {}
+    assert APART not in left["Classifier"]
+
+
 def test_what_draws_in_evaluation_is_not_asked(told):
     drawn = written(OF_IDS, "batch_first=True").replace(
         "mean(1)", "mean(1) + torch.rand(1)"

@@ -175,3 +175,39 @@ def test_beside_heads_n_embeddings_is_a_width(told):
     assert not faults(parts["Attention"])
     parts, _ = told(N_EMBEDDINGS.replace("softmax(-1)", "softmax(-2)"))
     assert faults(parts["Attention"])
+
+
+ACTIVATED = """
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ffd, ARGUMENT):
+        super().__init__()
+        self.up = nn.Linear(d_model, d_ffd)
+        self.down = nn.Linear(d_ffd, d_model)
+        CHOICE
+
+    def forward(self, x):
+        return self.down(self.act(self.up(x)))
+"""
+BY_WORD = """if act_fn == "gelu":
+            self.act = nn.functional.gelu
+        elif act_fn == "relu":
+            self.act = nn.functional.relu"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "choice", "built"),
+    [
+        ("activation", "self.act = activation", "activation=ReLU(…)"),
+        ("activation", "self.act = activation()", "activation=ReLU(…)"),
+        ("nonlinearity", "self.act = nonlinearity", "nonlinearity=ReLU(…)"),
+        ("act: str", "self.act = getattr(nn.functional, act)", "act='relu'"),
+        ("act_fn", BY_WORD, "act_fn='gelu'"),
+    ],
+    ids=["called", "built", "other name", "word", "compared"],
+)
+def test_an_activation_is_given_as_it_is_used(told, argument, choice, built):
+    text = ACTIVATED.replace("ARGUMENT", argument).replace("CHOICE", choice)
+    parts, left = told(text)
+    assert left == {}
+    assert not faults(parts["FeedForward"])
+    assert f"d_model=12, d_ffd=24, {built}" in said(parts["FeedForward"])

@@ -4,7 +4,7 @@ Each stands beside a wrong one that differs in a line, so that it is judged.
 """
 
 import pytest
-from commands.parts import contracts, faults, said
+from commands.parts import contracts, excuses, faults, said
 
 SCALE_NORM = """
 class ScaleNorm(nn.Module):
@@ -88,3 +88,28 @@ def test_a_norm_of_vectors_with_three_axes_alone_is_a_risk(told):
 def test_vectors_of_another_length_are_told_so(told):
     _, left = told(OF_AXIS_2.replace(" * self.scale", ""))
     assert left["ScaleNorm"].startswith("each vector comes out with one length")
+
+
+IN_PLACE = """
+class RMSNorm(nn.Module):
+    def __init__(self, dim, eps=1e-6):
+        super().__init__()
+        self.eps, self.weight = eps, nn.Parameter(torch.ones(dim))
+
+    def forward(self, x):
+        kind = x.dtype
+        x = CAST
+        x.mul_(torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps))
+        return x.to(kind) * self.weight
+"""
+UNTOUCHED = "It leaves its inputs as they were"
+
+
+def test_what_works_in_place_on_a_copy_in_half_precision_is_a_risk(told):
+    parts, _ = told(IN_PLACE.replace("CAST", "x.float()"))
+    assert not faults(parts["RMSNorm"])
+    assert UNTOUCHED in contracts(parts["RMSNorm"])
+    assert "which `.float()` makes there" in excuses(parts["RMSNorm"])
+    parts, _ = told(IN_PLACE.replace("CAST", "x"))
+    [fault, *_] = faults(parts["RMSNorm"])
+    assert "It changes `x` in place" in fault

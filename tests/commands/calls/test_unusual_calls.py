@@ -3,6 +3,7 @@
 Each stands beside a wrong one that differs in a line, so that it is judged.
 """
 
+import pytest
 from commands.parts import contracts, excuses, faults, said, told_of
 
 from companion.commands.check.target import targets
@@ -1017,3 +1018,39 @@ def test_what_a_listener_cannot_read_is_no_mistake_of_theirs(monkeypatch):
     report = check("multihead", Heads())
     assert report.passed, str(report)
     assert BY_THE_ROOT in " ".join(report.assumed)
+
+
+THREE_NAMES = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.wq, self.wk = (nn.Linear(d_model, d_model) for _ in range(2))
+        self.wv, self.wo = (nn.Linear(d_model, d_model) for _ in range(2))
+
+    def split(self, x):
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def forward(self, ARGUMENTS, mask=None):
+        q = self.split(self.wq(ASKS))
+        k = self.split(self.wk(key))
+        v = self.split(self.wv(GATHERED))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        return self.wo((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+@pytest.mark.parametrize("order", ["query, key, value", "value, key, query"])
+def test_values_that_ask_and_queries_that_are_gathered_are_a_risk(told, order):
+    text = THREE_NAMES.replace("ARGUMENTS", order)
+    right = text.replace("ASKS", "query").replace("GATHERED", "value")
+    parts, _ = told(right)
+    assert "exchanged" not in told_of(parts["MultiHeadAttention"])
+    wrong = text.replace("ASKS", "value").replace("GATHERED", "query")
+    parts, _ = told(wrong)
+    assert not faults(parts["MultiHeadAttention"])
+    assert "it gathers `query`, and `value` asks" in told_of(
+        parts["MultiHeadAttention"]
+    )

@@ -5,6 +5,7 @@ calls          how it wants to be called
 recognition    which component it is, of those that take vectors
 vectors        judges what takes vectors, and refuses what only looks like it
 ids            judges what takes ids: translators and language models
+unmasked       a language model that has to be given its causal mask
 norms          judges what norms, also where only its name says so
 
 What has to be completed before it can be judged:

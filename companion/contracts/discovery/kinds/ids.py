@@ -40,6 +40,7 @@ from companion.contracts.discovery.kinds.embeddings import (
     positions_alone,
 )
 from companion.contracts.discovery.kinds.narrow import ROWS_ALONE
+from companion.contracts.discovery.kinds.unmasked import given_its_mask
 from companion.contracts.discovery.kinds.vectors import (
     CONVOLUTION,
     NO_PADDING,
@@ -57,7 +58,6 @@ from companion.contracts.discovery.raising import fails
 from companion.contracts.discovery.readings import (
     said_by,
     settled,
-    without_the_word,
 )
 from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.discovery.verdict import (
@@ -76,7 +76,7 @@ from companion.contracts.engine.modules.common import (
     module_kept,
     watched,
 )
-from companion.contracts.engine.report import Failure, Report
+from companion.contracts.engine.report import Report
 from companion.contracts.engine.runner import (
     EITHER_FIRST,
     WHICH_FIRST,
@@ -86,7 +86,6 @@ from companion.contracts.engine.scale import (
 )
 from companion.contracts.transformer.language_model import (
     NO_MASK,
-    future,
     sentences_apart,
 )
 
@@ -252,49 +251,6 @@ def in_its_order(
         if refused := why_unjudged(own, turned or report, vectors, name):
             raise refused
     return either_first(report, turned) if turned else report
-
-
-UNMASKED = Failure(
-    title(future),
-    "Called without a mask it breaks contracts that hold with the causal one.",
-    level=RISK,
-    why="It is right if it is always given the causal mask, as it was here; "
-    "nothing inside makes one.",
-    cause="unmasked",
-)
-
-
-AN_ENCODER = re.compile("(?i)encoder")
-"""What is called so is given a mask of padding, and predicts nothing."""
-
-GOT_IT = re.compile("it got the causal mask")
-
-
-def given_its_mask(
-    module: nn.Module, check: Check, report: Report
-) -> Report | None:
-    """Check a model with the causal mask that it may be given.
-
-    None, if it may be given none, or if that does not mend all.
-
-    Args:
-        module: It was called without a mask.
-        check: ``companion.contracts.check``.
-        report: What was found then.
-    """
-    names = inspect.signature(module.forward).parameters
-    masked = any("mask" in name.lower() for name in names)
-    encodes = AN_ENCODER.search(type(module).__name__)
-    if not (report.faults and masked) or masks_are_told(check) or encodes:
-        return None
-    for word in ("shown", "hidden"):
-        given = check("language_model", module, mask=word, brief=True)
-        if given.passed and any(map(GOT_IT.search, given.assumed)):
-            whole = without_the_word(given.whole())
-            held = [name for name in whole.held if name != UNMASKED.contract]
-            failures = [*whole.failures, UNMASKED]
-            return replace(whole, held=held, failures=failures)
-    return None
 
 
 ALONE = title(sentences_apart)

@@ -4,6 +4,7 @@ There are no contracts for what classifies. That a sentence has its own result,
 whatever stands beside it, can be asked all the same.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -16,6 +17,7 @@ from companion.contracts.discovery.kinds.calls import (
     by_default,
     widths,
 )
+from companion.contracts.discovery.sizes import LONG
 from companion.contracts.discovery.verdict import Suspect, Unjudged, in_time
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.modules.common import (
@@ -101,10 +103,16 @@ def told_of(got: Tensor, alone: Tensor, *, pictures: bool) -> str:
 
 
 def sentences(module: nn.Module) -> Iterator[Tensor]:
-    """List ids, and vectors of the widths that a module may take."""
-    yield torch.arange(1, 1 + SENTENCES * SEQ).view(SENTENCES, SEQ) % 9 + 1
-    for width in widths(module):
-        yield draw(SENTENCES, SEQ, width, seed=7)
+    """List ids, and vectors of the widths that a module may take.
+
+    As long as anything, and as the one length that it may be built for.
+    """
+    first = (x.in_features for x in module.modules() if type(x) is nn.Linear)
+    wide = dict.fromkeys([*widths(module), *itertools.islice(first, 1)])
+    for seq in (SEQ, LONG):
+        yield torch.arange(1, 1 + SENTENCES * seq).view(SENTENCES, seq) % 9 + 1
+        for width in wide:
+            yield draw(SENTENCES, seq, width, seed=7)
 
 
 def pictures(module: nn.Module) -> Iterator[Tensor]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from companion.contracts.discovery.anew.rebuild import MODELS, a_call
 from companion.contracts.discovery.kinds.calls import first
 from companion.contracts.discovery.make import make
-from companion.contracts.discovery.rebuild import MODELS, a_call
 from companion.contracts.discovery.verdict import Judged, in_time
 from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.modules.common import watched
