@@ -23,6 +23,7 @@ from companion.commands.check.functions import (
     as_function,
     other_than,
     scaled_by_its_caller,
+    turned,
     with_queries_scaled,
 )
 from companion.commands.check.imports import made, silent
@@ -429,7 +430,10 @@ class Finder:
             report = by_convention(fn, judged.report)
             judged = replace(judged, report=report)
         if part.by_name and (why := other_than(fn, judged.report)):
-            return {"unjudged": [self.unjudged(one, why)]}
+            found = turned(self.judge, one.component, fn)
+            if found is None:
+                return {"unjudged": [self.unjudged(one, why)]}
+            judged = found
         if part.by_name and one.component == "flash_attention":
             judged = replace(judged, report=as_published(judged.report))
         how = "asked" if one.asked else "name or mark"

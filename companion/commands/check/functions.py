@@ -37,6 +37,7 @@ __all__ = [
     "as_function",
     "other_than",
     "scaled_by_its_caller",
+    "turned",
     "with_queries_scaled",
 ]
 

@@ -127,6 +127,7 @@ OF_OTHERS = {
         r"(?i)(\w*_)?(len(gth)?s|lens?|seq_?lens?|valid_len\w*)"
     ),
     "rope": re.compile("axis|axes|dims?"),
+    "sinusoidal": re.compile("t|time_?steps?|times?"),  # Of a diffusion model.
     "beam_search": PROMPT,
     "greedy_decode": PROMPT,
 }
@@ -159,9 +160,30 @@ def another_argument(fn: object, component: str) -> str:
         many = one.kind is one.VAR_POSITIONAL
         foreign = OF_OTHERS.get(component)
         other |= bool(foreign and foreign.fullmatch(one.name))
+        other |= has_another_role(one, usual, names)
         if other or many or strings or (needed and moved):
             return one.name
     return ""
+
+
+def has_another_role(
+    one: inspect.Parameter, usual: str, names: list[str]
+) -> bool:
+    """Tell whether what the contracts give by place is meant for another.
+
+    Its name says nothing of that, none of the others' does, and it need not be
+    given, or is what keys are called.
+
+    Args:
+        one: The argument at that place.
+        usual: What the contracts give there.
+        names: What all arguments are called.
+    """
+    own = SAME.get(usual, (usual,))
+    if usual == "mask" or any(name in own for name in names):
+        return False
+    keys = one.name in SAME["k"] and usual not in "qkv"
+    return keys or one.default is not one.empty
 
 
 def takes_arrays(fn: object) -> bool:

@@ -36,6 +36,8 @@ from companion.contracts.engine.report import Report
 __all__ = [
     "CONVOLVES",
     "NEIGHBOURS",
+    "SINUSOIDS",
+    "WITHOUT_PLACES",
     "adds_sinusoids",
     "orders_inside",
     "require_far_distances",
@@ -250,6 +252,13 @@ def unless_a_convolution_sees_it(contract: Callable) -> Callable:
             ) from None
 
     return told
+
+
+SINUSOIDS = (
+    "It adds sinusoids to `x`: reordering the positions changes their rows, "
+    "and without these it does not."
+)
+WITHOUT_PLACES = "It is right if `x` comes without positions."
 
 
 def adds_sinusoids(fn: Guarded, x: Tensor) -> bool:

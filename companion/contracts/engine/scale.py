@@ -886,6 +886,8 @@ def mistaken(one: Attention) -> dict[str, float]:
         f"The scores of a head are divided by {head}, its width, and not by "
         "the root of that. Is the root forgotten, or is it divided twice? "
         "`scaled_dot_product_attention` divides already.": 1 / head,
+        f"The scores of a head are multiplied by √{width}, the root of "
+        f"d_model: {roots}.": width**0.5,
         f"The scores of a head are multiplied by √{head}: divide by it.": head
         ** 0.5,
         f"The scores are divided by √{heads}, the root of the number of "

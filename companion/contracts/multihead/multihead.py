@@ -63,6 +63,9 @@ from companion.contracts.engine.modules.common import modules_behind
 from companion.contracts.engine.relative import (
     CONVOLVES,
     NEIGHBOURS,
+    SINUSOIDS,
+    WITHOUT_PLACES,
+    adds_sinusoids,
     orders_inside,
     require_far_distances,
     unless_a_convolution_sees_it,
@@ -295,6 +298,10 @@ def known_by_its_name(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
     if broken.level:
         return None
     got = broken.got, broken.expected
+    if adds_sinusoids(fn, x):
+        return Broken(
+            SINUSOIDS, *got, cause=SINUSOIDS, level=NOTE, why=WITHOUT_PLACES
+        )
     table, kernel, distances = orders_inside(fn, x)
     if kernel and not (table or distances):
         says = CONVOLVES.format(kernel)

@@ -63,6 +63,8 @@ from companion.contracts.engine.modules.common import (
 from companion.contracts.engine.relative import (
     CONVOLVES,
     NEIGHBOURS,
+    SINUSOIDS,
+    WITHOUT_PLACES,
     adds_sinusoids,
     orders_inside,
 )
@@ -172,10 +174,6 @@ ADDS = (
     "`{}` adds positions inside: reordering them changes their rows, and "
     "without this table it does not."
 )
-SINUSOIDS = (
-    "It adds sinusoids to `x`: reordering the positions changes their rows, "
-    "and without these it does not."
-)
 DOES_BOTH = (
     "`{}` adds positions inside, and `{}` is a convolution over them: "
     "reordering them changes their rows, and without both it does not."
@@ -185,7 +183,6 @@ DISTANCES_TOO = (
     "positions: reordering them changes their rows, and without both it does "
     "not."
 )
-WITHOUT_PLACES = "It is right if `x` comes without positions."
 
 MISTAKEN = {
     UPSIDE_DOWN: lambda may: ~may,

@@ -617,3 +617,23 @@ def test_a_smoothing_may_be_misspelt_and_an_axis_is_no_size(told):
     assert "which of its arguments is the smoothing" in left["LabelSmoothing"]
     parts, _ = told(MISSPELT.replace("smotthing=0.0", "dim=-1, smotthing=0.0"))
     assert not faults(parts["LabelSmoothing"])
+
+
+TURNS = """
+def rope(ARGUMENTS):
+    rates = 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    places = torch.arange(x.shape[-2])
+    angles = torch.outer(places + 0.0, rates)
+    a, b = x.chunk(2, -1)
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat([a * cos - b * sin, b * cos SIGN a * sin], -1)
+"""
+
+
+def test_what_a_function_need_not_be_given_is_not_taken_for_positions(told):
+    text = TURNS.replace("ARGUMENTS", "x, offset=0")
+    parts, left = told(text.replace("SIGN", "+"))
+    assert left == {}
+    assert not faults(parts["rope"])
+    _, left = told("def softmax(x, temperature=1.0):\n    return x / temperature")
+    assert "its argument `temperature` is another's" in left["softmax"]

@@ -138,7 +138,9 @@ class Wanted:
         if argument == "mask" and self.mask:
             return self.mask
         known = self.all - self.flags if argument == "mask" else self.all
-        found = next((n for n in SAME[argument] if n in known), None)
+        # In a function of its own, capitals are as usual: Q, K, V.
+        plain = {n.lower(): n for n in sorted(known)} | {n: n for n in known}
+        found = next((plain[n] for n in SAME[argument] if n in plain), None)
         if found or argument != "mask":
             return found
         masks = [n for n in known if "mask" in n]
@@ -151,7 +153,7 @@ class Wanted:
         what is called otherwise, where another is called a mask. Queries, keys
         and values are none.
         """
-        vectors = any(name in SAME[one] for one in "qkv")
+        vectors = any(name.lower() in SAME[one] for one in "qkv")
         if vectors or name in NO_MASKS:
             return False
         called = "mask" in name or name in SAME["mask"]
