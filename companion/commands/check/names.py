@@ -169,10 +169,10 @@ def another_argument(fn: object, component: str) -> str:
 def has_another_role(
     one: inspect.Parameter, usual: str, names: list[str]
 ) -> bool:
-    """Tell whether what the contracts give by place is meant for another.
+    """Tell whether an argument is not what the contracts give at its place.
 
-    Its name says nothing of that, none of the others' does, and it need not be
-    given, or is what keys are called.
+    No argument has a name for what they give there; and this one has a default,
+    as `offset=0` has, or is called as keys are.
 
     Args:
         one: The argument at that place.

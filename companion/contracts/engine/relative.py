@@ -24,7 +24,7 @@ from companion.contracts.engine.families import (
     keeps_order,
 )
 from companion.contracts.engine.guard import Guarded, Raised
-from companion.contracts.engine.levels import FAULT, RISK
+from companion.contracts.engine.levels import FAULT, NOTE, RISK
 from companion.contracts.engine.modules.common import (
     last_part,
     module_kept,
@@ -36,9 +36,8 @@ from companion.contracts.engine.report import Report
 __all__ = [
     "CONVOLVES",
     "NEIGHBOURS",
-    "SINUSOIDS",
     "WITHOUT_PLACES",
-    "adds_sinusoids",
+    "by_sinusoids",
     "orders_inside",
     "require_far_distances",
     "unless_a_convolution_sees_it",
@@ -261,8 +260,22 @@ SINUSOIDS = (
 WITHOUT_PLACES = "It is right if `x` comes without positions."
 
 
+def by_sinusoids(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
+    """Make a note of a lost order that sinusoids added inside explain."""
+    if not adds_sinusoids(fn, x):
+        return None
+    return Broken(
+        SINUSOIDS,
+        broken.got,
+        broken.expected,
+        cause=SINUSOIDS,
+        level=NOTE,
+        why=WITHOUT_PLACES,
+    )
+
+
 def adds_sinusoids(fn: Guarded, x: Tensor) -> bool:
-    """Tell whether an encoder adds sinusoids, and knows no order without.
+    """Tell whether sinusoids are added inside, and no order is known without.
 
     What goes into a module inside is then ``x``, and more that depends on the
     position alone. Sines and cosines of the same angles have rows of one

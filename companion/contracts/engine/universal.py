@@ -250,8 +250,8 @@ def untouched(fn: Guarded) -> None:
 
 
 ON_A_COPY = (
-    "In half precision it works on a copy, which `.float()` makes there; in "
-    "float32 that is the input itself."
+    "In half precision it works on a copy, as a cast such as `.float()` makes "
+    "one there; in float32 that is the input itself."
 )
 
 

@@ -63,9 +63,7 @@ from companion.contracts.engine.modules.common import modules_behind
 from companion.contracts.engine.relative import (
     CONVOLVES,
     NEIGHBOURS,
-    SINUSOIDS,
-    WITHOUT_PLACES,
-    adds_sinusoids,
+    by_sinusoids,
     orders_inside,
     require_far_distances,
     unless_a_convolution_sees_it,
@@ -292,16 +290,14 @@ def by_their_distances(fn: Guarded, broken: Broken) -> Broken:
 def known_by_its_name(fn: Guarded, x: Tensor, broken: Broken) -> Broken | None:
     """Make a risk of what a learned row for each position explains.
 
-    With a mask there would be more to ask than that. What a convolution beside
-    the attention explains is a note.
+    With a mask there would be more to ask than that. What sinusoids explain, or
+    a convolution beside the attention, is a note.
     """
     if broken.level:
         return None
     got = broken.got, broken.expected
-    if adds_sinusoids(fn, x):
-        return Broken(
-            SINUSOIDS, *got, cause=SINUSOIDS, level=NOTE, why=WITHOUT_PLACES
-        )
+    if known := by_sinusoids(fn, x, broken):
+        return known
     table, kernel, distances = orders_inside(fn, x)
     if kernel and not (table or distances):
         says = CONVOLVES.format(kernel)

@@ -63,9 +63,8 @@ from companion.contracts.engine.modules.common import (
 from companion.contracts.engine.relative import (
     CONVOLVES,
     NEIGHBOURS,
-    SINUSOIDS,
     WITHOUT_PLACES,
-    adds_sinusoids,
+    by_sinusoids,
     orders_inside,
 )
 from companion.contracts.engine.scale import (
@@ -376,17 +375,13 @@ def why_in_order(fn: Guarded, broken: Broken) -> Broken:
 
     Where lengths go in, and no mask, positions inside are taken for distances.
     """
-    x, got = arguments(23), (broken.got, broken.expected)
+    x = arguments(23)
     if fn.takes_no_mask:
         return broken
     known = (
         knows_by(*orders_inside(fn, x), broken) if not broken.level else None
     )
-    if known is None and adds_sinusoids(fn, x):
-        return Broken(
-            SINUSOIDS, *got, cause=SINUSOIDS, level=NOTE, why=WITHOUT_PLACES
-        )
-    return known or broken
+    return known or by_sinusoids(fn, x, broken) or broken
 
 
 def knows_by(

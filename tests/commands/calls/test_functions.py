@@ -620,9 +620,9 @@ def test_a_smoothing_may_be_misspelt_and_an_axis_is_no_size(told):
 
 
 TURNS = """
-def rope(ARGUMENTS):
+def rope(x, offset=0):
     rates = 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-    places = torch.arange(x.shape[-2])
+    places = offset + torch.arange(x.shape[-2])
     angles = torch.outer(places + 0.0, rates)
     a, b = x.chunk(2, -1)
     cos, sin = angles.cos(), angles.sin()
@@ -630,10 +630,53 @@ def rope(ARGUMENTS):
 """
 
 
-def test_what_a_function_need_not_be_given_is_not_taken_for_positions(told):
-    text = TURNS.replace("ARGUMENTS", "x, offset=0")
-    parts, left = told(text.replace("SIGN", "+"))
+def test_where_a_rotation_begins_is_not_taken_for_positions(told):
+    parts, left = told(TURNS.replace("SIGN", "+"))
     assert left == {}
     assert not faults(parts["rope"])
-    _, left = told("def softmax(x, temperature=1.0):\n    return x / temperature")
-    assert "its argument `temperature` is another's" in left["softmax"]
+    parts, left = told(TURNS.replace("SIGN", "-"))
+    assert left == {}
+    assert faults(parts["rope"])
+
+
+OF_OTHERS = {
+    "softmax(x, temperature=1.0)": "temperature",
+    "schedule(step, warmup=10, total=100)": "warmup",
+    "sinusoidal(t, dim)": "t",
+}
+
+
+@pytest.mark.parametrize("call", OF_OTHERS)
+def test_a_function_with_anothers_arguments_is_not_judged_by_place(told, call):
+    name, first = call.split("(")[0], call.split("(")[1].split(",")[0]
+    parts, left = told(f"def {call}:\n    return 2.0 * {first}\n")
+    assert parts == {}
+    assert f"its argument `{OF_OTHERS[call]}` is another's" in left[name]
+
+
+CAPITALS = """
+class ScaledDotProductAttention(nn.Module):
+    def forward(self, Q, K, V, mask=None):
+        scores = Q @ K.mT / SCALE
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -torch.inf)
+        return scores.softmax(-1) @ V
+
+
+def scaled_dot_product_attention(K, Q, V, mask=None):
+    scores = Q @ K.mT / SCALE
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(-1) @ V
+"""
+
+
+def test_queries_keys_and_values_are_known_in_capitals(told):
+    parts, left = told(CAPITALS.replace("SCALE", "Q.shape[-1] ** 0.5"))
+    assert left == {}
+    assert len(parts) == 2
+    assert not any(map(faults, parts.values()))
+    parts, left = told(CAPITALS.replace("SCALE", "1"))
+    assert left == {}
+    for part in parts.values():
+        assert any("The scores are not scaled" in f for f in faults(part))

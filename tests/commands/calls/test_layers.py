@@ -635,3 +635,46 @@ def test_what_a_layer_hands_on_may_be_what_a_weight_waits_for(told):
     assert "where `parents` is given" in excuses(parts["TreeLayer"])
     parts, _ = told(HANDED_ON.replace("(x, parents))", "(x))"))
     assert "`attention.up` takes no part" in faults(parts["TreeLayer"])[0]
+
+
+WITH_PLACES = """
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        rates = 10000.0 ** (-torch.arange(0, d_model, 2) / d_model)
+        angles = torch.outer(torch.arange(64.0), rates)
+        table = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+        self.register_buffer("table", table)
+        self.into = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def split(self, x):
+        return SPLIT
+
+    def forward(self, x, mask=None):
+        x = x + self.table[: x.shape[1]]
+        q, k, v = map(self.split, self.into(x).chunk(3, -1))
+        scores = q @ k.mT SCALED
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+SPLIT = "x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)"
+BY_VIEW = "x.reshape(len(x), self.num_heads, -1, x.shape[2] // self.num_heads)"
+
+
+def test_attention_may_add_sinusoids_and_is_told_of_a_view_beside_them(told):
+    text = WITH_PLACES.replace("SCALED", "/ q.shape[-1] ** 0.5")
+    parts, _ = told(text.replace("SPLIT", SPLIT))
+    assert not faults(parts["MultiHeadAttention"])
+    assert "It adds sinusoids to `x`" in told_of(parts["MultiHeadAttention"])
+    parts, _ = told(text.replace("SPLIT", BY_VIEW))
+    assert any("`view` mix" in f for f in faults(parts["MultiHeadAttention"]))
+
+
+def test_scores_that_are_multiplied_by_the_root_of_the_width_are_wrong(told):
+    text = WITH_PLACES.replace("SPLIT", SPLIT)
+    parts, _ = told(text.replace("SCALED", "* x.shape[-1] ** 0.5"))
+    [fault] = faults(parts["MultiHeadAttention"])
+    assert "are multiplied by √12, the root of d_model" in fault

@@ -109,7 +109,7 @@ def test_what_works_in_place_on_a_copy_in_half_precision_is_a_risk(told):
     parts, _ = told(IN_PLACE.replace("CAST", "x.float()"))
     assert not faults(parts["RMSNorm"])
     assert UNTOUCHED in contracts(parts["RMSNorm"])
-    assert "which `.float()` makes there" in excuses(parts["RMSNorm"])
+    assert "as a cast such as `.float()` makes one" in excuses(parts["RMSNorm"])
     parts, _ = told(IN_PLACE.replace("CAST", "x"))
     [fault, *_] = faults(parts["RMSNorm"])
     assert "It changes `x` in place" in fault

@@ -138,7 +138,7 @@ class Wanted:
         if argument == "mask" and self.mask:
             return self.mask
         known = self.all - self.flags if argument == "mask" else self.all
-        # In a function of its own, capitals are as usual: Q, K, V.
+        # Many write Q, K, V.
         plain = {n.lower(): n for n in sorted(known)} | {n: n for n in known}
         found = next((plain[n] for n in SAME[argument] if n in plain), None)
         if found or argument != "mask":
