@@ -754,6 +754,8 @@ def padding_is(yours: Yours, pad: int) -> Yours:
     def exchanged(x: Any, zero: int) -> Any:
         if not isinstance(x, Tensor) or x.is_floating_point():
             return x
+        if x.dtype is torch.bool:
+            return x  # A mask.
         moved = torch.where(x == zero, -1, x)
         moved = torch.where(moved == pad, zero, moved)
         return torch.where(moved == -1, pad, moved)

@@ -1019,3 +1019,34 @@ def test_rates_are_judged_where_row_0_is_that_of_padding(told):
     for wrong, words in WRONG_ROWS:
         parts, _ = told(ROW_0_FOR_PADDING.replace("2 * (i // 2)", wrong))
         assert words in told_of(parts["PositionalEncoding"])
+
+
+EXPERTS = """
+class Router(nn.Module):
+    def __init__(self, d_model, num_experts, top_k):
+        super().__init__()
+        self.experts = nn.ModuleList([
+            nn.Sequential(
+                nn.Linear(d_model, 24), nn.ReLU(), nn.Linear(24, d_model)
+            )
+            for _ in range(num_experts)
+        ])
+        self.gate, self.top_k = nn.Linear(d_model, num_experts), top_k
+
+    def forward(self, x):
+        weights, chosen = self.gate(x).topk(self.top_k)
+        weights, y = weights.softmax(-1), torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            share = (weights * (chosen == i)).sum(-1, keepdim=True)
+            y = y + share * expert(x)
+        return y
+"""
+
+
+def test_a_plain_list_is_told_of_what_is_not_judged_too(told):
+    parts, _ = told(EXPERTS)
+    assert not faults(parts["Router"])
+    plain = EXPERTS.replace("nn.ModuleList([", "list([")
+    _, left = told(plain)
+    assert "this is no feed-forward network" in left["Router"]
+    assert "`experts` is a plain list" in left["Router"]

@@ -434,8 +434,11 @@ class Finder:
             if found is None:
                 return {"unjudged": [self.unjudged(one, why)]}
             judged = found
+        if part.by_name:
+            judged = self.judge.of_three_axes(judged, fn)
         if part.by_name and one.component == "flash_attention":
-            judged = replace(judged, report=as_published(judged.report))
+            report = as_published(judged.report, fn)
+            judged = replace(judged, report=report)
         how = "asked" if one.asked else "name or mark"
         return {"parts": [self.part(one, judged, how)]}
 

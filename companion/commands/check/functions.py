@@ -87,6 +87,7 @@ def as_function(judge: Judge, component: str, fn: Any) -> Judged:
         or judge.without_a_mask(component, fn)
         or judge.as_component(component, fn)
     )
+    judged = judge.of_three_axes(judged, fn)
     if judged.report.untried and callable(fn):
         judged = turned(judge, component, fn) or judged
     if judged.report.untried and takes_arrays(fn):

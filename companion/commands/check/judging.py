@@ -1,14 +1,16 @@
 """Judge something as a component, and tell what came of it."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from companion.contracts import COMPONENTS, check, report_for
 from companion.contracts.adapters import causal_from_added, mask_added
 from companion.contracts.discovery.heads import judged_without_a_mask
+from companion.contracts.discovery.kinds.calls import RAISED
 from companion.contracts.discovery.readings import (
     HIDES,
     said_by,
@@ -75,6 +77,22 @@ class Judge:
             return None
         return judged_without_a_mask(fn, self.check)
 
+    def of_three_axes(self, judged: Judged, fn: object) -> Judged:
+        """Judge attention with three axes alone, if it raises with any others.
+
+        Whoever has it checked by its name need not split heads with it.
+
+        Args:
+            judged: What came of it with any number of axes.
+            fn: The function.
+        """
+        faults = [fault.message for fault in judged.report.faults]
+        raises = faults and all(RAISED in message for message in faults)
+        if judged.component != "attention" or not (raises and callable(fn)):
+            return judged
+        other = self.as_component("attention", with_three_axes(fn))
+        return other if other.report.passed else judged
+
     def as_component(
         self, component: str, fn: Any, *, marked: bool = False
     ) -> Judged:
@@ -108,6 +126,19 @@ class Judge:
             lambda: said_by(fn),
         )
         return Judged(component, report, tuple(filter(None, (said,))))
+
+
+def with_three_axes(fn: Callable) -> Callable:
+    """Refuse vectors with any other number of axes, in PyTorch's words."""
+
+    @wraps(fn)
+    def attention(*args: Any, **named: Any) -> Any:
+        every = (*args, *named.values())
+        if next((x.ndim for x in every if isinstance(x, Tensor)), 0) != 3:
+            raise RuntimeError("queries must be a 3D tensor")
+        return fn(*args, **named)
+
+    return attention
 
 
 def on_the_cpu(fn: Any) -> Any:

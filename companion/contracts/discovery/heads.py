@@ -287,6 +287,15 @@ class WithinTheBatch(OnHeads):
         return four.transpose(1, 2).flatten(2)
 
 
+AROUND = (WithinTheBatch, OnHeads)
+
+
+def judged_causal(fn: Callable, check: Check) -> Judged | None:
+    """Judge a function of three vectors that hides the future by itself."""
+    ways = [Way("causal_attention", kind(fn), (BESIDE,)) for kind in AROUND]
+    return judged_in_a_way(fn, ways, check)
+
+
 def judged_without_a_mask(fn: object, check: Check) -> Judged | None:
     """Judge a function of queries, keys and values alone, within heads.
 
@@ -306,16 +315,18 @@ def judged_without_a_mask(fn: object, check: Check) -> Judged | None:
     flag = causal_flag(wants)
     off = partial(fn, **{flag: False}) if flag else fn
     told = (BESIDE, SWITCHED.format(flag)) if flag else (BESIDE,)
-    kinds = (WithinTheBatch, OnHeads)
     # They draw the projections around it.
     with torch.random.fork_rng([]):
         torch.manual_seed(0)
-        ways = [Way("multihead", kind(off), told) for kind in kinds]
+        ways = [Way("multihead", kind(off), told) for kind in AROUND]
         found = judged_in_a_way(fn, ways, check)
-        if not flag or found is None or found.report.faults:
+        if found is None or found.report.faults:
+            on = None if flag else judged_causal(fn, check)
+            rated = [one for one in (on, found) if one is not None]
+            return min(rated, key=lambda x: how_wrong(x.report), default=None)
+        if not flag:
             return found
-        ways = [Way("causal_attention", kind(fn), (BESIDE,)) for kind in kinds]
-        on = judged_in_a_way(fn, ways, check)
+        on = judged_causal(fn, check)
         if on is None:
             return found
         told = (*found.assumed, HIDES.format(flag))

@@ -132,7 +132,7 @@ def make(
             raise NotBuilt(
                 f"{kind.__name__}({listed(named)}) raised {raised_in(error)}",
                 typed(kind, named, near) if guessed else "",
-                always=plain and raises_in_any_size(error, kind),
+                always=always_raises(error, kind, plain),
             ) from None
         if isinstance(built, nn.Module) and "_parameters" not in vars(built):
             raise NotBuilt(NO_SUPER, always=True)
@@ -146,14 +146,29 @@ def make(
         return built, said_of(kind, named) + ready(built)
 
 
-def raises_in_any_size(error: Exception, kind: Callable) -> bool:
-    """Tell whether what a constructor raised has nothing to do with sizes."""
+def always_raises(error: Exception, kind: Callable, plain: bool) -> bool:
+    """Tell whether what a constructor raised has nothing to do with sizes.
+
+    Args:
+        error: What it raised.
+        kind: The class.
+        plain: Whether all that it was given is numbers.
+    """
     own = re.escape(f"'{kind.__name__}' object has no attribute")
     others = (
-        "unexpected keyword argument|is not defined|a leaf Variable that"
+        "unexpected keyword argument|a leaf Variable that"
         r"|before Module.__init__\(\) call"
     )
-    return re.search(f"{own}|{others}", str(error)) is not None
+    if re.search(WHATEVER_IS_GIVEN, str(error)):
+        return True
+    return plain and re.search(f"{own}|{others}", str(error)) is not None
+
+
+WHATEVER_IS_GIVEN = (
+    r"name '\w+' is not defined|module 'torch[\w.]*' has no attribute"
+    r"|__init__\(\) takes 1 positional argument but 2 were given"
+)
+"""What a line raises whatever sizes, or modules, its class was given."""
 
 
 def of_length(value: Any, length: int) -> Any:
@@ -268,7 +283,8 @@ def others(
     """List what else may build a class, where sizes by name do not.
 
     Sizes for what is None; another configuration than a plain class of the
-    file; its own defaults, with what it wants besides; and twice the width.
+    file; sizes for modules; its own defaults, with what it wants besides; and
+    twice the width.
 
     Args:
         kind: The class, or a function that builds a model.
@@ -280,6 +296,10 @@ def others(
         yield more
     if any(map(is_plain, named.values())):
         yield {n: Sizes(rate) if is_plain(x) else x for n, x in named.items()}
+    # `ffn` may say how wide a network is, and not which.
+    sizes = {n: size(n) for n, x in named.items() if isinstance(x, nn.Module)}
+    if any(map(is_size, sizes.values())):
+        yield named | {n: x for n, x in sizes.items() if is_size(x)}
     wanted = only_wanted(kind, named)
     # With a rate it would be another one than with a rate of 0.
     if wanted != named and not rate:
@@ -651,6 +671,10 @@ def reconciled(chosen: dict[str, Any]) -> dict[str, Any]:
     return chosen
 
 
+CARRIES = re.compile(r"(?i)((use|with|has|add)_?)?(residual|skip)\w*")
+"""What a switch is called without which no sub-layer is led past."""
+
+
 def value_of(
     one: inspect.Parameter, near: dict[str, object], rate: float
 ) -> Any:
@@ -667,7 +691,7 @@ def value_of(
             except RecursionError:
                 return None
         a_switch = one.annotation is bool and not isinstance(value, bool)
-        return False if a_switch else value
+        return bool(CARRIES.fullmatch(one.name)) if a_switch else value
     number = isinstance(default, int | float) and not isinstance(default, bool)
     # A GPU, perhaps.
     place = one.name == "device" and isinstance(default, str | torch.device)

@@ -282,8 +282,23 @@ def judge_alone(
             raise Unjudged(f"{reason} {ONE_SENTENCE}") from None
         judged = never_trained(module, check, hints, str(reason))
         if judged is None:
+            require_no_plain_list(module, reason)
             raise
         return judged
+
+
+def require_no_plain_list(module: nn.Module, reason: Unjudged) -> None:
+    """Raise that a plain list holds weights, beside why it is not judged.
+
+    Args:
+        module: What is not judged.
+        reason: Why.
+    """
+    apart = (one for one in held_apart(module) if len(one.held) > 1)
+    told = next((one.told for one in apart), "")
+    if told and type(reason) is Unjudged:
+        end = "" if str(reason).endswith(".") else "."
+        raise Unjudged(f"{reason}{end} Whatever it is, {told}") from None
 
 
 ONE_SENTENCE = (

@@ -19,7 +19,7 @@ from companion.contracts.discovery.kinds.calls import (
     understood,
     widths,
 )
-from companion.contracts.discovery.kinds.ids import never_read
+from companion.contracts.discovery.kinds.ids import never_read, unheard_mask
 from companion.contracts.discovery.verdict import (
     ATTENDING,
     Judged,
@@ -56,14 +56,18 @@ MEANT_OTHERWISE = "It is right if these are for something else than positions."
 def with_what_is_unheard(
     judged: Judged, module: nn.Module, hints: list[int]
 ) -> Judged:
-    """Add a risk to a report on attention for what it does not use.
+    """Add a risk to a report on attention, or a model, for what it leaves.
 
     Args:
         judged: What came of it; with a fault it stays as it is.
         module: What was judged.
         hints: How wide its vectors may be, if it does not show.
     """
-    if judged.component not in ATTENDING or not judged.report.passed:
+    if not judged.report.passed:
+        return judged
+    if judged.component == "language_model":
+        return with_its_mask_unheard(judged, module)
+    if judged.component not in ATTENDING:
         return judged
     with module_kept(module), torch.random.fork_rng([]), torch.no_grad():
         module.eval()
@@ -72,6 +76,16 @@ def with_what_is_unheard(
         except Unjudged:
             return judged
     return replace(judged, report=judged.report.with_more(*found))
+
+
+def with_its_mask_unheard(judged: Judged, module: nn.Module) -> Judged:
+    """Add a risk to a report on a model of ids that never reads its mask."""
+    name = in_time(lambda: unheard_mask(module))
+    if not name:
+        return judged
+    said = NEVER_READ.format(name)
+    risk = Failure(HEARD, said, level=RISK, why=PADDED_BEHIND, cause=NEVER_READ)
+    return replace(judged, report=judged.report.with_more(risk))
 
 
 def risks(judged: Judged, module: nn.Module, hints: list[int]) -> list[Failure]:

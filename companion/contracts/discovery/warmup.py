@@ -159,6 +159,8 @@ def as_schedule(kind: type) -> Callable[[int, int, int], float] | None:
     def schedule(step: int, d_model: int, warmup: int) -> float:
         return rate(*built(d_model, warmup), count, step - before)
 
+    # What counts as PyTorch's do is asked for step 0 before all others.
+    vars(schedule)["begins_with_0"] = counts_epochs(built(64, 100)[0])
     return schedule
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "HIDES_ROWS",
     "MASK_HINTS",
     "NAN_IN_ROW",
+    "NAN_WHATEVER",
     "PATCHY",
     "THE_FIRSTS",
     "attended",
@@ -35,6 +36,7 @@ __all__ = [
     "hides_at_once",
     "hides_padding",
     "hides_rows",
+    "is_nan_whatever",
     "require_attended",
     "require_finite_gradients",
     "require_finite_row",
@@ -336,6 +338,27 @@ def require_zeros_in_row_one(fn: Guarded, got: Tensor, uniform: Tensor) -> None:
             "after the softmax."
         )
     same(fn, got, expected, why)
+
+
+NAN_WHATEVER = (
+    "Under a mask all is NaN, whatever that hides: 0 · (−∞) is NaN, so that "
+    "`masked_fill` hides, and no product with −∞ does."
+)
+
+
+def is_nan_whatever(fn: Guarded, x: Tensor, mask: Tensor) -> bool:
+    """Tell whether nothing but NaN comes of keys that are hidden by turns.
+
+    Every row then sees some, whatever True means.
+
+    Args:
+        fn: What takes vectors and a mask.
+        x: The vectors.
+        mask: A mask of a shape that it takes.
+    """
+    turns = torch.zeros_like(mask)
+    turns[..., ::2] = True
+    return all(bool(fn.raw(x, each).isnan().all()) for each in (turns, ~turns))
 
 
 def require_finite_row(

@@ -7,6 +7,7 @@ right, and so is the same row written out for every query.
 import inspect
 from collections.abc import Callable
 from functools import cache
+from types import CodeType
 
 import torch
 from torch import Tensor
@@ -20,7 +21,7 @@ from companion.contracts.engine.masking import causal
 from companion.contracts.engine.universal import recognised_mistake
 from companion.contracts.masks.causal_mask import boolean
 
-__all__ = ["PADDING_MASK", "any_pad", "spread"]
+__all__ = ["PADDING_MASK", "any_pad", "numbers_read_by", "spread"]
 
 BATCH, SEQ = 2, 5
 WRITTEN_OUT = (
@@ -114,15 +115,31 @@ def with_own_padding(fn: Callable) -> Callable:
 
 def own_padding(fn: Callable) -> int:
     """Return the one id that differs from all others; 0, if there is none."""
-    got = fn(torch.arange(10)[None])
+    ids = torch.tensor(sorted({*range(10), *numbers_read_by(fn)}))
+    got = fn(ids[None])
     try:
-        flat = (got != 0).expand(1, 1, 10, 10)[0, 0, 0]
+        flat = (got != 0).expand(1, 1, len(ids), len(ids))[0, 0, 0]
     except (AttributeError, RuntimeError, TypeError):
         return 0
     for value in (True, False):
         if (flat == value).sum() == 1:
-            return int((flat == value).nonzero()[0, 0])
+            return int(ids[flat == value])
     return 0
+
+
+def numbers_read_by(fn: Callable) -> set[int]:
+    """List the integers that a function reads where it was written.
+
+    One may be the padding of a tokeniser that is defined elsewhere.
+    """
+    code = getattr(inspect.unwrap(fn), "__code__", None)
+    if not isinstance(code, CodeType):
+        return set()
+    known = getattr(inspect.unwrap(fn), "__globals__", {})
+    read = [known.get(name) for name in code.co_names]
+    kept = [getattr(x, "__dict__", {}) for x in read]
+    read += [own.get(name) for own in kept for name in code.co_names]
+    return {x for x in (*code.co_consts, *read) if type(x) is int and x >= 0}
 
 
 PADDING_MASK = Component(
@@ -263,6 +280,9 @@ def hides_rows_of_padding(tokens, pad):
     hint="It hides the rows of padding too: such a query would see nobody. "
     "Hide keys only; the loss leaves these rows out.",
     symptom="NaN in the first batch that has padding",
+    level=RISK,
+    why="It is right where scores are hidden by a finite number such as -1e9, "
+    "for nobody looks at what padding gets; of -∞ alone it gets NaN.",
 )
 def hides_rows_and_columns(tokens, pad):
     """Padding may not ask either, so that its rows see nobody at all."""

@@ -51,10 +51,12 @@ from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
     HIDES_ROWS,
+    NAN_WHATEVER,
     THE_FIRSTS,
     attended,
     causal,
     hides_rows,
+    is_nan_whatever,
     require_finite_row,
     sends_masks,
     unless_any_is_causal,
@@ -197,6 +199,8 @@ def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
     by_rows = getattr(fn.form, "row_by_row_asked", False)
     if by_rows and hides_rows(fn, x, padding(2, 4)):
         return HIDES_ROWS
+    if is_nan_whatever(fn, x, mask):
+        return NAN_WHATEVER
     if furthest(fn.raw(x, torch.ones_like(mask)), fn.raw(x, mask)) is None:
         return IGNORED
     if counts_afterwards(fn, x):

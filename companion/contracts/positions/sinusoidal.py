@@ -337,6 +337,11 @@ def sign_of_the_exponent(length, d_model):
 
 
 SINUSOIDAL.mistake(
+    "no-shared-angle-and-multiplied",
+    hint="The position is multiplied by 10000^(j/d), of dimension j: divide "
+    "by 10000^(2i/d), which 2i and 2i+1 share.",
+)(changed(base=1e-4, exponent=lambda j, d: j / d))
+SINUSOIDAL.mistake(
     "degrees", hint="The angle is taken for degrees: `torch.sin` takes radians."
 )(changed(turn=torch.deg2rad))
 SINUSOIDAL.mistake(
@@ -421,6 +426,7 @@ CLOSE = 1e-3
 
 WRONG = {
     "sign-of-the-exponent": ROUNDED,
+    "no-shared-angle-and-multiplied": ROUNDED,
     "dimension-for-i": CLOSE,
     "rounded-down": CLOSE,
     "base-for-exponent": CLOSE,

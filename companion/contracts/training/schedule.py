@@ -10,6 +10,7 @@ from collections.abc import Callable
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, read_number
+from companion.contracts.engine.levels import RISK
 
 __all__ = ["SCHEDULE"]
 
@@ -86,6 +87,31 @@ def descent(fn: Guarded) -> None:
                     f"has the rate {before:.4g} and step {4 * step} has "
                     f"{after:.4g}: expected half as much.",
                 )
+
+
+LEAP = (
+    "Step 0 has the rate {:.4g}, and with d_model 512 and warmup 4000 no later "
+    "one has more than {:.4g}: the first of all steps goes too far."
+)
+FIRST = (
+    "It is right if the first step is 1, and PyTorch's schedulers begin with "
+    "0, `LambdaLR` too."
+)
+
+
+@SCHEDULE.contract
+def no_leap(fn: Guarded) -> None:
+    """If it has a rate for step 0, that is no more than the peak."""
+    try:
+        first = fn(0, 512, 4000)
+    except Broken:
+        return  # 0 to a negative power, as in equation 3.
+    peak = fn(4000, 512, 4000)
+    if first > peak and not close(first, peak):
+        says = LEAP.format(first, peak)
+        if getattr(fn.fn, "begins_with_0", False):
+            raise Broken(says)
+        raise Broken(says, level=RISK, why=FIRST)
 
 
 @SCHEDULE.contract
@@ -170,6 +196,16 @@ def of_any_width(step, d_model, warmup):
 def wide_and_fast(step, d_model, warmup):
     """A wider model takes larger steps."""
     return d_model * noam(step, d_model, warmup)
+
+
+@SCHEDULE.mistake(
+    symptom="the loss of the second step is far above that of the first",
+    level=RISK,
+    why=FIRST,
+)
+def one_for_step_0(step, d_model, warmup):
+    """A factor of 1 in place of 0^-0.5, where schedulers begin with step 0."""
+    return noam(step, d_model, warmup) if step else 1
 
 
 @SCHEDULE.mistake(

@@ -43,10 +43,12 @@ from companion.contracts.engine.masking import (
     EACH_OTHERS,
     EMPTY,
     HIDES_ROWS,
+    NAN_WHATEVER,
     THE_FIRSTS,
     attended,
     causal,
     hides_rows,
+    is_nan_whatever,
     require_finite_row,
     sends_masks,
     unless_any_is_causal,
@@ -66,6 +68,7 @@ from companion.contracts.engine.relative import (
     WITHOUT_PLACES,
     by_sinusoids,
     orders_inside,
+    unless_a_convolution_sees_it,
 )
 from companion.contracts.engine.scale import (
     A_SCORE,
@@ -162,11 +165,6 @@ JOINED = (
     "transpose?"
 )
 
-CONVOLVES_PADDING = (
-    "`{}` is a convolution over positions, and sees what the mask hides: set "
-    "that to 0 in front of it."
-)
-
 UPSIDE_DOWN = "The mask is upside down: True means may attend."
 
 ADDS = (
@@ -208,7 +206,9 @@ def require_masked(fn: Guarded, x: Tensor, mask: Tensor, how: str) -> None:
     rows = attended(mask.expand(BATCH, 1, SEQ, SEQ)[:, 0])
     silent, heard = may | ~rows, may & rows
     if (seen & ~silent).any() or (heard & ~seen).any():
+        nan = fn.asks_why and is_nan_whatever(fn, x, mask)
         why = why_leaked(fn, x, seen, mask) if fn.asks_why else ""
+        why = NAN_WHATEVER if nan else why
         require_silent(seen, silent, how, why)
         require_moved(seen, heard, "which the mask allows", why)
 
@@ -259,8 +259,6 @@ def within(fn: Guarded, x: Tensor, mask: Tensor) -> str:
         table, kernel, _ = orders_inside(fn, x)
         if not (table or kernel):
             return JOINED
-        if kernel:
-            return CONVOLVES_PADDING.format(kernel)
     return IN_ONE if len(attentions(fn, (x,))) == 1 else NOT_EVERYWHERE
 
 
@@ -326,12 +324,15 @@ def keeps_itself(fn: Guarded) -> None:
         # Of such masks the hidden rows are padding, and may be set to 0.
         itself = itself & seen.any(-1, keepdim=True)
     how = "though it looks at position 0 only"
-    require_moved(seen, itself, how, NOT_KEPT)
+    lost = (itself & ~seen).any()
+    nan = lost and is_nan_whatever(fn, arguments(13), only_first)
+    require_moved(seen, itself, how, NAN_WHATEVER if nan else NOT_KEPT)
 
 
 @ENCODER.before_reference
 @sends_masks
 @unless_any_is_causal
+@unless_a_convolution_sees_it
 def pads(fn: Guarded) -> None:
     """In no layer does a word see the padding of its sentence."""
     how = "which the mask hides"
@@ -341,6 +342,7 @@ def pads(fn: Guarded) -> None:
 @ENCODER.before_reference
 @sends_masks
 @unless_any_is_causal
+@unless_a_convolution_sees_it
 def pairs(fn: Guarded) -> None:
     """In no layer does a position see what its own row of the mask hides."""
     how = "which the mask hides"
@@ -376,10 +378,11 @@ def why_in_order(fn: Guarded, broken: Broken) -> Broken:
     Where lengths go in, and no mask, positions inside are taken for distances.
     """
     x = arguments(23)
-    if fn.takes_no_mask:
+    table, kernel, distance = orders_inside(fn, x)
+    if fn.takes_no_mask and (table or not kernel):
         return broken
     known = (
-        knows_by(*orders_inside(fn, x), broken) if not broken.level else None
+        knows_by(table, kernel, distance, broken) if not broken.level else None
     )
     return known or by_sinusoids(fn, x, broken) or broken
 
@@ -423,6 +426,7 @@ def all_true(fn: Guarded) -> None:
 @ENCODER.contract
 @sends_masks
 @unless_any_is_causal
+@unless_a_convolution_sees_it
 def as_if_absent(fn: Guarded) -> None:
     """Hidden positions might as well not be there."""
     x = arguments(29)

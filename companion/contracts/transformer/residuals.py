@@ -28,9 +28,11 @@ from companion.contracts.engine.scale import FUSED, SOFTMAX, WHOLE
 
 __all__ = [
     "attending",
+    "in_lists",
     "require_own_weights",
     "require_paths",
     "require_sums",
+    "sub_layers",
 ]
 
 ATTENTION = {*SOFTMAX, *WHOLE, FUSED}

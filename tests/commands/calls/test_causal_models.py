@@ -446,3 +446,85 @@ def test_a_model_that_writes_with_its_mask_is_right(told, call):
     parts, left = told(text.replace("NAME", "generate"))
     assert left == {}
     assert not faults(parts["Writer"])
+
+
+OF_VECTORS = """
+class Layer(nn.Module):
+    def __init__(self, hidden_dim, num_heads):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(
+            hidden_dim, num_heads, batch_first=True
+        )
+        self.network = nn.Sequential(
+            nn.Linear(hidden_dim, 29), nn.ReLU(), nn.Linear(29, hidden_dim)
+        )
+        self.norm1, self.norm2 = (nn.LayerNorm(hidden_dim) for _ in "12")
+
+    def forward(self, x):
+        past = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
+        x = self.norm1(x + self.attend(x, x, x, attn_mask=past)[0])
+        return self.norm2(CARRIED + self.network(x))
+
+
+class Series(nn.Module):
+    def __init__(self, input_dim, hidden_dim, output_dim, num_heads):
+        super().__init__()
+        self.into = nn.Linear(input_dim, hidden_dim)
+        self.layers = nn.ModuleList(
+            Layer(hidden_dim, num_heads) for _ in range(2)
+        )
+        self.out_of = nn.Linear(hidden_dim, output_dim)
+
+    def forward(self, x):
+        x = self.into(x)
+        for layer in self.layers:
+            x = layer(x)
+        return self.out_of(x)
+"""
+
+
+def test_no_residual_is_asked_for_around_what_leads_into_a_stack(told):
+    parts, left = told(OF_VECTORS.replace("CARRIED", "x"))
+    assert left == {}
+    assert "a language model that was made" in said(parts["Series"])
+    assert not faults(parts["Series"])
+    parts, _ = told(OF_VECTORS.replace("CARRIED", "0"))
+    [fault] = faults(parts["Series"])
+    assert fault.startswith("With the weights of `layers.0.network` at 0")
+
+
+UNREAD = """
+class Model(nn.Module):
+    def __init__(self, vocab_size, d_model, nhead, with_residual: bool):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(64, d_model)
+        self.attend = nn.MultiheadAttention(d_model, nhead, batch_first=True)
+        self.norm, self.adds = nn.LayerNorm(d_model), with_residual
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids, attention_mask=None):
+        x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
+        past = torch.ones(ids.shape[1], ids.shape[1]).triu(1).bool()
+        past = past[None].repeat(len(ids), 1, 1)
+        if attention_mask is not None:
+            past = past | HIDDEN
+        past = past.repeat_interleave(self.attend.num_heads, 0)
+        y = self.attend(x, x, x, attn_mask=past)[0]
+        return self.out(self.norm(x + y if self.adds else y))
+"""
+
+
+def test_a_mask_that_a_causal_model_never_reads_is_a_risk(told):
+    hides = "~attention_mask.bool()[:, None, :]"
+    parts, left = told(UNREAD.replace("HIDDEN", hides))
+    assert left == {}
+    assert "`attention_mask`" not in told_of(parts["Model"])
+    parts, _ = told(UNREAD.replace("HIDDEN", "False"))
+    assert not faults(parts["Model"])
+    assert "Whatever `attention_mask` hides" in told_of(parts["Model"])
+
+
+def test_a_switch_for_residuals_is_on(told):
+    parts, _ = told(UNREAD.replace("HIDDEN", "False"))
+    assert "with_residual=True" in said(parts["Model"])

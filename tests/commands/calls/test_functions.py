@@ -680,3 +680,124 @@ def test_queries_keys_and_values_are_known_in_capitals(told):
     assert left == {}
     for part in parts.values():
         assert any("The scores are not scaled" in f for f in faults(part))
+
+
+HIDES_ITSELF = """
+def attention(q, k, v, window=2):
+    n = q.shape[-2]
+    back = torch.arange(n)[:, None] - torch.arange(n)
+    scores = q @ k.mT / SCALE
+    scores = scores.masked_fill((back < 0) | (back >= window), -torch.inf)
+    return scores.softmax(-1) @ v
+"""
+
+
+@pytest.mark.parametrize("window", ["=2", "=99"])
+def test_attention_without_a_mask_may_hide_the_future_itself(told, window):
+    text = HIDES_ITSELF.replace("=2", window)
+    parts, left = told(text.replace("SCALE", "q.shape[-1] ** 0.5"))
+    assert left == {}
+    assert not faults(parts["attention"])
+    parts, _ = told(text.replace("SCALE", "1"))
+    assert faults(parts["attention"])
+
+
+def test_flash_attention_that_is_pytorchs_own_may_keep_scores_here(told):
+    text = """
+def flash_attention(q, k, v, causal=True):
+    return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+"""
+    text = "import torch.nn.functional as F\n" + text
+    parts, _ = told(text)
+    assert not faults(parts["flash_attention"])
+    by_hand = "(q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v"
+    parts, _ = told(text.split("F.scaled")[0] + by_hand)
+    assert any("autograd keeps" in f for f in faults(parts["flash_attention"]))
+
+
+FROM_0 = """
+class Warmup(torch.optim.lr_scheduler.LambdaLR):
+    def __init__(self, optimizer, d_model, warmup_steps):
+        def factor(step):
+            if step == 0:
+                return FIRST
+            rate = min(step ** -0.5, step * warmup_steps ** -1.5)
+            return d_model ** -0.5 * rate
+        super().__init__(optimizer, factor)
+
+
+def noam(step, d_model, warmup):
+    if step == 0:
+        return FIRST
+    return d_model ** -0.5 * min(step ** -0.5, step * warmup ** -1.5)
+"""
+
+
+def test_a_scheduler_begins_with_step_0(told):
+    parts, _ = told(FROM_0.replace("FIRST", "0.0"))
+    assert not any(told_of(part) for part in parts.values())
+    parts, _ = told(FROM_0.replace("FIRST", "1.0"))
+    [fault] = faults(parts["Warmup"])
+    assert fault.startswith("Step 0 has the rate 1")
+    # Whoever counts the steps of a function may begin with 1.
+    assert not faults(parts["noam"])
+    assert told_of(parts["noam"]).startswith("Step 0 has the rate 1")
+
+
+BY_NUMBER = """
+def attention(q, k, v, mask=None):
+    scores = q @ k.transpose(1, 2) / SCALE
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    return scores.softmax(2) @ v
+
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    scores = torch.bmm(q, k.permute(0, 2, 1)) / SCALE
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    return torch.bmm(scores.softmax(-1), v)
+"""
+
+
+def test_attention_by_its_name_may_take_three_axes_and_no_others(told):
+    parts, left = told(BY_NUMBER.replace("SCALE", "q.shape[2] ** 0.5"))
+    assert left == {}
+    assert len(parts) == 2
+    for part in parts.values():
+        assert not faults(part)
+        assert "it takes three axes and no others" in said(part)
+    parts, _ = told(BY_NUMBER.replace("SCALE", "1"))
+    assert all(map(faults, parts.values()))
+
+
+OF_A_TOKENIZER = """
+class Tokenizer:
+    pad_id = 388
+
+
+PAD = 50256
+
+
+def padding_mask(tokens):
+    return (tokens != Tokenizer.pad_id)[:, None, None, :]
+
+
+def create_padding_mask(tokens):
+    real = tokens != PAD
+    return (real[:, None, :] & real[:, :, None]).unsqueeze(1)
+
+
+def make_pad_mask(tokens):
+    return torch.ones_like(tokens).bool()[:, None, None, :]
+"""
+
+
+def test_the_padding_of_a_mask_may_be_any_id_that_its_code_reads(told):
+    parts, left = told(OF_A_TOKENIZER)
+    assert left == {}
+    assert not told_of(parts["padding_mask"])
+    # Its rows of padding see nobody.
+    assert not faults(parts["create_padding_mask"])
+    assert "see nobody" in told_of(parts["create_padding_mask"])
+    assert faults(parts["make_pad_mask"])

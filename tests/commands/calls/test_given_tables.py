@@ -163,3 +163,34 @@ def test_check_gives_tables_too():
     report = check("causal_attention", names["Attention"](12, 3, 1))
     assert report.passed
     assert any("both halves alike" in one for one in report.assumed)
+
+
+DROPS = """
+class Dropping(nn.Module):
+    def __init__(self, d_model, num_heads, dropout=0.1):
+        super().__init__()
+        self.num_heads, self.dropout = num_heads, dropout
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, cos, sin):
+        q, k, v = (
+            each.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for each in self.qkv(x).chunk(3, -1)
+        )
+        q, k = (t * cos + half(t) * sin for t in (q, k))
+        seen = F.scaled_dot_product_attention(
+            q, k, v, is_causal=True, dropout_p=RATE
+        )
+        return self.out(seen.transpose(1, 2).flatten(2))
+"""
+
+
+def test_dropout_that_stays_on_is_told_beside_given_tables(told):
+    if_training = "self.dropout if self.training else 0.0"
+    parts, left = told(BASE + DROPS.replace("RATE", if_training))
+    assert "Dropping" not in left
+    assert not faults(parts["Dropping"])
+    parts, _ = told(BASE + DROPS.replace("RATE", "self.dropout"))
+    [fault] = faults(parts["Dropping"])
+    assert "dropout is on in evaluation" in fault

@@ -678,3 +678,97 @@ def test_scores_that_are_multiplied_by_the_root_of_the_width_are_wrong(told):
     parts, _ = told(text.replace("SCALED", "* x.shape[-1] ** 0.5"))
     [fault] = faults(parts["MultiHeadAttention"])
     assert "are multiplied by √12, the root of d_model" in fault
+
+
+BESIDE_A_CONVOLUTION = """
+class ConformerBlock(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.norm1, self.norm2 = (nn.LayerNorm(d_model) for _ in "12")
+        self.attend = nn.MultiheadAttention(d_model, n_heads, batch_first=True)
+        self.mix = nn.Conv1d(d_model, d_model, 3, padding=1)
+        self.network = nn.Sequential(
+            nn.Linear(d_model, 29), nn.SiLU(), nn.Linear(29, d_model)
+        )
+
+    def forward(self, x, key_padding_mask=None):
+        h = self.norm1(x)
+        x = x + self.attend(h, h, h, key_padding_mask=HIDDEN)[0]
+        x = x + self.mix(self.norm2(x).mT).mT
+        return x + self.network(x)
+"""
+
+
+def test_a_convolution_that_sees_padding_is_a_risk_of_a_layer(told):
+    text = BESIDE_A_CONVOLUTION.replace("HIDDEN", "key_padding_mask")
+    parts, _ = told(text)
+    part = parts["ConformerBlock"]
+    assert not faults(part)
+    assert "In no layer does a word see the padding" in contracts(part)
+    assert "`mix` is a convolution over positions beside" in told_of(part)
+    parts, _ = told(BESIDE_A_CONVOLUTION.replace("HIDDEN", "None"))
+    assert "The mask is not used" in faults(parts["ConformerBlock"])[0]
+
+
+TIMES_INFINITY = """
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads, self.qkv = num_heads, nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, mask=None):
+        q, k, v = (
+            each.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for each in self.qkv(x).chunk(3, -1)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores + (~mask) * -FAR
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.attend = SelfAttention(d_model, num_heads)
+        self.norm = nn.LayerNorm(d_model)
+        self.network = nn.Sequential(
+            nn.Linear(d_model, 29), nn.ReLU(), nn.Linear(29, d_model)
+        )
+
+    def forward(self, x, mask=None):
+        x = x + self.attend(x, mask)
+        return x + self.network(self.norm(x))
+"""
+
+
+def test_a_mask_times_infinity_is_told_as_that(told):
+    parts, _ = told(TIMES_INFINITY.replace("FAR", "1e9"))
+    assert not any(map(faults, parts.values()))
+    parts, _ = told(TIMES_INFINITY.replace("FAR", "torch.inf"))
+    for part in parts.values():
+        assert "0 · (−∞) is NaN" in faults(part)[0]
+
+
+ROWS_FOR_EACH = """
+class PositionalEncoding(nn.Module):
+    def __init__(self, num_units):
+        super().__init__()
+        self.num_units = num_units
+
+    def forward(self, x):
+        batch, seq = x.shape[:2]
+        place = torch.arange(seq)[:, None]
+        rates = 10000 ** (-FACTOR * torch.arange(self.num_units // 2) / 6)
+        both = torch.stack([(place * rates).sin(), (place * rates).cos()], -1)
+        return both.flatten(1).expand(batch, seq, self.num_units)
+"""
+
+
+def test_positions_alone_may_be_written_out_for_each_sentence(told):
+    parts, left = told(ROWS_FOR_EACH.replace("FACTOR", "1"))
+    assert left == {}
+    assert not faults(parts["PositionalEncoding"])
+    parts, _ = told(ROWS_FOR_EACH.replace("FACTOR", "2"))
+    assert faults(parts["PositionalEncoding"])

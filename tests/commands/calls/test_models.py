@@ -463,3 +463,44 @@ def test_keys_and_values_may_come_from_inputs_of_their_own(told):
     assert not faults(parts["MultiHeadAttention"])
     parts, _ = told(OF_INPUTS.replace("softmax(-1)", "softmax(-2)"))
     assert faults(parts["MultiHeadAttention"])
+
+
+ITS_OWN_PADDING = """
+PAD = 1
+
+
+class Translator(nn.Module):
+    def __init__(self, vocab_size, d_model, nhead, num_layers, max_len=64):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        self.layers = nn.Transformer(
+            d_model, nhead, num_layers, num_layers, 29, 0.0, batch_first=True
+        )
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def embedded(self, ids):
+        return self.words(ids) + self.places(torch.arange(ids.shape[1]))
+
+    def forward(self, src, tgt):
+        pads = src == PAD
+        past = torch.ones(tgt.shape[1], tgt.shape[1]).triu(1).bool()
+        seen = self.layers(
+            self.embedded(src),
+            self.embedded(tgt),
+            tgt_mask=past,
+            src_key_padding_mask=pads,
+            tgt_key_padding_mask=tgt == PAD,
+            memory_key_padding_mask=MEMORY,
+        )
+        return self.out(seen)
+"""
+
+
+def test_a_translator_may_have_another_id_for_padding(told):
+    parts, left = told(ITS_OWN_PADDING.replace("MEMORY", "pads"))
+    assert left == {}
+    assert not faults(parts["Translator"])
+    assert "padding was 1 in what it got" in said(parts["Translator"])
+    parts, _ = told(ITS_OWN_PADDING.replace("MEMORY", "None"))
+    assert "the mask of the source's padding" in faults(parts["Translator"])[0]

@@ -222,10 +222,11 @@ class SeesThePadding(Convolving):
         return y
 
 
-def test_a_convolution_that_sees_the_padding_is_a_fault_of_that_alone():
-    report = check("encoder", built(SeesThePadding), mask="hidden")
-    fault = next(f for f in report.faults if "see the padding" in f.contract)
-    assert "`depth` is a convolution over positions, and sees" in fault.message
+def test_a_convolution_that_sees_the_padding_is_a_risk_of_that_alone():
+    report = check("encoder", built(SeesThePadding).eval(), mask="hidden")
+    assert report.passed
+    risk = next(f for f in report.risks if "see the padding" in f.contract)
+    assert "`depth` is a convolution over positions beside" in risk.message
     (note,) = report.notes
     assert note.message.startswith("`depth` is a convolution over positions")
 
@@ -253,9 +254,10 @@ class DistancesToo(SeesThePadding):
 
 
 def test_a_convolution_beside_numbers_for_distances_mixes_up_no_heads():
-    report = check("encoder", built(DistancesToo), mask="hidden")
-    fault = next(f for f in report.faults if "see the padding" in f.contract)
-    assert "`depth` is a convolution over positions, and sees" in fault.message
+    report = check("encoder", built(DistancesToo).eval(), mask="hidden")
+    assert report.passed
+    risk = next(f for f in report.risks if "see the padding" in f.contract)
+    assert "`depth` is a convolution over positions beside" in risk.message
     (note,) = report.notes
     assert note.message.startswith("`rel_bias` holds numbers for distances")
 
@@ -464,6 +466,10 @@ class CosinesAndTwice(CosinesOfTheirOwn):
     factor = 2
 
 
+class CosinesMultiplied(CosinesOfTheirOwn):
+    factor = -1
+
+
 @pytest.mark.parametrize("width", [12, 18])
 @pytest.mark.parametrize(
     ("make", "named"),
@@ -480,6 +486,7 @@ class CosinesAndTwice(CosinesOfTheirOwn):
         (ASineForEachTwice, "There are no cosines"),
         (CosinesOfTheirOwn, "Every dimension has a frequency of its own"),
         (CosinesAndTwice, "The dimension is taken for i"),
+        (CosinesMultiplied, "The position is multiplied by 10000^(j/d)"),
     ],
 )
 def test_sinusoids_that_are_added_with_wrong_rates_are_a_fault(

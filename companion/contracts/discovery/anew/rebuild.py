@@ -34,6 +34,11 @@ from companion.contracts.engine.modules.common import module_kept
 from companion.contracts.engine.report import Failure
 from companion.contracts.engine.runner import finishes, stop, thread_for
 from companion.contracts.engine.universal import STAYS_ON, repeatable
+from companion.contracts.positions.given_tables import (
+    GivenTables,
+    given_tables,
+    takes_tables,
+)
 
 __all__ = [
     "ANSWERS",
@@ -66,8 +71,10 @@ def with_dropout(judged: Judged, kind: Callable, near: dict) -> Judged:
         return judged
     module, said = make(kind, near, rate=RATE)
     ids = judged.component in MODELS
-    on = in_time(lambda: draws_in_evaluation(module, ids=ids))
     plain, _ = make(kind, near)
+    if not ids:
+        plain, module = in_time(lambda: both_given_tables(plain, module))
+    on = in_time(lambda: draws_in_evaluation(module, ids=ids))
     moves = in_time(lambda: differ_by_their_rate(plain, module, ids=ids))
     # What draws without a rate draws something else.
     on = on and not in_time(lambda: draws_in_evaluation(plain, ids=ids))
@@ -94,6 +101,23 @@ def with_dropout(judged: Judged, kind: Callable, near: dict) -> Judged:
     held = [one for one in report.held if one != name]
     failures = [fault, *report.failures]
     return replace(judged, report=replace(report, held=held, failures=failures))
+
+
+def both_given_tables(
+    plain: nn.Module, module: nn.Module
+) -> tuple[nn.Module, nn.Module]:
+    """Hand two of a class the tables that turn their vectors, if they want any.
+
+    Args:
+        plain: The one that draws nothing: it shows in which layout.
+        module: The other.
+    """
+    if a_call(plain.eval(), ids=False) is not None:
+        return plain, module
+    given = given_tables(plain, [WIDTH])
+    if given is None:
+        return plain, module
+    return given, GivenTables(module, given.tables, given.said)
 
 
 def draws_in_evaluation(module: nn.Module, *, ids: bool) -> bool:
@@ -265,6 +289,8 @@ def with_fewer_key_heads(judged: Judged, kind: Callable, near: dict) -> Judged:
     args = in_time(lambda: a_call(small.eval(), ids=ids))
     if args is None or not (raised := raised_by(kind, few, args)):
         return judged
+    if not ids and in_time(lambda: takes_tables(kind(**few).eval(), [WIDTH])):
+        return judged  # Its own are as wide as its heads.
     risk = Failure(
         FEWER,
         f"Built as {said_of(kind, few)}, it does not answer the same "

@@ -40,6 +40,11 @@ from companion.contracts.discovery.kinds.embeddings import (
     positions_alone,
 )
 from companion.contracts.discovery.kinds.narrow import ROWS_ALONE
+from companion.contracts.discovery.kinds.padding import (
+    PADDED_WITH,
+    ids_for_padding,
+    padded_with,
+)
 from companion.contracts.discovery.kinds.unmasked import given_its_mask
 from companion.contracts.discovery.kinds.vectors import (
     CONVOLUTION,
@@ -88,8 +93,15 @@ from companion.contracts.transformer.language_model import (
     NO_MASK,
     sentences_apart,
 )
+from companion.contracts.transformer.translation_model import source_padding
 
-__all__ = ["SEES_ALL", "judged_on_ids", "never_read", "takes_ids"]
+__all__ = [
+    "SEES_ALL",
+    "judged_on_ids",
+    "never_read",
+    "takes_ids",
+    "unheard_mask",
+]
 
 TWO_ROWS = [1, 2, 3, 4, 5], [5, 4, 3, 2, 1]
 """Ids to ask with: of both rows each id stands somewhere else, but 3."""
@@ -167,6 +179,8 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         said += [words] if words else []
         if was_called(report):
             require_no_limit(module, report)
+            report, padding = with_its_padding(module, check, report)
+            said += [padding] if padding else []
             return Judged("translation_model", report, tuple(said))
         translates = report
     report, words = on_ids("language_model", module, check)
@@ -188,6 +202,25 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     if in_time(lambda: returns_vectors(module)):
         said = STATES
     return Judged("language_model", report, tuple(filter(None, (said, words))))
+
+
+def with_its_padding(
+    module: nn.Module, check: Check, report: Report
+) -> tuple[Report, str]:
+    """Check a translator with its own padding, if that mends anything.
+
+    Args:
+        module: It was given 0 as padding.
+        check: ``companion.contracts.check``.
+        report: What was found then.
+    """
+    best, said = report, ""
+    for pad in ids_for_padding(module) if report.faults else ():
+        other, _ = on_ids("translation_model", padded_with(module, pad), check)
+        hidden = title(source_padding) in other.held
+        if hidden and len(other.faults) < len(best.faults):
+            best, said = other, PADDED_WITH.format(pad)
+    return best, said
 
 
 def judged_positions(module: nn.Module, check: Check) -> Judged | None:
@@ -524,7 +557,7 @@ def not_called(
     report: Report,
 ) -> Unjudged:
     """Say why neither a translator nor a language model could be called."""
-    if DECODER in str(vectors):
+    if DECODER in str(vectors) and not names_both(module):
         return vectors
     first, *_ = [*required_names(module), ""]
     if "mask" in first:
@@ -538,6 +571,14 @@ def not_called(
     raises = RAISED in why and not refuses(why)
     bad = raises and in_time(lambda: fails(module, own, ids=True))
     return Raises(why) if bad else Unjudged(why)
+
+
+def names_both(module: nn.Module) -> bool:
+    """Tell whether it takes a source and a target, by their names."""
+    names = required_names(module)
+    return names[:1] != [] and (
+        names[0] in SAME["src"] and any(n in SAME["tgt"] for n in names[1:])
+    )
 
 
 STATES = (

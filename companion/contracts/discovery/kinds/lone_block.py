@@ -38,6 +38,11 @@ from companion.contracts.transformer.language_model import (
     past_the_sublayers,
     to_what_was_left,
 )
+from companion.contracts.transformer.residuals import (
+    attending,
+    in_lists,
+    sub_layers,
+)
 
 __all__ = ["hiding_nothing", "judged_in_a_model"]
 
@@ -59,8 +64,9 @@ class LanguageModel(Around):
     ):
         super().__init__(module)
         self.args, self.more = args, more
-        # Where the layers of a model are looked for.
-        self.layers = nn.ModuleList([module])
+        if not has_layers(module, args):
+            # Where the layers of a model are looked for.
+            self.layers = nn.ModuleList([module])
         self.tokens = nn.Embedding(VOCAB, width)
         self.places = nn.Embedding(LONG, width)
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCAB)
@@ -72,6 +78,27 @@ class LanguageModel(Around):
         more = {self.more: x} if self.more else {}
         states = self.module(*with_vectors(self.args, x), **more)
         return self.head(self.norm(first(states)))
+
+
+def has_layers(module: nn.Module, args: tuple) -> bool:
+    """Tell whether a block is a stack of layers, perhaps with maps around it.
+
+    In a layer there are an attention and a network. In a head there is less.
+
+    Args:
+        module: The block.
+        args: What it is called with.
+    """
+    attends = attending([module], lambda: module(*args))
+    for name, layer in in_lists(module, attends):
+        parts = [part for _, part in sub_layers(name, layer)]
+        looking = sum(map(attends, parts))
+        if len(parts) > MATRICES_OF_ATTENTION or 0 < looking < len(parts):
+            return True
+    return False
+
+
+MATRICES_OF_ATTENTION = 4
 
 
 def with_vectors(args: tuple, x: Tensor) -> tuple:
@@ -155,9 +182,9 @@ def with_names_of_the_block(report: Report, name: str) -> Report:
     failures = [
         replace(
             f,
-            message=f.message.replace("`layers.0.", "`").replace(
-                "`layers.0`", f"`{name}`"
-            ),
+            message=f.message.replace("`layers.0.", "`")
+            .replace("`layers.0`", f"`{name}`")
+            .replace("`module.", "`"),
         )
         if f.contract in OF_ITS_LAYERS
         else f

@@ -15,6 +15,7 @@ from companion.contracts.discovery.kinds.calls import (
     movement,
     widths,
 )
+from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.modules.around import Around
 
@@ -116,7 +117,7 @@ def plus_rows(module: nn.Module) -> nn.Module | None:
 
     They are alike for all sentences, and need have no axis for these.
     """
-    for width in widths(module):
+    for width in [*widths(module), WIDTH]:
         one, other = (draw(BATCH, SEQ, width, seed=seed) for seed in (3, 5))
         got, again = (answer(module, (x,)) for x in (one, other))
         if got is None or again is None or not torch.equal(got, again):

@@ -104,6 +104,7 @@ A_BATCH = "it wants an axis for the batch, so that a lone sentence got one"
 
 THREE = re.compile(
     "be a 3D tensor|unpack \\(expected 3|subscripts in the equation \\(3\\)"
+    "|equal to len\\(dims\\) = 3"
 )
 
 
