@@ -7,7 +7,7 @@ others has to be looked for.
 from pathlib import Path
 
 import pytest
-from commands.parts import faults, told_of
+from commands.parts import excuses, faults, told_of
 
 from companion.commands import main
 from companion.commands.check import worst
@@ -1050,3 +1050,63 @@ def test_a_plain_list_is_told_of_what_is_not_judged_too(told):
     _, left = told(plain)
     assert "this is no feed-forward network" in left["Router"]
     assert "`experts` is a plain list" in left["Router"]
+
+
+SWITCHED_OFF = """
+class Block(nn.Module):
+    def __init__(self, d_model, n_heads, apply_norm=False):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(d_model, n_heads, batch_first=True)
+        self.norm, self.apply_norm = nn.LayerNorm(d_model), apply_norm
+        self.network = nn.Sequential(
+            nn.Linear(d_model, 29), nn.ReLU(), nn.Linear(29, d_model)
+        )
+
+    def forward(self, x):
+        x = x + self.attend(x, x, x)[0]
+        if CONDITION:
+            x = self.norm(x)
+        return x + self.network(x)
+"""
+
+
+def test_what_a_switch_of_the_class_leaves_out_is_a_risk(told):
+    parts, _ = told(SWITCHED_OFF.replace("CONDITION", "self.apply_norm"))
+    assert not faults(parts["Block"])
+    assert "where `self.apply_norm` is on" in excuses(parts["Block"])
+    parts, _ = told(SWITCHED_OFF.replace("CONDITION", "x is None"))
+    [fault] = faults(parts["Block"])
+    assert fault.startswith("`norm.weight` takes no part")
+
+
+THE_LARGEST = """
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads, self.qkv = num_heads, nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, mask=None):
+        q, k, v = (
+            each.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for each in self.qkv(x).chunk(3, -1)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
+        kept = scores.topk(1, -1).indices
+        least = torch.full_like(scores, -1e9)
+        scores = least.scatter(-1, kept, scores.gather(-1, kept))
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_attention_that_keeps_the_largest_scores_is_another_kind(told):
+    parts, left = told(THE_LARGEST)
+    assert not parts
+    assert (
+        "is another kind of attention, by its name or"
+        in (left["SelfAttention"])
+    )
+    parts, _ = told(THE_LARGEST.replace("topk(1, -1).indices", "argsort(-1)"))
+    assert not faults(parts["SelfAttention"])

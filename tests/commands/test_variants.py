@@ -763,3 +763,97 @@ def test_a_network_without_an_activation_is_told_of_its_layer(told, act):
 def test_projections_to_a_rank_that_is_wide_are_no_networks(told):
     parts, _ = told(LOW_RANK.replace("rank=5", "rank=31"))
     assert not faults(parts["Small"])
+
+
+MIXED_HEADS = """
+class NAME(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads, self.qkv = num_heads, nn.Linear(d_model, 3 * d_model)
+        self.mix = nn.Linear(num_heads, num_heads)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        q, k, v = (
+            each.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for each in self.qkv(x).chunk(3, -1)
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        weights = self.mix(weights.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+BESIDE_THE_KEYS = """
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(
+            d_model, num_heads, add_zero_attn=ZERO, batch_first=True
+        )
+
+    def forward(self, x):
+        return self.attend(x, x, x)[0] * x.shape[1] ** LENGTH
+"""
+
+
+def test_rows_that_do_not_sum_to_1_on_purpose_are_a_risk(told):
+    name = "TalkingHeadAttention"
+    parts, _ = told(MIXED_HEADS.replace("NAME", name))
+    assert not faults(parts[name])
+    assert "heads are mixed behind the softmax" in excuses(parts[name])
+    parts, _ = told(MIXED_HEADS.replace("NAME", "SelfAttention"))
+    assert faults(parts["SelfAttention"])
+    text = BESIDE_THE_KEYS.replace("LENGTH", "0")
+    parts, _ = told(text.replace("ZERO", "True"))
+    assert not faults(parts["SelfAttention"])
+    assert "a sink that takes a share" in excuses(parts["SelfAttention"])
+    parts, _ = told(BESIDE_THE_KEYS.replace("ZERO", "False")
+                    .replace("LENGTH", "1"))  # fmt: skip
+    assert faults(parts["SelfAttention"])
+
+
+CLASS_FIRST = """
+class NAME(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(
+            d_model, num_heads, batch_first=True
+        )
+
+    def forward(self, x):
+        first = self.attend(x[:, :1], x, x)[0]
+        return torch.cat([first, x[:, 1:]], 1)
+"""
+
+
+def test_attention_of_the_first_row_alone_is_another_kind(told):
+    parts, left = told(CLASS_FIRST.replace("NAME", "ClassAttention"))
+    assert not parts
+    assert "another kind of attention" in left["ClassAttention"]
+
+
+AS_A_SET = """
+class NAME(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.q, self.k, self.v, self.o = (
+            nn.Linear(d_model, d_model) for _ in "qkvo"
+        )
+
+    def forward(self, x):
+        q, k, v = (
+            f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for f in (self.q, self.k, self.v)
+        )
+        scores = q @ k.mT / x.shape[-1] ** 0.5
+        y = (q + scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        return y + self.o(y).relu()
+"""
+
+
+def test_a_set_transformer_may_divide_by_the_root_of_the_width(told):
+    parts, _ = told(AS_A_SET.replace("NAME", "SAB"))
+    for part in parts.values():
+        assert not faults(part)
+        assert "the published Set Transformer" in excuses(part)

@@ -7,7 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from companion.contracts.engine.compare import after, draw, finite, same
+from companion.contracts.engine.compare import (
+    after,
+    draw,
+    finite,
+    furthest,
+    same,
+)
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import (
     THREE_AXES,
@@ -154,6 +160,9 @@ def far_from_zero(fn: Guarded) -> None:
         "mean first, then square."
     )
     gain, bias, eps = rest
+    small = arguments(23)
+    if furthest(fn.raw(*small), oracle(*small)) is not None:
+        why = "It is not what F.layer_norm returns near 0 either."
     expected = oracle(x.double(), gain.double(), bias.double(), eps)
     got = fn.raw(x, *rest)
     finite(fn, got, why)
@@ -275,6 +284,29 @@ def eps_outside_the_root(x, gain, bias, eps):
 def by_the_default_deviation(x, gain, bias, eps):
     """Divides by `x.std() + eps`: two slips in so few letters."""
     return normed(x, gain, bias, eps, correction=1, outside=True)
+
+
+@LAYER_NORM.mistake(
+    hint="The root is taken twice: the deviation is one already, so divide by "
+    "that, or by √(variance + eps).",
+    symptom="it trains; long vectors stay longer than short ones",
+)
+def root_of_the_deviation(x, gain, bias, eps):
+    """`sqrt(x.std() + eps)`: the fourth root of the squares."""
+    middle = x - x.mean(-1, keepdim=True)
+    root = (x.std(-1, correction=0, keepdim=True) + eps).sqrt()
+    return middle / root * gain + bias
+
+
+@LAYER_NORM.mistake(
+    hint="The bias is added to what is divided by: add it to the quotient.",
+    symptom="right as it is drawn, where the bias is 0, and wrong once that is "
+    "trained",
+)
+def bias_in_the_divisor(x, gain, bias, eps):
+    """A parenthesis closes too late, behind the bias."""
+    middle = x - x.mean(-1, keepdim=True)
+    return gain * middle / (x.std(-1, keepdim=True) + eps + bias)
 
 
 LAYER_NORM.mistake(

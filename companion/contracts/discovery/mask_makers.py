@@ -162,9 +162,9 @@ def read(
     if isinstance(got, Tensor) and got.shape[-2:] == (size, size):
         real = torch.ones_like(src, dtype=torch.bool)
         return (real, got, real), ALONE
-    several = isinstance(got, tuple | list) and all(
-        isinstance(x, Tensor) for x in got
-    )
+    if isinstance(got, tuple | list):
+        got = [x for x in got if x is not None]
+    several = isinstance(got, list) and all(isinstance(x, Tensor) for x in got)
     if several and len(got) == 4:
         pads = [tuple(x.shape) for x in got[2:]]
         square = tuple(got[1].shape[-2:]) == (size, size)
@@ -201,7 +201,8 @@ def own_padding(call: Callable) -> int | None:
 
 def masks_in(got: object) -> list[Tensor]:
     """List the masks that came."""
-    return [got] if isinstance(got, Tensor) else [*got]  # pyrefly: ignore
+    several = [got] if isinstance(got, Tensor) else [*got]  # pyrefly: ignore
+    return [x for x in several if x is not None]
 
 
 def combining(call: Callable, own: int | None) -> Callable:

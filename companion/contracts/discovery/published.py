@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+from companion.contracts.discovery.verdict import ATTENDING
 from companion.contracts.engine.component import title
 from companion.contracts.engine.levels import FAULT
 from companion.contracts.engine.modules.around import inmost
@@ -18,7 +19,7 @@ from companion.contracts.transformer.translation_model import (
     unequal_sources,
 )
 
-__all__ = ["another_kind", "by_convention"]
+__all__ = ["SINK", "another_kind", "by_convention"]
 
 
 class Convention(NamedTuple):
@@ -43,7 +44,17 @@ class Convention(NamedTuple):
         )
 
 
+TWICE = re.compile("The positions stand there twice")
+"""What is said of rows whose weights do not sum to 1."""
+
 CONVENTIONS = (
+    # Shazeer et al. (2020); CaiT mixes with a bias behind the softmax as well.
+    Convention(
+        re.compile(r"(?i)talking_?heads?"),
+        TWICE,
+        "It is right where heads are mixed behind the softmax too, so that "
+        "no row of weights sums to 1.",
+    ),
     # Raffel et al. (2020): the published code draws queries with a deviation
     # of (d_model · d_kv)^-0.5, and scales no scores.
     Convention(
@@ -58,6 +69,13 @@ CONVENTIONS = (
         re.compile("It divides by the standard deviation, from which the mean"),
         "It is right as the layer norm without a bias of Restormer, which "
         "leaves the mean in.",
+    ),
+    # Lee et al. (2019): the published code of the Set Transformer.
+    Convention(
+        re.compile(r"(?i)^[im]?sab$|^mab$|set_?transformer"),
+        re.compile("The scores of each head are divided by .* of d_model"),
+        "It is right as in the published Set Transformer, which divides by the "
+        "root of the whole width.",
     ),
     # As in networks of points, each of which goes through the same one.
     Convention(
@@ -94,6 +112,10 @@ def by_convention(made: Any, report: Report) -> Report:
         report = report.milder(
             lambda f: f.level == FAULT and f.contract in OF_SOURCES, NEVER_PADS
         )
+    if report.component in ATTENDING and has_a_sink(made):
+        report = report.milder(
+            lambda f: f.level == FAULT and bool(TWICE.match(f.message)), SINK
+        )
     if report.component == "attention" and compares_directions(made):
         report = report.milder(
             lambda f: f.level == FAULT and f.contract in OF_PRODUCTS,
@@ -126,6 +148,34 @@ def compares_directions(made: Any) -> bool:
         return False
 
 
+SINK = (
+    "It is right with a sink that takes a share of each row, with 1 added to "
+    "the sum of a softmax, or without a softmax, as in linear attention."
+)
+WITH_A_SINK = re.compile(
+    r"(?i)softmax_?(1|one)\b|softmax_?plus|quiet_?(att|soft)|\b\w*sinks?\b"
+)
+
+
+def has_a_sink(made: Any) -> bool:
+    """Tell whether weights may go to what stands beside the keys.
+
+    PyTorch's layer has such, and a class may say so.
+    """
+    parts = [*made.modules()] if isinstance(made, nn.Module) else []
+    own = [x for x in parts if isinstance(x, nn.MultiheadAttention)]
+    if any(x.add_zero_attn or x.bias_k is not None for x in own):
+        return True
+    kinds = {type(inmost(part)) for part in parts}
+    theirs = [
+        kind for kind in kinds if not kind.__module__.startswith("torch.")
+    ]
+    try:
+        return any(WITH_A_SINK.search(inspect.getsource(x)) for x in theirs)
+    except (OSError, TypeError):
+        return False
+
+
 OF_SOURCES = title(source_padding), title(unequal_sources)
 NEVER_PADS = (
     "It is right where no source is ever padded, as one at a time, or all of "
@@ -154,7 +204,7 @@ def never_pads(made: Any) -> bool:
 
 ANOTHER_KIND = re.compile(
     r"(?i)(window|local|sliding|neighbou?r(hood)?|sparse|strided?|dilat(ed|ion)"
-    r"|axial|random|linear|linformer|performer|nystrom|lsh|recurrent|prefix"
+    r"|axial|random|class|fast|linear|linformer|performer|nystrom|lsh|recurrent|prefix"
     r"|cosine|cos_?sim)"
     r"\w*att(entio)?n"
 )
@@ -162,6 +212,26 @@ ANOTHER_KIND = re.compile(
 
 
 def another_kind(module: nn.Module) -> str:
-    """Return the class in it whose name says that it attends otherwise."""
-    names = (type(part).__name__ for part in module.modules())
-    return next(filter(ANOTHER_KIND.search, names), "")
+    """Return the class in it whose name says that it attends otherwise.
+
+    Or whose code does: attention that keeps the largest scores alone.
+    """
+    kinds = [type(inmost(part)) for part in module.modules()]
+    named = (kind.__name__ for kind in kinds)
+    chooses = (kind.__name__ for kind in kinds if keeps_the_largest(kind))
+    return next(filter(ANOTHER_KIND.search, named), "") or next(chooses, "")
+
+
+ATTENDS = re.compile(r"(?i)att(entio)?n|head")
+TOP_K = re.compile(r"\btopk\(|\btop_k\(|\.kthvalue\(")
+
+
+def keeps_the_largest(kind: type) -> bool:
+    """Tell whether a class is called attention, and chooses keys by a rank."""
+    own = ATTENDS.search(kind.__name__) and hasattr(kind, "forward")
+    if not own or kind.__module__.startswith("torch."):
+        return False
+    try:
+        return bool(TOP_K.search(inspect.getsource(kind)))
+    except (OSError, TypeError):
+        return False

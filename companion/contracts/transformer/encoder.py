@@ -381,9 +381,8 @@ def why_in_order(fn: Guarded, broken: Broken) -> Broken:
     table, kernel, distance = orders_inside(fn, x)
     if fn.takes_no_mask and (table or not kernel):
         return broken
-    known = (
-        knows_by(table, kernel, distance, broken) if not broken.level else None
-    )
+    unnamed = fn.takes_no_mask or not broken.level
+    known = knows_by(table, kernel, distance, broken) if unnamed else None
     return known or by_sinusoids(fn, x, broken) or broken
 
 

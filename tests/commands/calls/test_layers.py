@@ -772,3 +772,51 @@ def test_positions_alone_may_be_written_out_for_each_sentence(told):
     assert not faults(parts["PositionalEncoding"])
     parts, _ = told(ROWS_FOR_EACH.replace("FACTOR", "2"))
     assert faults(parts["PositionalEncoding"])
+
+
+OF_ITS_OWN_WIDTH = """
+class TemporalAttention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(64, 4, batch_first=True)
+        self.norm = nn.LayerNorm(64)
+
+    def forward(self, x):
+        return NORMED
+"""
+
+
+def test_the_norm_of_a_wider_layer_is_seen_behind_its_sum(told):
+    behind = "self.norm(self.attend(x, x, x)[0] + x)"
+    parts, _ = told(OF_ITS_OWN_WIDTH.replace("NORMED", behind))
+    assert told_of(parts["TemporalAttention"]) == ""
+    added = "self.norm(x) + self.attend(*[self.norm(x)] * 3)[0]"
+    parts, _ = told(OF_ITS_OWN_WIDTH.replace("NORMED", added))
+    assert "starts from the normed" in told_of(parts["TemporalAttention"])
+
+
+OF_A_DECODER = """
+class DecoderLayer(nn.Module):
+    def __init__(self, d_model, heads):
+        super().__init__()
+        self.attend, self.ask = (
+            nn.MultiheadAttention(d_model, heads, batch_first=True)
+            for _ in "12"
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in "123")
+        self.ff = nn.Sequential(
+            nn.Linear(d_model, 29), nn.ReLU(), nn.Linear(29, d_model)
+        )
+
+    def forward(self, x, memory, src_mask=None, tgt_mask=None):
+        x = self.norms[0](x + self.attend(x, x, x, tgt_mask)[0])
+        x = self.norms[1](x + self.ask(x, memory, memory, src_mask)[0])
+        return self.norms[2](CARRIED + self.ff(x))
+"""
+
+
+def test_a_layer_of_a_decoder_is_known_by_its_memory_with_a_fault_too(told):
+    parts, _ = told(OF_A_DECODER.replace("CARRIED", "0"))
+    assert "a memory of 4 vectors" in said(parts["DecoderLayer"])
+    [fault] = faults(parts["DecoderLayer"])
+    assert "the residual connection around it missing" in fault

@@ -504,3 +504,156 @@ def test_a_translator_may_have_another_id_for_padding(told):
     assert "padding was 1 in what it got" in said(parts["Translator"])
     parts, _ = told(ITS_OWN_PADDING.replace("MEMORY", "None"))
     assert "the mask of the source's padding" in faults(parts["Translator"])[0]
+
+
+VOCAB_SECOND = """
+def create_mask(src, tgt, pad):
+    past = torch.ones(tgt.shape[1], tgt.shape[1]).tril().bool()
+    of_target = (tgt != pad)[:, None, None, :] & past
+    return (src != pad)[:, None, None, :], of_target, None
+
+
+class Translator(nn.Module):
+    def __init__(self, vocab_size, d_model, nhead, num_layers, max_len=64):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Parameter(torch.ones(max_len, d_model))
+        self.layers = nn.Transformer(
+            d_model, nhead, num_layers, num_layers, 29, 0.0, batch_first=True
+        )
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def embedded(self, ids):
+        return self.words(ids) + self.positions[: ids.shape[1]]
+
+    def forward(self, src, tgt):
+        pads, past = src == 0, torch.ones(tgt.shape[1], tgt.shape[1]).triu(1)
+        seen = self.layers(
+            self.embedded(src),
+            self.embedded(tgt),
+            tgt_mask=past.bool(),
+            src_key_padding_mask=pads,
+            memory_key_padding_mask=MEMORY,
+        )
+        return self.out(seen).mT
+"""
+
+
+def test_logits_may_have_the_vocabulary_second(told):
+    parts, left = told(VOCAB_SECOND.replace("MEMORY", "pads"))
+    assert left == {}
+    assert not any(map(faults, parts.values()))
+    assert "the vocabulary second" in said(parts["Translator"])
+    # Its positions, which begin with ones, are known all the same.
+    assert "order" not in told_of(parts["Translator"])
+    parts, _ = told(VOCAB_SECOND.replace("MEMORY", "None"))
+    assert faults(parts["Translator"])
+
+
+COUNTED_ALONG_THE_FIRST = """
+class Block(nn.Module):
+    def __init__(self, d_model, heads):
+        super().__init__()
+        self.norm1, self.norm2 = (nn.LayerNorm(d_model) for _ in "12")
+        self.heads, self.qkv = heads, nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+        self.ff = nn.Sequential(
+            nn.Linear(d_model, 29), nn.ReLU(), nn.Linear(29, d_model)
+        )
+
+    def forward(self, x):
+        q, k, v = (
+            each.unflatten(-1, (self.heads, -1)).permute(1, 2, 0, 3)
+            for each in self.qkv(self.norm1(x)).chunk(3, -1)
+        )
+        past = torch.ones(len(x), len(x)).tril().bool()
+        y = F.scaled_dot_product_attention(q, k, v, past)
+        y = x + self.out(y.permute(2, 0, 1, 3).flatten(2))
+        return BEFORE + self.ff(self.norm2(y))
+
+
+class LanguageModel(nn.Module):
+    def __init__(self, vocab_size, d_model, heads, num_layers, max_len):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        self.layers = nn.ModuleList(
+            Block(d_model, heads) for _ in range(num_layers)
+        )
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        x = self.words(ids) + self.places(torch.arange(len(ids)))[:, None]
+        for layer in self.layers:
+            x = layer(x)
+        return self.out(x)
+"""
+
+
+def test_what_is_wrong_either_way_is_told_in_the_better_one(told):
+    text = "import torch.nn.functional as F\n" + COUNTED_ALONG_THE_FIRST
+    parts, _ = told(text.replace("BEFORE", "y"))
+    assert not faults(parts["LanguageModel"])
+    parts, _ = told(text.replace("BEFORE", "x"))
+    assert "for so fewer contracts fail" in said(parts["LanguageModel"])
+    [fault] = faults(parts["LanguageModel"])
+    assert fault.startswith("With the weights of `layers.0.ff` at 0")
+
+
+HIDES_ITS_PADDING = """
+SRC_PAD, PAD = 2, 1
+
+
+class Attention(nn.Module):
+    def __init__(self, d_model, nhead):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(d_model, nhead, batch_first=True)
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, x, memory, pads, past=None):
+        y = self.attend(
+            x, memory, memory, key_padding_mask=pads, attn_mask=past
+        )
+        return self.norm(x + y[0])
+
+
+class LanguageModel(nn.Module):
+    def __init__(self, vocab_size, d_model, nhead, max_len):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        self.attend = Attention(d_model, nhead)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def embedded(self, ids):
+        return self.words(ids) + self.places(torch.arange(ids.shape[1]))
+
+    def looked(self, ids):
+        past = torch.ones(ids.shape[1], ids.shape[1]).triu(1) * FAR
+        x, pads = self.embedded(ids), torch.zeros(ids.shape)
+        pads = pads.masked_fill(ids == PAD, -1e9)
+        return self.attend(x, x, pads, past)
+
+    def forward(self, ids):
+        return self.out(self.looked(ids))
+
+
+class Translator(LanguageModel):
+    def __init__(self, vocab_size, d_model, nhead, max_len):
+        super().__init__(vocab_size, d_model, nhead, max_len)
+        self.look, self.ask = (Attention(d_model, nhead) for _ in "12")
+
+    def forward(self, src, tgt):
+        x, pads = self.embedded(src), src == SRC_PAD
+        return self.out(self.ask(self.looked(tgt), self.look(x, x, pads), pads))
+"""
+
+
+def test_models_may_have_their_own_ids_for_padding(told):
+    parts, _ = told(HIDES_ITS_PADDING.replace("FAR", "-1e9"))
+    for name, pads in ("LanguageModel", "1"), ("Translator", "2 and 1"):
+        assert not faults(parts[name])
+        assert f"padding was {pads} in what it got" in said(parts[name])
+    parts, left = told(HIDES_ITS_PADDING.replace("FAR", "0.0"))
+    assert "every row sees all tokens" in left["LanguageModel"]
+    assert "which is in their future" in faults(parts["Translator"])[0]

@@ -153,6 +153,10 @@ def is_decoder(module: nn.Module, width: int) -> bool:
     """
     names = required_names(module)[1:2]
     names = names or [*inspect.signature(module.forward).parameters][1:2]
+    if "decoder" in type(module).__name__.lower() and any(
+        re.fullmatch(MEMORY, name) for name in names
+    ):
+        return True  # It may add nothing for want of a residual.
     known = any(re.fullmatch(SECOND, name) for name in names)
     if not (known or wants_two(wanted(module))):
         return False

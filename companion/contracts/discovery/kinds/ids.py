@@ -42,8 +42,8 @@ from companion.contracts.discovery.kinds.embeddings import (
 from companion.contracts.discovery.kinds.narrow import ROWS_ALONE
 from companion.contracts.discovery.kinds.padding import (
     PADDED_WITH,
-    ids_for_padding,
     padded_with,
+    paddings,
 )
 from companion.contracts.discovery.kinds.unmasked import given_its_mask
 from companion.contracts.discovery.kinds.vectors import (
@@ -174,16 +174,16 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
         return positions
     report = translates = None
     if most_arguments(module) > 1:
-        report, words = on_ids("translation_model", module, check)
+        report, words = on_ids_with_its_padding(
+            "translation_model", module, check
+        )
         said = ["two rows of ids go in, and logits for the second come out"]
         said += [words] if words else []
         if was_called(report):
             require_no_limit(module, report)
-            report, padding = with_its_padding(module, check, report)
-            said += [padding] if padding else []
             return Judged("translation_model", report, tuple(said))
         translates = report
-    report, words = on_ids("language_model", module, check)
+    report, words = on_ids_with_its_padding("language_model", module, check)
     if nan := in_time(lambda: nan_for_any_ids(module, report)):
         return Judged("language_model", nan, (IDS_TO_LOGITS,))
     both = translates is not None and in_time(lambda: reads_both(module))
@@ -204,23 +204,32 @@ def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     return Judged("language_model", report, tuple(filter(None, (said, words))))
 
 
-def with_its_padding(
-    module: nn.Module, check: Check, report: Report
+def on_ids_with_its_padding(
+    component: str, module: nn.Module, check: Check
 ) -> tuple[Report, str]:
-    """Check a translator with its own padding, if that mends anything.
+    """Check a model, and with its own padding too if that mends anything.
 
     Args:
-        module: It was given 0 as padding.
+        component: What it is.
+        module: The model; 0 is its padding at first.
         check: ``companion.contracts.check``.
-        report: What was found then.
     """
-    best, said = report, ""
-    for pad in ids_for_padding(module) if report.faults else ():
-        other, _ = on_ids("translation_model", padded_with(module, pad), check)
-        hidden = title(source_padding) in other.held
-        if hidden and len(other.faults) < len(best.faults):
-            best, said = other, PADDED_WITH.format(pad)
+    best, said = on_ids(component, module, check)
+    rows = 2 if component == "translation_model" else 1
+    for pads in paddings(module, rows) if best.faults else ():
+        other, words = on_ids(component, padded_with(module, pads), check)
+        heard = rows == 1 or title(source_padding) in other.held
+        if heard and was_called(other) and less_wrong(other, best):
+            told = PADDED_WITH.format(" and ".join(map(str, pads)))
+            best, said = other, "; ".join(filter(None, (words, told)))
     return best, said
+
+
+def less_wrong(one: Report, other: Report) -> bool:
+    """Tell whether fewer contracts fail, or more could be tried at all."""
+    if one.untried or other.untried:
+        return not one.untried and bool(other.untried)
+    return len(one.faults) < len(other.faults)
 
 
 def judged_positions(module: nn.Module, check: Check) -> Judged | None:
@@ -277,6 +286,10 @@ def in_its_order(
     if given := given_its_mask(module, check, report):
         return given
     turned = along_the_first(module, check, report)
+    if turned is None and (
+        fewer := fewer_along_the_first(module, check, report)
+    ):
+        return fewer
     recurrent = any(isinstance(x, nn.RNNBase) for x in module.modules())
     if not (turned and recurrent):
         own = sequence_first(module) if turned else module
@@ -326,6 +339,38 @@ def along_the_first(
         return None  # Its sentences see each other: it does not come first.
     mends = any(f.contract not in left for f in report.faults)
     return turned if was_called(turned) and mends else None
+
+
+def fewer_along_the_first(
+    module: nn.Module, check: Check, report: Report
+) -> Report | None:
+    """Check a model with the sequence first, if it is wrong either way.
+
+    Nothing, if it is right so, for then only its writer knows; or if no less is
+    wrong.
+
+    Args:
+        module: It was called with the batch first.
+        check: ``companion.contracts.check``.
+        report: What was found then.
+    """
+    if ALONE not in {f.contract for f in report.faults}:
+        return None
+    other = check("language_model", sequence_first(module))
+    apart = was_called(other) and ALONE in other.held
+    if not (apart and 0 < len(other.faults) < len(report.faults)):
+        return None
+    failures = [
+        replace(f, message=f.message.replace("`yours.", "`"))
+        for f in other.failures
+    ]
+    said = (*other.assumed, SO_FEWER_FAIL)
+    return replace(other, failures=failures, assumed=said)
+
+
+SO_FEWER_FAIL = (
+    "the sequence came first in what it got, for so fewer contracts fail"
+)
 
 
 def either_first(report: Report, turned: Report) -> Report:

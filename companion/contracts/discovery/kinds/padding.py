@@ -1,22 +1,22 @@
-"""A translator whose padding is another id than 0, as its own code has it."""
+"""A model whose padding is another id than 0, as its own code has it."""
 
 import inspect
+import itertools
 import re
-from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from companion.contracts.adapters import padding_is
 from companion.contracts.engine.modules.around import Around
 from companion.contracts.masks.padding_mask import numbers_read_by
 
-__all__ = ["PADDED_WITH", "ids_for_padding", "padded_with"]
+__all__ = ["PADDED_WITH", "padded_with", "paddings"]
 
 PADDED_WITH = "padding was {} in what it got, as its code has it"
-MOST = 10
-"""The last of the few ids that a model is asked with."""
+MOST, FEW = 10, 3
+"""The last of the ids that a model is asked with, and how many are tried."""
 
 
 class PaddedWith(Around):
@@ -24,22 +24,50 @@ class PaddedWith(Around):
 
     Args:
         module: The model.
-        pad: Its padding.
+        pads: Its padding in each row of ids, 0 where it is that.
     """
 
-    def __init__(self, module: nn.Module, pad: int):
+    def __init__(self, module: nn.Module, pads: tuple[int, ...]):
         super().__init__(module)
-        self.call: Callable = padding_is(module.forward, pad)
+        self.pads = pads
         self.forward = self.like(module, self.exchanged)
 
     def exchanged(self, *args: Any, **named: Any) -> Any:
         """Call it with both exchanged in what is given by its place."""
-        return self.call(*args, **named)
+        pads = itertools.chain(self.pads, itertools.repeat(self.pads[-1]))
+        given = map(with_exchanged, args, pads)
+        return self.module(*given, **named)
 
 
-def padded_with(module: nn.Module, pad: int) -> nn.Module:
+def with_exchanged(ids: object, pad: int) -> object:
+    """Return ids in which 0 and another have changed places."""
+    if not isinstance(ids, Tensor) or ids.dtype != torch.long:
+        return ids
+    moved = torch.where(ids == pad, -1, ids)
+    moved = torch.where(moved == 0, pad, moved)
+    return torch.where(moved == -1, 0, moved)
+
+
+def padded_with(module: nn.Module, pads: tuple[int, ...]) -> nn.Module:
     """Return a model that takes 0 as padding, though its own is another id."""
-    return PaddedWith.named_as(module)(module, pad).eval()
+    return PaddedWith.named_as(module)(module, pads).eval()
+
+
+def paddings(module: nn.Module, rows: int) -> list[tuple[int, ...]]:
+    """List what may be the padding of a model, one for each row of ids.
+
+    Args:
+        module: The model.
+        rows: How many rows it takes.
+    """
+    ids = ids_for_padding(module)
+    alike = [(pad,) for pad in ids]
+    others = [
+        pads
+        for pads in itertools.product([0, *ids], repeat=rows)
+        if len({*pads}) > 1
+    ]
+    return alike + (others if rows > 1 else [])
 
 
 def ids_for_padding(module: nn.Module) -> list[int]:
@@ -60,7 +88,7 @@ def ids_for_padding(module: nn.Module) -> list[int]:
         for name in own:
             if isinstance(method := vars(owner)[name], FunctionType):
                 found |= numbers_read_by(method)
-    return sorted(x for x in found if 0 < x <= MOST)
+    return sorted(x for x in found if 0 < x <= MOST)[:FEW]
 
 
 PAD = re.compile("(?i)pad")

@@ -46,7 +46,7 @@ from companion.contracts.discovery.kinds.recognition import (
     is_called_a_network,
     no_decoder,
 )
-from companion.contracts.discovery.published import another_kind
+from companion.contracts.discovery.published import SINK, another_kind
 from companion.contracts.discovery.readings import are_ones, said_by, settled
 from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.discovery.verdict import (
@@ -138,6 +138,7 @@ class Resized(Around):
     ):
         super().__init__(module)
         self.width, self.mask = width, mask
+        self.narrows = width > WIDTH  # Of what leaves, a contract asks this.
         if width != WIDTH:
             wide = draw(max(width, WIDTH), min(width, WIDTH), seed=5)
             ways = torch.linalg.qr(wide).Q
@@ -277,12 +278,6 @@ DEEPER = "it is a deeper network, of more than two or three linear maps"
 EQUAL_ROWS = title(sums_to_one)
 
 
-SINK = (
-    "It is right with a sink that takes a share of each row, with 1 added to "
-    "the sum of a softmax, or without a softmax, as in linear attention."
-)
-
-
 def with_what_was_said(report: Report, said: str) -> Report:
     """Add what goes with how a part was recognised, or make it milder."""
     if said.endswith(NO_INPUT) and not report.untried:
@@ -403,8 +398,8 @@ def require_attention(
 
 
 ANOTHER_KIND = (
-    "`{}` says that it is another kind of attention, for which not all of "
-    "these contracts hold"
+    "`{}` is another kind of attention, by its name or its code, for which not "
+    "all of these contracts hold"
 )
 
 

@@ -214,6 +214,8 @@ def zeros_moved(fn: Guarded) -> Iterator[None]:
 def moved_from_zero(modules: list[nn.Module], axes: int = 2) -> Iterator[None]:
     """Draw parameters anew that are nearly 0, and put them back.
 
+    So are learned positions that all begin with one number.
+
     Args:
         modules: What may have some.
         axes: How many axes they have at least; 2 leaves single numbers alone.
@@ -221,11 +223,11 @@ def moved_from_zero(modules: list[nn.Module], axes: int = 2) -> Iterator[None]:
     before = [
         (x, x.detach().clone())
         for module in modules
-        for x in module.parameters()
+        for name, x in module.named_parameters()
         if x.requires_grad
         and not is_lazy(x)
         and x.ndim >= axes
-        and starts_at_zero(x)
+        and (starts_at_zero(x) or (OF_PLACES.search(name) and is_even(x)))
     ]
     try:
         for seed, (x, _) in enumerate(before):
@@ -282,6 +284,16 @@ SMALL = 2e-3
 
 TINY = 4e-3
 """No number of a matrix is larger that is drawn with a deviation of 0.001."""
+
+
+OF_PLACES = re.compile(r"(?i)pos|place|(time|temporal)_?enc|(^|\.)pe$")
+"""What a learned table of positions is called."""
+
+
+def is_even(x: Tensor) -> bool:
+    """Tell whether all numbers of a table are the same."""
+    table = sum(size > 1 for size in x.shape) > 1
+    return table and bool((x.detach() == x.detach().flatten()[0]).all())
 
 
 def starts_at_zero(x: Tensor) -> bool:

@@ -45,6 +45,11 @@ USED = (
     "called in training."
 )
 
+SWITCHED_OFF = (
+    "The code uses them where `self.{}` is on, and it was built with that off: "
+    "it is right if yours is on, or is meant to be without them."
+)
+
 BEHIND_A_FLAG = (
     "With `{}` they take part in what is returned: it is right if that is "
     "trained by a loss of its own."
@@ -76,7 +81,11 @@ def why_elsewhere(fn: Guarded, named: dict[str, Tensor]) -> str:
     if given := with_an_argument(fn, unused):
         return WITH_AN_ARGUMENT.format(given)
     module = module_of(fn)
-    for ask, says in ((waits_for, WAITS), (used_by, USED)):
+    for ask, says in (
+        (waits_for, WAITS),
+        (switched_off, SWITCHED_OFF),
+        (used_by, USED),
+    ):
         found = {ask(module, name) for name in named}
         if len(found) == 1 and all(found):
             return says.format(*found)
@@ -163,6 +172,55 @@ def waits_for(module: nn.Module, parameter: str) -> str:
     asked = (n for n in names if asked_under(forward, first, n))
     handed = inner if inner in names and hands_on(forward, inner) else ""
     return next(asked, handed)
+
+
+def switched_off(module: nn.Module, parameter: str) -> str:
+    """Name the attribute, False or None, that keeps a line from asking for it.
+
+    Nothing, if there is none, or the code cannot be read.
+
+    Args:
+        module: The whole, or what stands around it.
+        parameter: The name of a parameter in it.
+    """
+    module = inmost(module)
+    first, _, rest = parameter.partition(".")
+    part = getattr(module, first, None)
+    forward = code_of(type(module).forward)
+    for name, value in vars(module).items() if forward is not None else ():
+        off = value is False or value is None
+        if off and asked_under_own(forward, first, name):
+            return name
+    return switched_off(part, rest) if isinstance(part, nn.Module) else ""
+
+
+def asked_under_own(
+    forward: ast.FunctionDef, attribute: str, switch: str
+) -> bool:
+    """Tell whether a part is asked for only where `self.switch` is asked too.
+
+    Args:
+        forward: The function.
+        attribute: Its part, an attribute of `self`.
+        switch: Another attribute of `self`, which an `if` around it names.
+    """
+    mentions = [*mentions_of(forward, attribute)]
+    under = {
+        id(one)
+        for branch in ast.walk(forward)
+        if isinstance(branch, ast.If | ast.IfExp)
+        and any(mentions_of(branch.test, switch))
+        for part in where_on(branch)
+        for one in mentions_of(part, attribute)
+    }
+    return bool(mentions) and all(id(one) in under for one in mentions)
+
+
+def where_on(branch: ast.If | ast.IfExp) -> list[ast.AST]:
+    """List the code of a branch that runs where what it asks for is on."""
+    negated = isinstance(branch.test, ast.UnaryOp)
+    taken = branch.orelse if negated else branch.body
+    return taken if isinstance(taken, list) else [taken]
 
 
 def used_by(module: nn.Module, parameter: str) -> str:
