@@ -167,9 +167,7 @@ def has_a_sink(made: Any) -> bool:
     if any(x.add_zero_attn or x.bias_k is not None for x in own):
         return True
     kinds = {type(inmost(part)) for part in parts}
-    theirs = [
-        kind for kind in kinds if not kind.__module__.startswith("torch.")
-    ]
+    theirs = [x for x in kinds if not x.__module__.startswith("torch.")]
     try:
         return any(WITH_A_SINK.search(inspect.getsource(x)) for x in theirs)
     except (OSError, TypeError):
@@ -204,8 +202,8 @@ def never_pads(made: Any) -> bool:
 
 ANOTHER_KIND = re.compile(
     r"(?i)(window|local|sliding|neighbou?r(hood)?|sparse|strided?|dilat(ed|ion)"
-    r"|axial|random|class|fast|linear|linformer|performer|nystrom|lsh|recurrent|prefix"
-    r"|cosine|cos_?sim)"
+    r"|axial|random|class|fast|linear|linformer|performer|nystrom|lsh"
+    r"|recurrent|prefix|cosine|cos_?sim)"
     r"\w*att(entio)?n"
 )
 """Attention that sees some positions only, or weighs them otherwise."""

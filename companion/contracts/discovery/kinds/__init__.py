@@ -14,6 +14,7 @@ keywords       what takes its arguments only by their names
 narrow         heads that are narrower than what goes in
 embeddings     positions that are added to the rows of ids
 lone_block     a causal block, in a language model that is made around it
+padding        a model whose padding is another id than 0
 beside_memory  a decoder, or its layer, beside a memory that stays the same
 one_row_each   what makes one row of a sentence, as a classifier
 """

@@ -621,9 +621,8 @@ def not_called(
 def names_both(module: nn.Module) -> bool:
     """Tell whether it takes a source and a target, by their names."""
     names = required_names(module)
-    return names[:1] != [] and (
-        names[0] in SAME["src"] and any(n in SAME["tgt"] for n in names[1:])
-    )
+    targets = [name for name in names[1:] if name in SAME["tgt"]]
+    return bool(targets) and names[0] in SAME["src"]
 
 
 STATES = (
