@@ -87,6 +87,7 @@ from companion.contracts.discovery.rotary import (
     with_positions,
 )
 from companion.contracts.discovery.verdict import (
+    STOPPED,
     Judged,
     Raises,
     Suspect,
@@ -120,9 +121,6 @@ COUNTED_BY_ITSELF = "its own count of steps was put to each that was asked for"
 
 NO_USUAL = re.compile(f"^{NO_CALL}|no call with ids was understood")
 """What is said where a call raises, perhaps because sizes do not fit."""
-
-LATE = re.compile("had not come back after")
-"""What is said of a call that was stopped."""
 
 ADDS_NOTHING = (
     "its name says that it adds positions, and what comes out is what went in: "
@@ -700,7 +698,7 @@ class Finder:
             self.wholes[id(model)] = judged
         # Nobody knows that its sizes are those of use.
         for fault in judged.report.faults:
-            if LATE.search(fault.message):
+            if STOPPED.search(fault.message):
                 raise Unjudged(fault.message)
         return judged
 

@@ -1,5 +1,6 @@
 """What can come of judging somebody's code, and how long that may take."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from companion.contracts.engine.runner import (
 
 __all__ = [
     "ATTENDING",
+    "STOPPED",
     "Check",
     "Judged",
     "NoAnswer",
@@ -74,6 +76,9 @@ class Judged:
     report: Report
     assumed: tuple[str, ...] = ()
 
+
+STOPPED = re.compile("had not come back after")
+"""What is said of a call that was stopped."""
 
 SECONDS = 5.0
 """How long it may take to find out what something is."""

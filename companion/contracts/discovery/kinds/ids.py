@@ -66,6 +66,7 @@ from companion.contracts.discovery.readings import (
 )
 from companion.contracts.discovery.sizes import WIDTH
 from companion.contracts.discovery.verdict import (
+    STOPPED,
     Check,
     Judged,
     Raises,
@@ -216,7 +217,8 @@ def on_ids_with_its_padding(
     """
     best, said = on_ids(component, module, check)
     rows = 2 if component == "translation_model" else 1
-    for pads in paddings(module, rows) if best.faults else ():
+    late = any(STOPPED.search(f.message) for f in best.failures)
+    for pads in () if late or not best.faults else paddings(module, rows):
         other, words = on_ids(component, padded_with(module, pads), check)
         heard = rows == 1 or title(source_padding) in other.held
         if heard and was_called(other) and less_wrong(other, best):
