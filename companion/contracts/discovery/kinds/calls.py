@@ -152,11 +152,11 @@ def is_decoder(module: nn.Module, width: int) -> bool:
         width: How wide they are.
     """
     names = required_names(module)[1:2]
-    names = names or [*inspect.signature(module.forward).parameters][1:2]
     if "decoder" in type(module).__name__.lower() and any(
         re.fullmatch(MEMORY, name) for name in names
     ):
         return True  # It may add nothing for want of a residual.
+    names = names or [*inspect.signature(module.forward).parameters][1:2]
     known = any(re.fullmatch(SECOND, name) for name in names)
     if not (known or wants_two(wanted(module))):
         return False

@@ -356,7 +356,8 @@ def fewer_along_the_first(
         check: ``companion.contracts.check``.
         report: What was found then.
     """
-    if ALONE not in {f.contract for f in report.faults}:
+    broken = {f.contract for f in report.faults}
+    if ALONE not in broken or not rows_for_ids(module):
         return None
     other = check("language_model", sequence_first(module))
     apart = was_called(other) and ALONE in other.held

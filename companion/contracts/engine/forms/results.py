@@ -68,13 +68,9 @@ def readings(
         flat = "its logits, one row a token, got their axes back"
         found += [(flat, unflattened), (f"the first was taken, and {flat}",
                                         first_unflattened)]  # fmt: skip
-        found.append((VOCAB_SECOND, vocab_last))
     if name == "translation_model":
         found.append((IN_COLUMNS, turned))
     return found
-
-
-VOCAB_SECOND = "its logits came with the vocabulary second"
 
 
 IN_COLUMNS = "its logits came with the sequence first"
@@ -204,14 +200,6 @@ def turned(result: Any, args: tuple) -> Any:
     """Give logits (seq, batch, vocab) the batch first."""
     three = isinstance(result, Tensor) and result.ndim == 3
     return result.transpose(0, 1) if three else result
-
-
-def vocab_last(result: Any, args: tuple) -> Any:
-    """Give logits (batch, vocab, seq), as a loss may want them, the last."""
-    batch, seq = args[-1].shape
-    three = isinstance(result, Tensor) and result.ndim == 3
-    middle = three and (len(result), result.shape[2]) == (batch, seq)
-    return result.transpose(1, 2) if middle else result
 
 
 def first_unflattened(result: Any, args: tuple) -> Any:
