@@ -830,6 +830,8 @@ def test_attention_of_the_first_row_alone_is_another_kind(told):
     parts, left = told(CLASS_FIRST.replace("NAME", "ClassAttention"))
     assert not parts
     assert "another kind of attention" in left["ClassAttention"]
+    parts, _ = told(CLASS_FIRST.replace("NAME", "SelfAttention"))
+    assert faults(parts["SelfAttention"])
 
 
 AS_A_SET = """
@@ -841,12 +843,14 @@ class NAME(nn.Module):
             nn.Linear(d_model, d_model) for _ in "qkvo"
         )
 
-    def forward(self, x):
+    def forward(self, x, mask=None):
         q, k, v = (
             f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for f in (self.q, self.k, self.v)
         )
         scores = q @ k.mT / x.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -1e9)
         y = (q + scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
         return y + self.o(y).relu()
 """
@@ -854,6 +858,7 @@ class NAME(nn.Module):
 
 def test_a_set_transformer_may_divide_by_the_root_of_the_width(told):
     parts, _ = told(AS_A_SET.replace("NAME", "SAB"))
-    for part in parts.values():
-        assert not faults(part)
-        assert "the published Set Transformer" in excuses(part)
+    assert not faults(parts["SAB"])
+    assert "the published Set Transformer" in excuses(parts["SAB"])
+    parts, _ = told(AS_A_SET.replace("NAME", "Block"))
+    assert "the root of d_model" in faults(parts["Block"])[0]

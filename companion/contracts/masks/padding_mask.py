@@ -21,7 +21,13 @@ from companion.contracts.engine.masking import causal
 from companion.contracts.engine.universal import recognised_mistake
 from companion.contracts.masks.causal_mask import boolean
 
-__all__ = ["PADDING_MASK", "any_pad", "numbers_read_by", "spread"]
+__all__ = [
+    "PADDING_MASK",
+    "any_pad",
+    "exchanged",
+    "numbers_read_by",
+    "spread",
+]
 
 BATCH, SEQ = 2, 5
 WRITTEN_OUT = (
@@ -103,14 +109,17 @@ def with_own_padding(fn: Callable) -> Callable:
     own = cache(lambda: own_padding(fn))
 
     def padding_mask(tokens: Tensor, pad: int) -> Tensor:
-        if not own():
-            return fn(tokens)
-        moved = torch.where(tokens == pad, -1, tokens)
-        moved = torch.where(moved == own(), pad, moved)
-        return fn(torch.where(moved == -1, own(), moved))
+        return fn(exchanged(tokens, pad, own()) if own() else tokens)
 
     padding_mask.__name__ = getattr(fn, "__name__", padding_mask.__name__)
     return padding_mask
+
+
+def exchanged(ids: Tensor, one: int, other: int) -> Tensor:
+    """Return ids in which two of them have changed places."""
+    moved = torch.where(ids == one, -1, ids)
+    moved = torch.where(moved == other, one, moved)
+    return torch.where(moved == -1, other, moved)
 
 
 def own_padding(fn: Callable) -> int:

@@ -747,6 +747,7 @@ def test_a_mask_times_infinity_is_told_as_that(told):
     parts, _ = told(TIMES_INFINITY.replace("FAR", "1e9"))
     assert not any(map(faults, parts.values()))
     parts, _ = told(TIMES_INFINITY.replace("FAR", "torch.inf"))
+    assert len(parts) == 2
     for part in parts.values():
         assert "0 · (−∞) is NaN" in faults(part)[0]
 

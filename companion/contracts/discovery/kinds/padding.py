@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from companion.contracts.engine.modules.around import Around
-from companion.contracts.masks.padding_mask import numbers_read_by
+from companion.contracts.masks.padding_mask import exchanged, numbers_read_by
 
 __all__ = ["PADDED_WITH", "padded_with", "paddings"]
 
@@ -30,22 +30,21 @@ class PaddedWith(Around):
     def __init__(self, module: nn.Module, pads: tuple[int, ...]):
         super().__init__(module)
         self.pads = pads
-        self.forward = self.like(module, self.exchanged)
+        self.forward = self.like(module, self.changed)
 
-    def exchanged(self, *args: Any, **named: Any) -> Any:
+    def changed(self, *args: Any, **named: Any) -> Any:
         """Call it with both exchanged in what is given by its place."""
         pads = itertools.chain(self.pads, itertools.repeat(self.pads[-1]))
-        given = map(with_exchanged, args, pads)
+        given = [
+            exchanged(x, 0, pad) if is_of_ids(x) else x
+            for x, pad in zip(args, pads, strict=False)
+        ]
         return self.module(*given, **named)
 
 
-def with_exchanged(ids: object, pad: int) -> object:
-    """Return ids in which 0 and another have changed places."""
-    if not isinstance(ids, Tensor) or ids.dtype != torch.long:
-        return ids
-    moved = torch.where(ids == pad, -1, ids)
-    moved = torch.where(moved == 0, pad, moved)
-    return torch.where(moved == -1, 0, moved)
+def is_of_ids(x: object) -> bool:
+    """Tell whether something that is given holds ids."""
+    return isinstance(x, Tensor) and x.dtype == torch.long
 
 
 def padded_with(module: nn.Module, pads: tuple[int, ...]) -> nn.Module:
