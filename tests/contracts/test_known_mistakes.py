@@ -27,6 +27,7 @@ KNOWN = json.loads(RECORD.read_text(encoding="utf-8"))
 EVERY_RIGHT = [(c, fn) for c, functions in RIGHT.items() for fn in functions]
 MILD = {
     "add_positions/added-in-place",
+    "add_positions/counted-from-the-end",
     "add_positions/odd/writes_to_its_input_add_positions",
     "add_positions/scaled-again",
     "alignment/odd/padded",
@@ -36,6 +37,7 @@ MILD = {
     "attention/uniform-in-empty-rows",
     "attention_maps/odd/nan_for_nobody",
     "beam_search/unpenalised",
+    "causal_attention/nothing-for-the-first",
     "combine_masks/causal-is-enough",
     "combine_masks/odd/pad_is_zero",
     "combine_masks/odd/padding_forgotten_with_its_axes",

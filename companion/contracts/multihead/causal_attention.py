@@ -26,6 +26,7 @@ from companion.contracts.engine.influence import (
     require_moved,
     require_silent,
 )
+from companion.contracts.engine.levels import RISK
 from companion.contracts.engine.masking import causal
 from companion.contracts.engine.modules.common import module_kept, module_of
 from companion.contracts.engine.relative import require_far_distances
@@ -40,7 +41,12 @@ from companion.contracts.positions.turned import (
 )
 from companion.multihead import merge_heads, split_heads
 
-__all__ = ["CAUSAL_ATTENTION", "past", "sees_its_past_only"]
+__all__ = [
+    "CAUSAL_ATTENTION",
+    "past",
+    "sees_its_past_only",
+    "strictly_before",
+]
 
 BATCH, SEQ, WIDTH = 2, 5, 12
 ROWS = torch.arange(SEQ, device="cpu")
@@ -95,6 +101,13 @@ EXCHANGED = (
 ITSELF = (
     "A row does not see its own position: `tril()` keeps the diagonal, and "
     "`tril(-1)` hides it."
+)
+BEFORE = (
+    "Every row sees what stands before it and not itself, and row 0 nothing."
+)
+FORETOLD = (
+    "It is right where a row asks for what is not known yet, as in knowledge "
+    "tracing; in a language model a token has to see itself."
 )
 APART = (
     "Each row sees its own position only: over which axis does the softmax "
@@ -208,11 +221,24 @@ def past(fn: Guarded) -> None:
     seen = moved_by(fn, 11)
     if torch.equal(seen, PAST):
         return
+    if strictly_before(seen) and not seen[:, 0].any():
+        raise Broken(BEFORE, cause=BEFORE, level=RISK, why=FORETOLD)
     width = local_window(seen)
     if width and local_window(seen, reach(fn, arguments(11, 7))):
         raise of_a_window(width)
     if (PAST & ~seen).any():
         require_moved(seen, PAST, "which it may see", why(fn, seen))
+
+
+def strictly_before(seen: Tensor) -> bool:
+    """Tell whether each row but row 0 gathers what stands before it.
+
+    A row moves with its own position all the same, which asks; but not row 1,
+    for of one position all is gathered whoever asks.
+    """
+    rows = torch.ones_like(seen).tril()
+    rows[..., 1, 1] = False
+    return torch.equal(seen[..., 1:, :], rows[..., 1:, :])
 
 
 LONG, SHORTER = 11, 7
@@ -365,6 +391,19 @@ class DiagonalHidden(Causal):
     def weigh(self, scores, mask):
         lowest = torch.finfo(scores.dtype).min
         return scores.masked_fill(~mask.tril(-1), lowest).softmax(-1)
+
+
+@CAUSAL_ATTENTION.mistake(
+    symptom="each word guesses its successor without looking at itself",
+    level=RISK,
+    why=FORETOLD,
+)
+class NothingForTheFirst(Causal):
+    """The mask begins below the diagonal; the first row is wiped out."""
+
+    def weigh(self, scores, mask):
+        lowest, before = torch.finfo(scores.dtype).min, mask.tril(-1)
+        return scores.masked_fill(~before, lowest).softmax(-1) * before
 
 
 @CAUSAL_ATTENTION.mistake(

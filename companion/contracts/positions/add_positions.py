@@ -21,7 +21,7 @@ from companion.contracts.engine.compare import (
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.families import alone_as_in_the_batch
 from companion.contracts.engine.guard import Guarded
-from companion.contracts.engine.levels import NOTE
+from companion.contracts.engine.levels import NOTE, RISK
 from companion.positions import sinusoidal
 
 __all__ = ["ADD_POSITIONS"]
@@ -141,15 +141,30 @@ def whatever_stands_there(fn: Guarded) -> None:
         raise
 
 
+FROM_THE_END = (
+    "Positions are counted from the end: the last one always gets the same "
+    "vector."
+)
+LAST = (
+    "It is right where the last position is meant to be the first, as where a "
+    "recommender looks back; what writes on moves all that it has read."
+)
+
+
 @ADD_POSITIONS.contract
 @after(every_sentence)
 def from_the_start(fn: Guarded) -> None:
     """A position gets the same vector, however long the sentence is."""
     whole = added(fn, torch.zeros(BATCH, 11, WIDTH))
-    for seq in (1, 3, 7):
+    shorter = {n: added(fn, torch.zeros(BATCH, n, WIDTH)) for n in (1, 3, 7)}
+    if all(
+        furthest(found, whole[:, -seq:]) is None
+        for seq, found in shorter.items()
+    ):
+        raise Broken(FROM_THE_END, level=RISK, why=LAST)
+    for seq, found in shorter.items():
         why = f"With {seq} positions instead of 11 the first ones change."
-        got = added(fn, torch.zeros(BATCH, seq, WIDTH))
-        same(fn, got, whole[:, :seq], why)
+        same(fn, found, whole[:, :seq], why)
 
 
 ADD_POSITIONS.contract(
@@ -201,7 +216,9 @@ def fraction_of_the_length(x):
 
 
 @ADD_POSITIONS.mistake(
-    symptom="one more word at the end, and all words before it move"
+    symptom="one more word at the end, and all words before it move",
+    level=RISK,
+    why=LAST,
 )
 def counted_from_the_end(x):
     """The last word is position 0."""

@@ -1,7 +1,7 @@
 """Models of ids that are to predict the next token, and those that may be."""
 
 import pytest
-from commands.parts import contracts, faults, said, told_of
+from commands.parts import contracts, excuses, faults, said, told_of
 
 FUTURE = "No logit knows a token of its future"
 
@@ -528,3 +528,62 @@ def test_a_mask_that_a_causal_model_never_reads_is_a_risk(told):
 def test_a_switch_for_residuals_is_on(told):
     parts, _ = told(UNREAD.replace("HIDDEN", "False"))
     assert "with_residual=True" in said(parts["Model"])
+
+
+VOCABULARY_IN_THE_MIDDLE = """
+class GPT(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads, max_len):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        self.layer = nn.TransformerEncoderLayer(
+            d_model, num_heads, 24, batch_first=True
+        )
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        past = torch.ones(ids.shape[1], ids.shape[1]).tril() == 1
+        x = self.words(ids) + self.places(torch.arange(ids.shape[1]))
+        return self.out(self.layer(x, ~past)).transpose(1, 2)
+"""
+
+
+def test_a_model_may_give_logits_with_the_vocabulary_in_the_middle(told):
+    parts, _ = told(VOCABULARY_IN_THE_MIDDLE)
+    model = parts["GPT"]
+    assert not faults(model)
+    assert "its logits were (batch, vocab, seq)" in said(model)
+    # Cut anew in place of turned, they belong to other tokens.
+    cut = ".reshape(len(ids), -1, ids.shape[1])"
+    parts, _ = told(VOCABULARY_IN_THE_MIDDLE.replace(".transpose(1, 2)", cut))
+    assert "which is in their future" in faults(parts["GPT"])[0]
+
+
+STRICTLY_BEFORE = """
+class History(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))
+        q, k, v = heads.permute(2, 0, 3, 1, 4)
+        before = torch.ones(x.shape[1], x.shape[1]).tril(-1)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        weights = scores.masked_fill(before == 0, -1e9).softmax(-1) * before
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_attention_to_what_stands_before_alone_is_a_risk(told):
+    parts, _ = told(STRICTLY_BEFORE)
+    history = parts["History"]
+    assert not faults(history)
+    assert "Every row sees itself and all its past" in contracts(history)
+    assert "as in knowledge tracing" in excuses(history)
+    # Left with equal weights, the first row sees its future.
+    wrong = STRICTLY_BEFORE.replace(".softmax(-1) * before", ".softmax(-1)")
+    parts, _ = told(wrong)
+    assert "Row 0 moves with position 1" in faults(parts["History"])[0]

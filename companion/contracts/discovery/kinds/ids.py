@@ -54,6 +54,7 @@ from companion.contracts.discovery.kinds.vectors import (
     judged_on_vectors,
     of_positions,
 )
+from companion.contracts.discovery.kinds.vocabulary import vocabulary_last
 from companion.contracts.discovery.limits import (
     limit,
     of_one_length,
@@ -171,6 +172,8 @@ def looks_up(part: nn.Module) -> bool:
 
 def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     """Judge a translator or a language model."""
+    known = rows_for_ids(module)
+    module = in_time(lambda: vocabulary_last(module, known))
     if positions := judged_positions(module, check):
         return positions
     report = translates = None

@@ -54,6 +54,7 @@ from companion.contracts.engine.scale import (
     Heard,
 )
 from companion.contracts.engine.scale import WHOLE as WHOLE_ATTENTION
+from companion.contracts.multihead.causal_attention import strictly_before
 from companion.contracts.positions.turned import hear_turning
 
 __all__ = [
@@ -214,6 +215,8 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
     moved = movement(fn, x)
     if torch.equal(moved, torch.eye(SEQ, dtype=torch.bool)):
         return each_alone(module, fn, x)
+    if strictly_before(moved) and fn(x).isfinite().all():
+        return "causal_attention", "a position sees those before it alone"
     if not moved.diagonal().all():
         if moved.any():
             return "multihead", "positions see each other in it"
