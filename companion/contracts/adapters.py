@@ -808,12 +808,13 @@ def shifts_itself(yours: Yours) -> Yours:
         return F.pad(x, (0, 1), value=1)
 
     def call(*args: Any, **named: Any) -> Any:
-        if named:
-            # The targets come last with the contracts, by name too.
-            last = list(named)[-1]
-            named = {**named, last: longer(named[last])}
+        # The targets come last with the contracts, but for what is no tensor.
+        ids = [name for name, x in named.items() if isinstance(x, Tensor)]
+        if ids:
+            named = {**named, ids[-1]: longer(named[ids[-1]])}
         else:
-            args = (*args[:-1], longer(args[-1]))
+            last = max(i for i, x in enumerate(args) if isinstance(x, Tensor))
+            args = (*args[:last], longer(args[last]), *args[last + 1 :])
         found = yours(*args, **named)
         found = found["logits"] if isinstance(found, dict) else found
         return _without_first_row(getattr(found, "logits", found))

@@ -408,6 +408,21 @@ def test_a_package_may_be_a_clone_and_its_files_see_what_stands_beside_them(
         assert "feed_forward: all 14 contracts hold" in out
 
 
+@pytest.mark.parametrize("home", ["models", "code", "models/vision"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_package_needs_no_init_where_python_needs_none(
+    written, printed, home, whole
+):
+    written("class Eps:\n    pass\n", f"{home}/parts/sizes.py")
+    net = RAISES[RAISES.index("class Network") :]
+    path = written(f"from ..parts.sizes import Eps\n{net}", f"{home}/in/net.py")
+    code, out = printed("." if whole else path)
+    assert code == 0
+    assert "feed_forward: all 14 contracts hold" in out
+    wrong = written(f"from ..parts.other import Eps\n{net}", f"{home}/in/bad.py")
+    assert printed(wrong)[0] != 0
+
+
 ARRAYS = """
 import numpy as np
 
@@ -752,6 +767,17 @@ def test_where_that_does_not_build_it_one_that_knows_all_names_does(told):
     text = PLAIN.replace("assert config.gated is False", "pass")
     parts, _ = told(text.replace("wide", "d_ff") + other)
     assert "Net(config=Sizes(dim=12, d_ff=24))" in said(parts["Net"])
+
+
+def test_a_part_may_have_a_configuration_in_the_models(told):
+    text = PLAIN.replace("config.dim", "config['feed_forward']['dim']")
+    text = text.replace("config.wide", "config['feed_forward']['d_ff']")
+    text = text.replace("assert config.gated is False", "pass")
+    parts, left = told(text)
+    assert left == {}
+    assert "Net(config=Sizes(dim=12, d_ff=24))" in said(parts["Net"])
+    _, left = told(text.replace("['d_ff']", "['who_knows']"))
+    assert "who_knows" in left["Net"]
 
 
 FIXED = """

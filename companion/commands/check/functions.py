@@ -24,6 +24,7 @@ from companion.contracts.discovery.mask_makers import (
     as_combined,
     less_what_is_not_its_own,
 )
+from companion.contracts.discovery.published import by_convention
 from companion.contracts.discovery.rotary import BY_PLACE, turning_by_place
 from companion.contracts.discovery.verdict import Judged, Unjudged, in_time
 from companion.contracts.discovery.warmup import rate_of
@@ -97,7 +98,7 @@ def as_function(judge: Judge, component: str, fn: Any) -> Judged:
             f"its name is that of {component}, and it could not be called "
             f"as one. {judged.report.failures[0].message}"
         )
-    return judged
+    return replace(judged, report=by_convention(fn, judged.report))
 
 
 def turned(judge: Judge, component: str, fn: Any) -> Judged | None:

@@ -94,6 +94,8 @@ def imported(file: File, root: Path | None = None) -> ModuleType:
 
     path = file.path.resolve()
     package = _package_of(path)
+    if package.count(".") < (up := _levels(file)):
+        package = _package_without_init(path, root, up)
     # A mark needs no import, nor where another file imports this one.
     builtins.checks = checks  # pyrefly: ignore
     with _importable(path, root):
@@ -224,11 +226,41 @@ def _package_of(path: Path) -> str:
     return ".".join(names).removesuffix(".__init__")
 
 
+def _levels(file: File) -> int:
+    """Return how many folders up the relative imports of a file reach."""
+    nodes = [n for one in file.statements for n in ast.walk(one)]
+    return max([0, *(n.level for n in nodes if isinstance(n, ast.ImportFrom))])
+
+
+def _package_without_init(path: Path, root: Path | None, up: int) -> str:
+    """Return the full name of a file that imports relatively, in such folders.
+
+    Python takes a folder without ``__init__.py`` for a package too, if what is
+    run stands above it. It begins below the folder that was asked for, or as
+    far up as its imports reach.
+
+    Args:
+        path: Where it is.
+        root: The folder that was asked for, if it was one.
+        up: How many folders up its own imports reach.
+    """
+    if root and root.resolve() in path.parents:
+        up = max(up, len(path.relative_to(root.resolve()).parts) - 1)
+    folders = [folder.name for folder in path.parents[:up]]
+    names = [re.sub(r"\W|^(?=\d)", "_", name) for name in folders]
+    if names[-1] in sys.stdlib_module_names:
+        names[-1] += "_"  # Python's own is wanted elsewhere.
+    return ".".join([*reversed(names), path.stem])
+
+
 def _in_package(path: Path, name: str) -> ModuleType:
     """Import a file of a package, so that relative imports work."""
     top, *inner = name.split(".")
     home = path.parents[len(inner) - (path.stem != "__init__")]
-    _claim(top, home)
+    if (home / "__init__.py").exists():
+        _claim(top, home)
+    else:
+        _stand_in(top, home)
     try:
         return importlib.import_module(name)
     except BaseException as error:
@@ -241,11 +273,15 @@ def _in_package(path: Path, name: str) -> ModuleType:
     for i in range(1, len(inner) + 1):
         around = ".".join([top, *inner][:i])
         folder = home.joinpath(*inner[: i - 1])
-        stub = ModuleType(around)
-        stub.__path__ = [str(folder)]
-        stub.__spec__ = ModuleSpec(around, None, is_package=True)
-        sys.modules[around] = stub
+        _stand_in(around, folder)
     return importlib.import_module(name)
+
+
+def _stand_in(name: str, folder: Path) -> None:
+    """Let a folder be a package of this name, without what it would run."""
+    stub = sys.modules[name] = ModuleType(name)
+    stub.__path__ = [str(folder)]
+    stub.__spec__ = ModuleSpec(name, None, is_package=True)
 
 
 def _claim(top: str, home: Path) -> None:

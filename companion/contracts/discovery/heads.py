@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from types import FunctionType
 from typing import NamedTuple
 
 import torch
@@ -44,6 +45,7 @@ __all__ = [
     "BEHIND",
     "judged_on_heads",
     "judged_without_a_mask",
+    "made_for_a_width",
     "with_its_scale",
 ]
 
@@ -208,14 +210,14 @@ def made_for_a_width(module: Callable, fn: Callable, report: Report) -> Report:
     attention; if it is not, or anything else is wrong, the report is left.
 
     Args:
-        module: Attention without weights.
+        module: Attention without weights, a module or a function.
         fn: How it is called.
         report: What was found.
     """
     broken = {fault.contract for fault in report.faults}
     if not broken or broken - {ATTENTION.agrees, title(right_scale)}:
         return report
-    for name, value in vars(module).items():
+    for name, value in (*vars(module).items(), *read_by(module)):
         for width in widths_of(value):
             if 1.5 < width < WIDEST and is_right_at(fn, round(width)):
                 why = MADE_FOR.format(round(width), name)
@@ -228,6 +230,15 @@ def made_for_a_width(module: Callable, fn: Callable, report: Report) -> Report:
                     told = (FEWER, *told)
                 return replace(report, failures=failures, assumed=(*told,))
     return report
+
+
+def read_by(made: Callable) -> list[tuple[str, object]]:
+    """List what the code of attention reads of its file, by name."""
+    own = type(made).forward if isinstance(made, nn.Module) else made
+    if not isinstance(own, FunctionType):
+        return []
+    known = own.__globals__
+    return [(n, known[n]) for n in own.__code__.co_names if n in known]
 
 
 def widths_of(value: object) -> tuple[float, ...]:

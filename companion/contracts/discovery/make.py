@@ -263,8 +263,8 @@ def drawn(built: Any) -> str:
             with contextlib.suppress(Exception):
                 part.reset_parameters()  # pyrefly: ignore
         for x in (*part.buffers(recurse=False), *vars(part).values()):
-            if has_nan(x):  # A cache, perhaps.
-                x.data.masked_fill_(x.isnan(), 0)
+            if has_nan(x) and x.isnan().all():  # A cache, perhaps.
+                x.data.zero_()
     for name, x in built.named_parameters():
         if has_nan(x):
             raise NotBuilt(UNDRAWN.format(name))
@@ -274,7 +274,7 @@ def drawn(built: Any) -> str:
 def has_nan(x: object) -> bool:
     """Tell whether it is a tensor in which something is NaN."""
     known = isinstance(x, Tensor) and not is_lazy(x)
-    return known and bool(x.isnan().any())
+    return known and bool(x.reshape(-1).isnan().any())
 
 
 def others(

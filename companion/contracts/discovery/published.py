@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
+from companion.contracts.discovery.heads import made_for_a_width
 from companion.contracts.discovery.verdict import ATTENDING
 from companion.contracts.engine.component import title
 from companion.contracts.engine.levels import FAULT
@@ -116,6 +117,8 @@ def by_convention(made: Any, report: Report) -> Report:
         report = report.milder(
             lambda f: f.level == FAULT and bool(TWICE.match(f.message)), SINK
         )
+    if report.component == "attention":
+        report = made_for_a_width(made, made, report)
     if report.component == "attention" and compares_directions(made):
         report = report.milder(
             lambda f: f.level == FAULT and f.contract in OF_PRODUCTS,

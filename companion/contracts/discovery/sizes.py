@@ -56,9 +56,11 @@ CHOSEN = r"top_?k|(num_|n_)?(activated_|active_)?experts?_per_(tok(en)?)"
 SIZES: tuple[tuple[str, object], ...] = (
     (r"d_?ff[dn]?|ff(n|w)?_?(dim|hidden|size|inner)?", INNER),
     (r"d_?(inner|hid|mlp)", INNER),
-    (r"inter(mediate)?_?(size|dim)|n_?mlp", INNER),
-    (r"(mlp|inner|filter|forward)_?(dim|size)", INNER),
-    (r"dim_?feed_?forward|feed_?forward_?(dim|size|hidden)|n_inner", INNER),
+    (r"((shared|expert|moe)_)?inter(mediate)?_?(size|dim)|n_?mlp", INNER),
+    (r"(mlp|inner|filter|forward)_?(layer_?)?(dim|size)", INNER),
+    (r"dim_?feed_?forward|feed_?forward_?(layer_?)?(dim|size|hidden|width)",
+     INNER),
+    (r"n_inner|feed_?forward_?hidden_?(dim|size)", INNER),
     (r"ffn_?hidden_?(size|dim)|pf_?dim|hidden_?features", INNER),
     (r"(en|de)coder_ffn_?(dim|size)|(d|dim)_?ffn?|fc_?(dim|size)", INNER),
     (r"ffn_?(num_?)?hiddens?|inter(mediate)?|ff_?hid(den)?_?(dim|size)", INNER),
@@ -100,6 +102,7 @@ SIZES: tuple[tuple[str, object], ...] = (
      LONG),
     (r"max_?(context|ctx)(_?(size|len(gth)?))?", LONG),
     (r"max_?time_?steps?|n_?time_?steps?|tokens?_?num|(n_?)?ctx", LONG),
+    (r"max_?rel(ative)?_?(pos(ition)?s?|dist(ance)?s?)", LONG),
     (r"(max|num|n)_?pos(ition)?s?|max_?position_?embeddings|seq|length", LONG),
     (r"(n_)?max_?seq(_?len)?|.*_max_len(gth)?", LONG),
     (r"expected_?seq_?len|max_?t|n_?seq|l_?max|(num|n)_?frames", LONG),
@@ -129,7 +132,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"temperature", HEAD**0.5),
     (r"(d|dim)_?(model|embed(ding)?|emb|hidden|x|in|out)?", WIDTH),
     (r"(d|dim)_?(input|output)|h_?dim|ffn_?(num_?)?inputs?", WIDTH),
-    (r"n_?(in|out)puts?", WIDTH),
+    (r"n_?(in|out)puts?|channels?_?(in|out)|latent_?channels?", WIDTH),
     (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"
      r"(dims?|size|width|dimension)|n_?embd?|n_?embed|embed_?d", WIDTH),
     (r"(in|out|input|output)?_?(dim|features|size|channels|units)|(in|out)_d",
@@ -170,6 +173,7 @@ def size(name: str, rate: float = 0.0) -> object:
     """
     name = COUNT.sub("num_", name.strip("_"))
     name = re.sub("(?i)_sz$", "_size", name)
+    name = re.sub("(?i)(?<=[a-z]_)dimensions?$", "dim", name)
     for pattern, value in SIZES:
         if re.fullmatch(pattern, name, re.IGNORECASE):
             return rate if pattern is DROPOUT else value
@@ -178,6 +182,12 @@ def size(name: str, rate: float = 0.0) -> object:
 
 COUNT = re.compile(r"(?i)^((nb|nr|no|number)_(of_)?|(num|n)_of_)(?=[a-z])")
 """Other words for `num_`."""
+
+OF_A_PART = re.compile(
+    r"(?i)((self|cross|multi_?head)_?)?att(entio)?n|feed_?forward|(en|de)coder"
+    r"|model|transformer|network|arch(itecture)?|h?params"
+)
+"""What has a configuration of its own in one."""
 
 UNCHOSEN = {"model_type", "pretrained"}
 """What a configuration may name in place of sizes; None, where it does not."""
@@ -199,6 +209,9 @@ class Sizes:
             value = self._length
         if value is not None:
             self._asked[name] = value
+        elif OF_A_PART.fullmatch(name):
+            value = Sizes(self._rate, self._length)
+            value._asked = self._asked
         return value
 
     def __getattr__(self, name: str) -> Any:

@@ -144,6 +144,22 @@ def by_another_ratio(sines: Tensor, width: int, kind: type) -> Broken | None:
     ends = float(ratio) ** -(len(sines) - 1)
     if near(base, 1e4) or near(ends, 1e4):
         return None
+    if near(base, 1e4 * math.exp(width)):
+        return Broken(HINTS["one-less"])
+    return of_another_base(base, sines, width, kind)
+
+
+def of_another_base(
+    base: float, sines: Tensor, width: int, kind: type
+) -> Broken | None:
+    """Tell of rates whose base is not the paper's.
+
+    Args:
+        base: What it is.
+        sines: How fast each sine turns.
+        width: How wide the table is.
+        kind: The class that made it.
+    """
     for name, other in (("half-the-exponent", 1e2), ("dimension-for-i", 1e8)):
         if near(base, other):
             right = 10000 ** (-2 / width)

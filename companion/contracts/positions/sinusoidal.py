@@ -391,6 +391,19 @@ def rounded_down(length, d_model):
 
 
 @SINUSOIDAL.mistake(
+    hint="1 is taken from the exponent: `log(10000) / d - 1` divides by d "
+    "first. Leave the 1 out.",
+    symptom="all but a few dimensions stand still over a whole text",
+)
+def one_less(length, d_model):
+    """`- 1` is meant for the width, or a length, and each pair is e² slower."""
+    step = math.log(10000.0) / d_model + 1
+    return table(
+        length, d_model, base=math.exp(step), exponent=lambda j, d: j - j % 2
+    )
+
+
+@SINUSOIDAL.mistake(
     hint="Base and exponent have changed places: 10000^(−2i/d), not "
     "(2i/d)^(1/10000).",
     symptom="it trains, and only the distance of neighbours is seen",

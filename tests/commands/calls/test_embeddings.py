@@ -142,3 +142,99 @@ def test_one_row_for_all_positions_is_told(section_of):
     other = ONE_ROW.replace("PositionalEncoding", "Shift")
     [left] = section_of(other).unjudged
     assert left["level"] == ""
+
+
+OWN_RATES = """
+import math
+
+
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len=64):
+        super().__init__()
+        place = torch.arange(max_len)[:, None]
+        rates = torch.exp(torch.arange(0, d_model, 2) * STEP)
+        table = torch.zeros(max_len, d_model)
+        table[:, 0::2], table[:, 1::2] = (
+            (place * rates).sin(), (place * rates).cos()
+        )
+        self.register_buffer("table", table)
+
+    def forward(self, x):
+        return x + self.table[: x.shape[1]]
+"""
+
+
+def test_an_exponent_that_is_one_less_is_named(told):
+    right = OWN_RATES.replace("STEP", "(-math.log(10000.0) / d_model)")
+    assert not faults(told(right)[0]["PositionalEncoding"])
+    wrong = OWN_RATES.replace("STEP", "(-math.log(10000.0) / d_model - 1)")
+    [fault] = faults(told(wrong)[0]["PositionalEncoding"])
+    assert fault.startswith("1 is taken from the exponent")
+
+
+HOLDS_NAN = OWN_RATES.replace("torch.exp(", "1 / (").replace("STEP", "10000")
+OTHERS = """
+
+class Encoder(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.places = PositionalEncoding(d_model)
+        self.layer = nn.TransformerEncoderLayer(
+            d_model, num_heads, 24, 0.0, batch_first=True
+        )
+
+    def forward(self, x):
+        return self.layer(self.places(x))
+
+
+class GPT(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.stack = Encoder(d_model, num_heads)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        return self.out(self.stack(self.words(ids)))
+
+
+class Keeps(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.cache = torch.empty(d_model)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.down(self.up(x + self.cache).relu())
+"""
+
+
+def test_a_table_that_holds_nan_is_named_in_all_that_has_it(told):
+    parts, left = told(HOLDS_NAN + OTHERS)
+    assert left == {}
+    for name, held in (
+        ("PositionalEncoding", "`table`"),
+        ("Encoder", "`places.table`"),
+        ("GPT", "`stack.places.table`"),
+    ):
+        [fault] = faults(parts[name])
+        assert f"{held} holds NaN as soon as it is built" in fault
+    # What a call is to fill holds nothing yet.
+    assert not faults(parts["Keeps"])
+
+
+def test_a_size_may_be_a_number_of_axes(told):
+    """So many that PyTorch itself takes no such tensor everywhere."""
+    text = """
+class PositionalEncoder(nn.Module):
+    def __init__(self, d_model, max_len, who_knows=70):
+        super().__init__()
+        self.table = torch.randn(max_len, d_model).view(
+            *[1] * (who_knows - 2), max_len, d_model
+        )
+
+    def forward(self, x):
+        return x + self.table[:, : x.shape[-2]]
+"""
+    _, left = told(text)
+    assert "no usual call was understood" in left["PositionalEncoder"]

@@ -474,6 +474,33 @@ def test_attention_may_compare_directions(told):
     assert faults(told(wrong)[0]["attention"])
 
 
+OF_ONE_WIDTH = """
+D_K, HEADS = 64, 8
+
+def attention(q, k, v, mask=None):
+    scores = q @ k.mT / D_K**0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(-1) @ v
+
+class ScaledDotProductAttention(nn.Module):
+    def forward(self, q, k, v, mask=None):
+        return attention(q, k, v, mask) if HEADS else D_K
+"""
+
+
+def test_a_scale_may_be_made_for_the_width_that_its_file_names(told):
+    parts, left = told(OF_ONE_WIDTH)
+    assert left == {}
+    for part in parts.values():
+        assert not faults(part)
+        assert "its heads have 64 numbers: for these `D_K` is" in excuses(part)
+    # Nobody's heads are as wide as there are heads, and 64 is no root of 64.
+    for wrong in ("(HEADS - 1)**0.5", "D_K"):
+        text = OF_ONE_WIDTH.replace("D_K**0.5", wrong)
+        assert faults(told(text)[0]["attention"])
+
+
 BY_ARGUMENTS = """
 class TransformerOptimizer:
     def __init__(self, optimizer, k, d_model, warmup_steps=4000):

@@ -655,3 +655,41 @@ def test_models_may_have_their_own_ids_for_padding(told):
     parts, left = told(HIDES_ITS_PADDING.replace("FAR", "0.0"))
     assert "every row sees all tokens" in left["LanguageModel"]
     assert "which is in their future" in faults(parts["Translator"])[0]
+
+
+ZEROS_FIRST = """
+class Translator(nn.Module):
+    def __init__(self, vocab_size, d_model, nhead, num_layers, max_len=64):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.places = nn.Embedding(max_len, d_model)
+        self.body = nn.Transformer(
+            d_model, nhead, num_layers, num_layers, 24, batch_first=True
+        )
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def embedded(self, ids):
+        return self.words(ids) + self.places(torch.arange(ids.shape[1]))
+
+    def forward(self, src, tgt, teacher_forcing_ratio=1.0):
+        tgt, pads = tgt[:, :-1], src == 0
+        past = torch.ones(tgt.shape[1], tgt.shape[1]).triu(1) == 1
+        y = self.body(
+            self.embedded(src), self.embedded(tgt), tgt_mask=past,
+            src_key_padding_mask=pads, memory_key_padding_mask=pads,
+        )
+        return nn.functional.pad(self.out(y), (0, 0, 1, 0))
+"""
+
+
+def test_a_first_row_of_zeros_says_that_targets_are_whole(told):
+    parts, left = told(ZEROS_FIRST)
+    assert left == {}
+    model = parts["Translator"]
+    assert not faults(model)
+    assert "it got whole targets, which it shifts itself" in said(model)
+    parts, _ = told(ZEROS_FIRST.replace("triu(1)", "triu(2)"))
+    assert any("in their future" in f for f in faults(parts["Translator"]))
+    # A row in front of targets that are not shifted is one too many.
+    parts, _ = told(ZEROS_FIRST.replace("tgt[:, :-1]", "tgt"))
+    assert "Translator" not in parts

@@ -187,6 +187,19 @@ def test_what_reads_its_targets_as_they_are_fails_behind_the_adapter():
     assert not check("translation_model", adapters.shifts_itself(yours)).passed
 
 
+def test_behind_the_adapter_an_argument_may_stand_that_is_no_tensor():
+    def yours(src, tgt, ratio=1.0):
+        return F.one_hot(F.pad(tgt[:, :-1], (1, 0)), 5) * ratio
+
+    tokens = torch.tensor([[3, 2, 4]])
+    shifted = adapters.shifts_itself(yours)
+    for found in (
+        shifted(tokens, tokens, 1.0),
+        shifted(src=tokens, tgt=tokens, ratio=1.0),
+    ):
+        assert torch.equal(found.argmax(-1), tokens)
+
+
 def test_what_is_returned_under_a_name_loses_its_first_row_too():
     class Result:
         logits = torch.arange(12.0).view(1, 4, 3)

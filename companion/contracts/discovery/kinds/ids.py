@@ -39,6 +39,12 @@ from companion.contracts.discovery.kinds.embeddings import (
     ADDED_ALONE,
     positions_alone,
 )
+from companion.contracts.discovery.kinds.logits import in_their_place
+from companion.contracts.discovery.kinds.nan import (
+    held_nan,
+    is_nan,
+    with_nan_by,
+)
 from companion.contracts.discovery.kinds.narrow import ROWS_ALONE
 from companion.contracts.discovery.kinds.padding import (
     PADDED_WITH,
@@ -54,7 +60,6 @@ from companion.contracts.discovery.kinds.vectors import (
     judged_on_vectors,
     of_positions,
 )
-from companion.contracts.discovery.kinds.vocabulary import vocabulary_last
 from companion.contracts.discovery.limits import (
     limit,
     of_one_length,
@@ -173,7 +178,7 @@ def looks_up(part: nn.Module) -> bool:
 def judged_on_ids(module: nn.Module, check: Check, vectors: Unjudged) -> Judged:
     """Judge a translator or a language model."""
     known = rows_for_ids(module)
-    module = in_time(lambda: vocabulary_last(module, known))
+    module = in_time(lambda: in_their_place(module, known))
     if positions := judged_positions(module, check):
         return positions
     report = translates = None
@@ -581,8 +586,7 @@ def nan_for_any_ids(module: nn.Module, report: Report) -> Report | None:
 
     Some ids may be padding, and weights that nobody has drawn may be anything.
     """
-    got = report.failures[0].got if report.untried else None
-    if got is None or got.isfinite().all():
+    if not is_nan(report):
         return None
     drawn = all(
         p.isfinite().all() and p.abs().max() < 1e4
@@ -596,9 +600,7 @@ def nan_for_any_ids(module: nn.Module, report: Report) -> Report | None:
     if not found.isnan().flatten(2).any(-1).all(0).any():
         return None
     over = axis_heard(lambda: answer(module, (ids,)), len(ids)) or NAN
-    first, *others = report.failures
-    told = replace(first, message=f"{first.message} {over}", cause=over)
-    return replace(report, failures=[told, *others])
+    return with_nan_by(report, held_nan(module) or over)
 
 
 def not_called(

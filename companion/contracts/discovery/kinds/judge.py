@@ -34,6 +34,7 @@ from companion.contracts.discovery.kinds.recognition import (
 )
 from companion.contracts.discovery.kinds.vectors import (
     judged_on_vectors,
+    of_nan,
     require_no_other_kind,
 )
 from companion.contracts.discovery.published import by_convention
@@ -175,7 +176,9 @@ def of_what(
     said: Callable[[], str],
 ) -> Judged:
     """Judge what takes vectors, and tell what stands around it."""
-    judged = judged_on_vectors(module, check, near, width, args, said)
+    judged = of_nan(module, width, check) or judged_on_vectors(
+        module, check, near, width, args, said
+    )
     told = OF_A_LAYER if isinstance(module, BesideMemory) else ""
     return replace(judged, assumed=(*filter(None, (told,)), *judged.assumed))
 

@@ -29,6 +29,12 @@ from companion.contracts.discovery.kinds.calls import (
     understood,
     widths,
 )
+from companion.contracts.discovery.kinds.nan import (
+    held_nan,
+    is_nan,
+    with_its_nan_named,
+    with_nan_by,
+)
 from companion.contracts.discovery.kinds.narrow import A_HEAD
 from companion.contracts.discovery.kinds.norms import (
     is_a_norm,
@@ -71,11 +77,7 @@ from companion.contracts.engine.scale import (
     axis_heard,
 )
 from companion.contracts.engine.universal import STAYS_ON
-from companion.contracts.multihead.causal_attention import (
-    EXCHANGED,
-    ITSELF,
-    sums_to_one,
-)
+from companion.contracts.multihead.causal_attention import sums_to_one
 from companion.contracts.positions.rates import wrongly_measured
 from companion.contracts.positions.sinusoidal import SINUSOIDAL, wrong_rates
 from companion.contracts.transformer.encoder import (
@@ -93,6 +95,7 @@ __all__ = [
     "convolves",
     "judged_as_causal",
     "judged_on_vectors",
+    "of_nan",
     "of_positions",
     "require_no_other_kind",
 ]
@@ -256,6 +259,29 @@ def judged_on_vectors(
         require_a_network(module, best.report)
         best = less_its_input(module, width, args, best, check)
     return best if not best.report.untried else upside_down(best, tried, check)
+
+
+def of_nan(module: nn.Module, width: int, check: Check) -> Judged | None:
+    """Judge what makes NaN of all vectors, for a tensor that it holds is NaN.
+
+    Args:
+        module: What takes vectors.
+        width: How wide they are.
+        check: ``companion.contracts.check``.
+    """
+    held = held_nan(module)
+    if not held:
+        return None
+    weights = any(p.ndim > 1 for p in module.parameters())
+    component = "encoder" if weights else "add_positions"
+    fn = module if width == WIDTH else Resized(module, width)
+    report = check(component, fn.eval(), brief=True)
+    if not is_nan(report):
+        return None
+    return Judged(component, with_nan_by(report, held), (MAKES_NAN,))
+
+
+MAKES_NAN = "vectors go in, and NaN comes out"
 
 
 def require_a_network(module: nn.Module, report: Report) -> None:
@@ -633,31 +659,11 @@ def judged_as_causal(
         width, _ = understood(module, hints, hidden=hides(check))
         fn = module if width == WIDTH else Resized(module, width)
         report = check("causal_attention", fn.eval())
-        got = report.failures[0].got if report.untried else None
-        if got is not None and not got.isfinite().all():
+        if is_nan(report):
             x = draw(BATCH, SEQ, WIDTH, seed=7)
             over = in_time(lambda: axis_heard(lambda: answer(fn, (x,)), BATCH))
-            report = with_its_nan_named(report, got, over)
+            report = with_its_nan_named(report, report.failures[0].got, over)
     return Judged("causal_attention", report, ("positions see each other",))
-
-
-def with_its_nan_named(report: Report, got: Tensor, over: str) -> Report:
-    """Say what makes NaN: a row that sees nothing, or a softmax's axis.
-
-    Args:
-        report: What waits until it is finite.
-        got: What came back, with NaN.
-        over: Over which axis a softmax runs, if that is another one.
-    """
-    rows = got.isnan().any(-1) if got.ndim == 3 else got[:0]
-    places = {tuple(row.nonzero().flatten().tolist()) for row in rows}
-    last = ((got.shape[1] - 1,),)
-    hint = over or {((0,),): ITSELF, last: EXCHANGED}.get((*places,))
-    if not hint:
-        return report
-    first, *others = report.failures
-    told = replace(first, message=f"{first.message} {hint}", cause=hint)
-    return replace(report, failures=[told, *others])
 
 
 LOST = Failure(
