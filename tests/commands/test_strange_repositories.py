@@ -419,7 +419,9 @@ def test_a_package_needs_no_init_where_python_needs_none(
     code, out = printed("." if whole else path)
     assert code == 0
     assert "feed_forward: all 14 contracts hold" in out
-    wrong = written(f"from ..parts.other import Eps\n{net}", f"{home}/in/bad.py")
+    wrong = written(
+        f"from ..parts.other import Eps\n{net}", f"{home}/in/bad.py"
+    )
     assert printed(wrong)[0] != 0
 
 

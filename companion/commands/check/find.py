@@ -75,6 +75,7 @@ from companion.contracts.discovery.models import (
     different_parts,
     judge_alone,
     judge_part,
+    only_normed_first,
 )
 from companion.contracts.discovery.published import by_convention
 from companion.contracts.discovery.raising import POSITIONS
@@ -488,8 +489,10 @@ class Finder:
             return {}
         part = self.part(one, judged, "what it does", said)
         masks = is_open(judged.report) and not judged.report.faults
-        if masks or only_scaled_wrongly(judged.report):
-            # A model that hands masks to it, or draws its weights, may answer.
+        normed = only_normed_first(judged.report)
+        if masks or normed or only_scaled_wrongly(judged.report):
+            # A model that hands masks to it, draws its weights, or norms what
+            # leaves it, may answer.
             self.asking[kind] = one, part
             return {}
         return {"parts": [part]}

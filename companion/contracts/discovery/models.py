@@ -49,6 +49,7 @@ from companion.contracts.engine.modules.common import (
 )
 from companion.contracts.engine.page import html
 from companion.contracts.engine.report import Failure, Report
+from companion.contracts.transformer.encoder import NORMED_STREAM
 from companion.sanitize import sanitize
 from companion.words import ENGLISH, say, wrapped
 
@@ -59,6 +60,7 @@ __all__ = [
     "judge_alone",
     "judge_model",
     "judge_part",
+    "only_normed_first",
 ]
 
 CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
@@ -379,7 +381,8 @@ def judge_part(
         return HANDED if right and gets_a_mask(part, model) else ""
 
     try:
-        return judge_alone(part, check, near, hints, by_model)
+        judged = judge_alone(part, check, near, hints, by_model)
+        return as_in_its_stack(judged) if right else judged
     except Unjudged as reason:
         said = str(reason)
         if said.startswith((SEQUENCE_FIRST, ADDED_ALONG_THE_FIRST)) and right:
@@ -404,6 +407,33 @@ def judge_part(
         if there is None:
             raise
         return judged_in_place(there, whole, check, near, by_model)
+
+
+def only_normed_first(report: Report) -> bool:
+    """Tell whether all that is wrong is that a norm's vectors are added to."""
+    return bool(report.faults) and all(
+        fault.message == NORMED_STREAM for fault in report.faults
+    )
+
+
+def as_in_its_stack(judged: Judged) -> Judged:
+    """Make a risk of a layer that adds to a norm's vectors, if that is all.
+
+    In a stack that ends with a norm, and is right, each sum is normed once.
+
+    Args:
+        judged: What came of the layer alone.
+    """
+    if not only_normed_first(judged.report):
+        return judged
+    report = judged.report.milder(judged.report.faults.__contains__, IN_A_STACK)
+    return replace(judged, report=report)
+
+
+IN_A_STACK = (
+    "It is right in a stack that ends with a norm, as its model's does: each "
+    "sum is normed once, as in post-norm, and so is what comes in."
+)
 
 
 def is_right(report: Report) -> bool:

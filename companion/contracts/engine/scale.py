@@ -475,6 +475,50 @@ class HeardAxes(TorchFunctionMode):
                 del self.found[i], self.weights[i]
 
 
+class Nudged(TorchFunctionMode):
+    """Moves the first of the last axis in what one softmax returns.
+
+    Args:
+        which: The number of the softmax, of those over the axis before it.
+    """
+
+    def __init__(self, which: int):
+        super().__init__()
+        self.left = which
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        with HeardAxes() as heard:
+            got = func(*args, **(kwargs or {}))
+        over = [axis == len(shape) - 2 for axis, shape, _ in heard.found]
+        if any(over):
+            self.left -= 1
+            if self.left == -1:
+                got = got + torch.eye(got.shape[-1])[0]
+        return got
+
+
+def keys_stand_first(call: Callable[[], object], number: int) -> bool:
+    """Tell whether scores are (…, key, query), so that axis -2 is the keys'.
+
+    What the last of these softmaxes returns for one query moves one row then.
+
+    Args:
+        call: What computes rows, (batch, row, …), and some such scores.
+        number: How many softmaxes run over axis -2.
+    """
+    before = call()
+    with Nudged(number - 1):
+        after = call()
+    if not (isinstance(before, Tensor) and isinstance(after, Tensor)):
+        return False
+    if before.ndim < 3 or before.shape != after.shape:
+        return False
+    moved = (after - before).abs().flatten(2).amax((0, -1))
+    return bool(moved[0] > 0) and not moved[1:].any()
+
+
 def implied(axes: int) -> int:
     """Return the axis that PyTorch takes where a softmax is told none."""
     return 0 if axes in (0, 1, 3) else 1
@@ -489,7 +533,12 @@ def axis_heard(call: Callable[[], object], batch: int) -> str:
     """Say the same of what a call does; queries and keys are as many there."""
     with HeardAxes() as heard:
         call()
+    before_last = [axis == len(shape) - 2 for axis, shape, _ in heard.found]
+    number = sum(before_last)
+    turned = number > 0 and keys_stand_first(call, number)
     for axis, shape, implicit in heard.found:
+        if turned and axis == len(shape) - 2:
+            continue
         said = NO_DIM.format(axis, len(shape)) if implicit else ""
         if shape[-1] != shape[-2]:  # Others may have the keys elsewhere.
             continue

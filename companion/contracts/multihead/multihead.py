@@ -204,7 +204,8 @@ def why_leaked(fn: Guarded, x: Tensor, seen: Tensor, mask: Tensor) -> str:
     if furthest(fn.raw(x, torch.ones_like(mask)), fn.raw(x, mask)) is None:
         return IGNORED
     if counts_afterwards(fn, x):
-        return UNUSED if softmax_unused(fn, (x, mask)) else AFTERWARDS
+        unused = UNUSED if softmax_unused(fn, (x, mask)) else ""
+        return unused or over_another_axis(fn, (x, mask)) or AFTERWARDS
     for hint, mistake in MISTAKEN.items():
         other = mistake(allowed(mask))
         if looks_like(seen, other) and alike_if_masked(fn.raw(x, mask), other):

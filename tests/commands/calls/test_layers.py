@@ -821,3 +821,124 @@ def test_a_layer_of_a_decoder_is_known_by_its_memory_with_a_fault_too(told):
     assert "a memory of 4 vectors" in said(parts["DecoderLayer"])
     [fault] = faults(parts["DecoderLayer"])
     assert "the residual connection around it missing" in fault
+
+
+KEYS_FIRST = """
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))
+        q, k, v = heads.permute(2, 0, 3, 1, 4)
+        weights = (k @ q.mT / q.shape[-1] ** 0.5).softmax(-2)
+        return self.out((weights.mT @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_scores_may_have_the_keys_before_the_queries(told):
+    parts, left = told(KEYS_FIRST)
+    assert left == {}
+    assert not faults(parts["SelfAttention"])
+    parts, _ = told(KEYS_FIRST.replace("weights.mT @ v", "weights @ v"))
+    [fault] = faults(parts["SelfAttention"])
+    assert fault.startswith("The softmax runs over the queries")
+
+
+VIEWS_ITS_MASK = """
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, pad_mask=None):
+        heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))
+        q, k, v = heads.permute(2, 0, 3, 1, 4)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if pad_mask is not None:
+            keys = pad_mask.view(x.shape[0], 1, 1, x.shape[1])
+            scores = scores.masked_fill(keys == 0, -1e9)
+        y = scores.softmax(-1) @ v
+        return self.out(y.transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in "12")
+        self.attend = Attention(d_model, num_heads)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x, pad_mask=None):
+        x = x + self.attend(self.norms[0](x), pad_mask)
+        return x + self.down(self.up(self.norms[1](x)).relu())
+"""
+
+
+def test_a_layer_may_view_the_mask_of_keys_that_it_is_given(told):
+    parts, left = told(VIEWS_ITS_MASK)
+    assert left == {}
+    assert not faults(parts["Block"])
+    assert "each row was asked alone" in said(parts["Block"])
+    wrong = VIEWS_ITS_MASK.replace("keys == 0, -1e9", "keys == 0, 0.0")
+    assert faults(told(wrong)[0]["Block"])
+
+
+ADDS_TO_ITS_NORMS = """
+class Layer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(
+            d_model, num_heads, batch_first=True
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in "12")
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        x = self.norms[0](x)
+        x = x + self.attend(x, x, x)[0]
+        x = self.norms[1](x)
+        return x + self.down(self.up(x).relu())
+
+
+class Stack(nn.Module):
+    def __init__(self, num_layers, d_model, num_heads, d_ff):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            Layer(d_model, num_heads, d_ff) for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+"""
+
+
+def test_a_layer_may_add_to_what_it_norms_in_a_stack_that_ends_with_a_norm(
+    told,
+):
+    """It computes what post-norm does, with one more norm in front."""
+    parts, _ = told(ADDS_TO_ITS_NORMS)
+    assert not faults(parts["Stack"])
+    assert not faults(parts["Layer"])
+    assert "in a stack that ends with a norm" in excuses(parts["Layer"])
+    parts, _ = told(ADDS_TO_ITS_NORMS.replace("self.norm(x)", "x"))
+    for name in ("Layer", "Stack"):
+        assert "starts from the normed vector" in told_of(parts[name])
+        assert faults(parts[name])
+    alone = ADDS_TO_ITS_NORMS[: ADDS_TO_ITS_NORMS.index("class Stack")]
+    assert faults(told(alone)[0]["Layer"])
+
+
+def test_a_softmax_over_the_heads_is_named_where_a_mask_comes_too_late(told):
+    text = VIEWS_ITS_MASK[: VIEWS_ITS_MASK.index("class Block")]
+    parts, _ = told(text.replace("softmax(-1)", "softmax(1)"))
+    for fault in faults(parts["Attention"]):
+        assert "that of the heads: it belongs over the keys" in fault

@@ -37,6 +37,7 @@ from companion.contracts.engine.forms.fitting import (
     fits,
     hides_nothing,
     makes_ones,
+    of_keys_alone,
     right_so,
     sequence_first,
     truth,
@@ -197,16 +198,9 @@ def adopt(
         return
     fn.form = plain
     fitting = not other and all(fits(fn, args) for args in cases)
-    found: list[Form] = []
-    if not fitting and not fn.unwritten:
-        found = (
-            usual(fn, with_wants, offered, cases, right)
-            or [*without_masks(fn, with_wants, cases)]
-            or less_usual(fn, with_wants, offered, cases, right)
-            or as_named(component, with_wants, cases)
-        )
-        plain = found[0] if found else plain
-    fn.form = plain
+    forms = of_keys_alone if fitting else fitting_forms
+    found = forms(fn, with_wants, offered, cases, right)
+    fn.form = plain = found[0] if found else plain
     known = fitting or bool(found)
     fn.form = in_fewer_axes(fn, with_wants, offered, cases, known) or plain
     fn.form = with_its_mask_of_several(fn, with_wants, cases, known=known)
@@ -214,6 +208,24 @@ def adopt(
         fn.form = of_three_axes(fn, form) or fn.form
     # What it draws is what it would have drawn.
     torch.set_rng_state(drawn)
+
+
+def fitting_forms(
+    fn: Guarded,
+    form: Form,
+    offered: list,
+    cases: list[tuple],
+    right: Right | None,
+) -> list[Form]:
+    """List the forms that fit where the plain call does not, the best first."""
+    if fn.unwritten:
+        return []
+    return (
+        usual(fn, form, offered, cases, right)
+        or [*without_masks(fn, form, cases)]
+        or less_usual(fn, form, offered, cases, right)
+        or as_named(fn.component, form, cases)
+    )
 
 
 TURNING = ("multihead", "causal_attention")

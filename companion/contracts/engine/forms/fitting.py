@@ -12,6 +12,7 @@ from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.forms.form import (
     FIRST,
+    OF_KEYS,
     Form,
     last_layer,
     layouts,
@@ -51,6 +52,7 @@ __all__ = [
     "hides_keys",
     "hides_nothing",
     "makes_ones",
+    "of_keys_alone",
     "right_so",
     "sequence_first",
     "takes_mask",
@@ -135,6 +137,31 @@ def usual(
         return tried_most(fn, [*fitting, *found], right) or fitting
     good = (f for f in fitting if either and right_so(fn, f, right))
     return [*itertools.islice(good, 1)] or fitting
+
+
+def of_keys_alone(
+    fn: Guarded,
+    form: Form,
+    offered: Iterable,
+    cases: list[tuple],
+    right: Right | None,
+) -> list[Form]:
+    """List the form of an encoder whose masks have no row for a position.
+
+    None where they may have, too. Whoever knows the keys' alone may `view` a
+    mask so, and that of pairs has more numbers.
+    """
+    if fn.component.name != "encoder":
+        return []
+    del right  # By its shapes alone.
+    plain, (x, mask) = fn.form, next(filter(has_mask, cases))
+    if fits(fn, (x, mask.expand(-1, -1, x.shape[1], -1))):
+        return []
+    others = candidates(fn, form, offered, cases)
+    found = (one for one in others if one.layout in OF_KEYS)
+    best = [*itertools.islice(found, 1)]
+    fn.form = plain
+    return best
 
 
 def tried_most(
