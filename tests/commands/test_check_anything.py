@@ -259,6 +259,40 @@ def test_a_notebook_is_run_cell_by_cell(notebook, monkeypatch):
     assert "misspelt" in feed["reason"]
 
 
+HEAD = """
+class Head(torch.nn.Module):
+    def __init__(self, d_model, head_size):
+        super().__init__()
+        self.q, self.k, self.v = (
+            torch.nn.Linear(d_model, head_size) for _ in "123"
+        )
+
+    def forward(self, x):
+        scores = self.q(x) @ self.k(x).mT / math.sqrt(self.k.out_features)
+        past = torch.ones(x.shape[1], x.shape[1]).tril() == 1
+        return scores.masked_fill(~past, -torch.inf).softmax(-1) @ self.v(x)
+"""
+
+
+def test_neither_a_magic_nor_an_import_that_fails_hides_what_stands_behind(
+    tmp_path,
+):
+    cells = ["import torch\nimport who_knows\nimport math", "!git clone x"]
+    source = [
+        {"cell_type": "code", "source": text} for text in [*cells, HEAD.strip()]
+    ]
+    path = tmp_path / "mine.ipynb"
+    path.write_text(json.dumps({"cells": source, "nbformat": 4}))
+    section = found_in(path)
+    assert section.unjudged == []
+    [head] = section.parts
+    assert (head["component"], head["found"]["failed"]) == (
+        "causal_attention",
+        [],
+    )
+    assert "No module named 'who_knows'" in section.remarks[1]
+
+
 def test_what_only_a_notebook_understands_is_left_out():
     assert plain("x = 7\n% 3") == "x = 7\npass"
     assert plain("y = (7\n% 3)") == "y = (7\n% 3)"

@@ -425,6 +425,30 @@ def test_a_package_needs_no_init_where_python_needs_none(
     assert printed(wrong)[0] != 0
 
 
+def test_a_file_alone_finds_what_its_folder_holds(written, printed):
+    written("class Eps:\n    pass\n", "mine/parts/sizes.py")
+    net = RAISES[RAISES.index("class Network") :]
+    path = written(f"from parts.sizes import Eps\n{net}", "mine/parts/net.py")
+    for what in (path, f"{path}:Network(12, 24)"):
+        assert "feed_forward: all 14 contracts hold" in printed(what)[1]
+
+
+FLOAT_FOR_PADDING = """
+class Encoder(nn.Module):
+    def __init__(self, vocab_size, d_model, dropout):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model, dropout)
+
+    def forward(self, ids):
+        return self.words(ids)
+"""
+
+
+def test_a_rate_in_place_of_an_id_is_a_risk(written, printed):
+    path = written(FLOAT_FOR_PADDING)
+    assert f"! {path}:5 Encoder: " in printed(path)[1]
+
+
 ARRAYS = """
 import numpy as np
 

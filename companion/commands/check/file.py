@@ -130,9 +130,10 @@ def _read_notebook(path: Path) -> File:
     faults = {}
     for number, source in _sources(path):
         try:
+            text = plain(source)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                tree = ast.parse(plain(source))
+                tree = ast.parse(text)
                 compile(tree, str(path), "exec", dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError) as error:
             line = getattr(error, "lineno", None) or 1
@@ -141,7 +142,9 @@ def _read_notebook(path: Path) -> File:
             continue
         ast.increment_lineno(tree, len(lines))
         cells[number] = len(lines)
-        lines += [*source.split("\n"), ""]
+        # What only a notebook understands, Python would not find classes in.
+        own = text.split("\n")
+        lines += [*own, *[""] * (source.count("\n") + 2 - len(own))]
         body += tree.body
     if not cells:
         why = next(iter(faults.values()), "it has no cell with code")

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import importlib.util
 import io
+import itertools
 import linecache
 import re
 import sys
@@ -99,6 +100,7 @@ def imported(file: File, root: Path | None = None) -> ModuleType:
     # A mark needs no import, nor where another file imports this one.
     builtins.checks = checks  # pyrefly: ignore
     with _importable(path, root):
+        _look_above(file, path)
         try:
             with silent():
                 if package and not file.cells:
@@ -136,6 +138,8 @@ def run_cells(
 ) -> dict[int, str]:
     """Run the cells of a notebook; one that raises does not stop the others.
 
+    Nor does an import that fails stop what stands behind it in its cell.
+
     Args:
         file: The notebook.
         module: Its namespace.
@@ -152,13 +156,30 @@ def run_cells(
             if number in skip or _only_checks(body):
                 continue
             at(number)
-            tree = ast.Module(body, [])
-            try:
-                code = compile(tree, str(file.path), "exec", dont_inherit=True)
-                exec(code, vars(module))
-            except BaseException as error:
-                said[number] = _broken(file, file.cells[number] + 1, error)
+            while body:
+                tree, body = ast.Module(body, []), []
+                try:
+                    code = compile(tree, file.path, "exec", dont_inherit=True)
+                    exec(code, vars(module))
+                except BaseException as error:
+                    first = file.cells[number] + 1
+                    said.setdefault(number, _broken(file, first, error))
+                    body = _behind_import(file, tree.body, error)
     return said
+
+
+def _behind_import(
+    file: File, body: list[ast.stmt], error: BaseException
+) -> list[ast.stmt]:
+    """List what stands behind the import that raised, if one did."""
+    steps = traceback.extract_tb(error.__traceback__)
+    lines = [s.lineno for s in steps if s.filename == str(file.path)]
+    for i, statement in enumerate(body):
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            own = range(statement.lineno, (statement.end_lineno or 0) + 1)
+            if isinstance(error, ImportError) and lines[0] in own:
+                return body[i + 1 :]
+    return []
 
 
 def _only_checks(body: list[ast.stmt]) -> bool:
@@ -187,6 +208,27 @@ def _importable(path: Path, root: Path | None) -> Iterator[None]:
 
         if parent_process() is None:
             sys.path[:] = before
+
+
+def _look_above(file: File, path: Path) -> None:
+    """Let what a file imports be found in a folder above it, if nowhere else.
+
+    So it is where its writer runs something there, and this file was asked for
+    alone.
+    """
+    nodes = [n for one in file.statements for n in ast.walk(one)]
+    plain = [n for n in nodes if isinstance(n, ast.Import)]
+    names = [alias.name for n in plain for alias in n.names]
+    names += [n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)]
+    for top in {name.partition(".")[0] for name in names} - {""}:
+        if top in sys.modules or importlib.util.find_spec(top):
+            continue
+        places = (
+            folder
+            for folder in [*path.parents][:4]
+            if (folder / top).is_dir() or (folder / f"{top}.py").is_file()
+        )
+        sys.path += map(str, itertools.islice(places, 1))
 
 
 def _folders(path: Path, root: Path | None) -> Iterator[Path]:

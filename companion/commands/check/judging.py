@@ -143,9 +143,11 @@ def with_three_axes(fn: Callable) -> Callable:
 
 def on_the_cpu(fn: Any) -> Any:
     """Give a device to a function that wants one, and makes masks there."""
-    if "device" not in wanted(fn).required:
+    required = wanted(fn).required
+    name = next((n for n in required if n.lower() == "device"), None)
+    if name is None:
         return fn
-    given = partial(fn, device="cpu")
+    given = partial(fn, **{name: "cpu"})
     given.__name__ = fn.__name__  # pyrefly: ignore
     return given
 

@@ -157,7 +157,7 @@ def always_raises(error: Exception, kind: Callable, plain: bool) -> bool:
     own = re.escape(f"'{kind.__name__}' object has no attribute")
     others = (
         "unexpected keyword argument|a leaf Variable that"
-        r"|before Module.__init__\(\) call"
+        r"|before Module.__init__\(\) call|valid indices \(got float\)"
     )
     if re.search(WHATEVER_IS_GIVEN, str(error)):
         return True

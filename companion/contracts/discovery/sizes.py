@@ -85,7 +85,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (EXPERTS, 4),
     (CHOSEN, 2),
     (r"(num|n)_?(kv_?)?groups?|groups?_?num", HEADS),
-    (r"num_?(en|de)coder(s|_?layers)?|N|(layers?|blocks?)_?num", 2),
+    (r"(num|n)_?(en|de)coder(s|_?layers)?|N|(layers?|blocks?)_?num", 2),
     (r"(num|n)_?stacks?|(en|de)code_?layers?_?num", 2),
     (r"(enc|dec)(oder)?_?(num|count)", 2),
     (r"((enc|dec)(oder)?_?)?depth", 2),

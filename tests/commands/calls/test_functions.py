@@ -420,6 +420,11 @@ def test_what_makes_a_mask_on_a_device_gets_one(told):
     assert not any(map(faults, parts.values()))
     parts, _ = told(ON_A_DEVICE.replace("triu(1)", "tril(-1)"))
     assert faults(parts["generate_square_subsequent_mask"])
+    capital = ON_A_DEVICE.replace("sz, device", "sz, DEVICE")
+    parts, _ = told(
+        capital.replace("device=device).triu", "device=DEVICE).triu")
+    )
+    assert not faults(parts["generate_square_subsequent_mask"])
 
 
 OF_Q_AND_K = """

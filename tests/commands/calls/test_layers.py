@@ -942,3 +942,31 @@ def test_a_softmax_over_the_heads_is_named_where_a_mask_comes_too_late(told):
     parts, _ = told(text.replace("softmax(-1)", "softmax(1)"))
     for fault in faults(parts["Attention"]):
         assert "that of the heads: it belongs over the keys" in fault
+
+
+BY_LONG_NAMES = """
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.maps = nn.ModuleList(nn.Linear(d_model, d_model) for _ in "1234")
+        self.num_heads = num_heads
+
+    def forward(self, key_input, query_input, value_input):
+        k, q, v = (
+            f(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for f, x in zip(
+                self.maps, (key_input, query_input, value_input), strict=False
+            )
+        )
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.maps[3]((weights @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_queries_that_come_second_are_known_by_a_longer_name(told):
+    parts, _ = told(BY_LONG_NAMES)
+    assert not parts["Attention"]["found"]["failed"]
+    wrong = BY_LONG_NAMES.replace("key_input, query_input, v", "a, b, v")
+    wrong = wrong.replace("(key_input, query_input", "(a, b")
+    [risk] = told(wrong)[0]["Attention"]["found"]["failed"]
+    assert "For 5 queries and 10 keys" in risk["message"]
