@@ -433,6 +433,24 @@ def test_a_file_alone_finds_what_its_folder_holds(written, printed):
         assert "feed_forward: all 14 contracts hold" in printed(what)[1]
 
 
+OFF_AT_0 = """
+def keep_best(logits, top_k=0, top_p=0.0):
+    if top_k > 0:
+        least = logits.topk(top_k).values[..., -1:]
+        logits = logits.masked_fill(logits < least, -torch.inf)
+    return logits
+"""
+
+
+def test_a_filter_that_is_asked_for_keeps_its_own_word_for_off(
+    written, printed
+):
+    path = written(OFF_AT_0)
+    out = printed(f"{path}:keep_best", "sampling_filter")[1]
+    assert "`top_p` is ignored" in out
+    assert "✓ 6 hold" in out
+
+
 FLOAT_FOR_PADDING = """
 class Encoder(nn.Module):
     def __init__(self, vocab_size, d_model, dropout):

@@ -21,6 +21,7 @@ from torch import nn
 from companion.commands.check.file import File, Part, parts_in
 from companion.commands.check.functions import (
     as_function,
+    called_otherwise,
     other_than,
     scaled_by_its_caller,
     turned,
@@ -422,6 +423,8 @@ class Finder:
         judged = None
         if part.by_name:
             judged = self.judge.without_a_mask(one.component, fn)
+        elif one.asked:
+            judged = called_otherwise(self.judge, one.component, fn)
         judged = judged or self.judge.as_component(
             one.component, fn, marked=marked
         )

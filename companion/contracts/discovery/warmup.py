@@ -54,6 +54,7 @@ ARGUMENTS = {
     r"|(embed(ding)?|hidden|feature)_?(dim|size)",
     "warmup": r"(?i)(n_|num_)?warm_?up(_?steps?)?",
     "factor": r"(?i)factor|(lr_?)?scale(_?factor)?|lr_?(mul|factor)|k"
+    r"|mult(iplier)?"
     r"|(init(ial)?|base)_?lr(_?(mul|scale|factor))?",
 }
 """What it may take, by its name."""
