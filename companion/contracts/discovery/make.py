@@ -106,7 +106,10 @@ def make(
     """
     named = arguments(kind, near, rate)
     if length:
-        named = {n: of_length(x, length) for n, x in named.items()}
+        # A default beside it may be anything: the base of sinusoids, too.
+        wanted = only_wanted(kind, named)
+        lengths = [n for n, x in wanted.items() if is_size(x, LONG)] or named
+        named |= {n: of_length(named[n], length) for n in lengths}
     more = named | left_at_none(kind, rate)
     if width != WIDTH:
         # That of a head, where there is no other.

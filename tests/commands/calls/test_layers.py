@@ -193,6 +193,30 @@ def test_positions_of_one_length_are_built_for_each(told, config, argument):
     assert not parts or faults(parts["Positions"])
 
 
+BASE_FOR_LENGTH = """
+class Positions(nn.Module):
+    def __init__(self, seq_len, d_model, max_len=5000):
+        super().__init__()
+        place = torch.arange(seq_len)[:, None]
+        rates = max_len ** (-torch.arange(0, d_model, 2) / d_model)
+        self.table = torch.zeros(seq_len, d_model)
+        self.table[:, 0::2] = (place * rates).sin()
+        self.table[:, 1::2] = (place * rates).cos()
+
+    def forward(self, x):
+        return x + self.table
+"""
+
+
+def test_what_is_built_for_a_length_keeps_what_has_a_default(told):
+    """The longest length may stand there for something else."""
+    parts, _ = told(BASE_FOR_LENGTH)
+    assert not faults(parts["Positions"])
+    assert "built anew for each" in said(parts["Positions"])
+    wrong = BASE_FOR_LENGTH.replace("max_len **", "(max_len + seq_len) **")
+    assert faults(told(wrong)[0]["Positions"])
+
+
 LONE = """
 class Attention(nn.Module):
     def __init__(self, hidden_size, num_heads):
@@ -970,3 +994,34 @@ def test_queries_that_come_second_are_known_by_a_longer_name(told):
     wrong = wrong.replace("(key_input, query_input", "(a, b")
     [risk] = told(wrong)[0]["Attention"]["found"]["failed"]
     assert "For 5 queries and 10 keys" in risk["message"]
+
+
+FOUR_AXES = """
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.maps = nn.ModuleList(nn.Linear(d_model, d_model) for _ in "1234")
+        self.num_heads = num_heads
+
+    def forward(self, q, k, v, mask=None):
+        q, k, v = (
+            f(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for f, x in zip(self.maps, (q, k, v), strict=False)
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if mask is not None and mask.dim() == 4:
+            scores = scores.masked_fill(mask == 0, -1e9)
+        y = scores.softmax(-1) @ v
+        return self.maps[3](y.transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_mask_may_count_only_if_it_has_four_axes(told):
+    parts, _ = told(FOUR_AXES)
+    assert not faults(parts["Attention"])
+    assert "its masks are (batch, 1, seq, seq)" in said(parts["Attention"])
+    # One of seven axes never comes.
+    parts, _ = told(FOUR_AXES.replace("mask.dim() == 4", "mask.dim() == 7"))
+    assert "The mask is not used" in faults(parts["Attention"])[0]
+    parts, _ = told(FOUR_AXES.replace("mask == 0", "mask.mT == 0"))
+    assert faults(parts["Attention"])

@@ -35,6 +35,7 @@ from companion.contracts.engine.forms.fitting import (
     candidates,
     fit_all,
     fits,
+    heeding_masks,
     hides_nothing,
     makes_ones,
     of_keys_alone,
@@ -200,7 +201,8 @@ def adopt(
     fitting = not other and all(fits(fn, args) for args in cases)
     forms = of_keys_alone if fitting else fitting_forms
     found = forms(fn, with_wants, offered, cases, right)
-    fn.form = plain = found[0] if found else plain
+    plain = heeding_masks(fn, found[0] if found else plain, with_wants, cases)
+    fn.form = plain
     known = fitting or bool(found)
     fn.form = in_fewer_axes(fn, with_wants, offered, cases, known) or plain
     fn.form = with_its_mask_of_several(fn, with_wants, cases, known=known)

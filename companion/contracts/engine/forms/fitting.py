@@ -17,6 +17,7 @@ from companion.contracts.engine.forms.form import (
     last_layer,
     layouts,
     without_heads,
+    written_out,
 )
 from companion.contracts.engine.forms.results import (
     FIRST_TAKEN,
@@ -49,6 +50,7 @@ __all__ = [
     "candidates",
     "fit_all",
     "fits",
+    "heeding_masks",
     "hides_keys",
     "hides_nothing",
     "makes_ones",
@@ -162,6 +164,35 @@ def of_keys_alone(
     best = [*itertools.islice(found, 1)]
     fn.form = plain
     return best
+
+
+def heeding_masks(
+    fn: Guarded, form: Form | None, plain: Form, cases: list[tuple]
+) -> Form | None:
+    """Return a form with masks of four axes, if fewer count nothing; or this.
+
+    Args:
+        fn: What is called.
+        form: How it is called, if not plainly.
+        plain: What stands for the plain call.
+        cases: What it is called with.
+    """
+    base = form or plain
+    few = [args for args in cases if has_mask(args) and args[-1].ndim < 4]
+    if fn.component.name != "multihead" or not few or base.layout:
+        return form
+    (*vectors, mask) = few[0]
+
+    def ignored(one: Form | None) -> bool:
+        fn.form = one
+        fitting = fits(fn, (*vectors, mask))
+        return fitting and torch.equal(fn.raw(*vectors, mask), fn.raw(*vectors))
+
+    said = (*base.said, ITS_MASKS_TOO)
+    four = replace(base, layout=written_out, said=said)
+    better = ignored(form) and not ignored(four) and fits(fn, few[0])
+    fn.form = form
+    return four if better else form
 
 
 def tried_most(
