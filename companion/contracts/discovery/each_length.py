@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from companion.contracts.discovery.kinds.calls import answer, widths
 from companion.contracts.discovery.make import make
-from companion.contracts.discovery.sizes import LONG
+from companion.contracts.discovery.sizes import LONG, WIDTH
 from companion.contracts.discovery.verdict import in_time
 from companion.contracts.engine.compare import draw
 from companion.contracts.engine.modules.around import Around
@@ -69,7 +69,7 @@ def of_each_length(kind: type, near: dict) -> tuple[nn.Module, str] | None:
 
 def takes_its_length_alone(module: nn.Module) -> bool:
     """Tell whether it takes vectors of the length that it is built for."""
-    for width in widths(module):
+    for width in dict.fromkeys([*widths(module), WIDTH]):
         own, shorter = (draw(2, n, width, seed=3) for n in (LONG, 5))
         if answer(module, (shorter,)) is None:
             got = answer(module, (own,))
