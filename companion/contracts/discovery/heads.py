@@ -116,7 +116,7 @@ def with_its_scale(module: nn.Module, judged: Judged, check: Check) -> Judged:
     if not faults or "scaled" in type(module).__name__.lower():
         return other
     report = other.report.milder(faults.__contains__, ALSO_ELSEWHERE)
-    return replace(other, report=report)
+    return replace(other, report=without_faults(report))
 
 
 class Way(NamedTuple):
@@ -225,11 +225,14 @@ def made_for_a_width(module: Callable, fn: Callable, report: Report) -> Report:
                     replace(f, level=RISK, why=why) if f.level == FAULT else f
                     for f in report.failures
                 ]
-                told = (t for t in report.assumed if t != EITHER)
-                if EITHER in report.assumed:
-                    told = (FEWER, *told)
-                return replace(report, failures=failures, assumed=(*told,))
+                return without_faults(replace(report, failures=failures))
     return report
+
+
+def without_faults(report: Report) -> Report:
+    """Say how masks were read, in a report that tells of no fault any more."""
+    said = (FEWER if told == EITHER else told for told in report.assumed)
+    return replace(report, assumed=(*said,))
 
 
 def read_by(made: Callable) -> list[tuple[str, object]]:

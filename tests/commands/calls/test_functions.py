@@ -500,6 +500,9 @@ def test_a_scale_may_be_made_for_the_width_that_its_file_names(told):
     for part in parts.values():
         assert not faults(part)
         assert "its heads have 64 numbers: for these `D_K` is" in excuses(part)
+    parts, _ = told(OF_ONE_WIDTH.replace("~mask", "mask"))
+    whole = said(parts["ScaledDotProductAttention"])
+    assert "read so that True hides, for so fewer contracts fail" in whole
     # Nobody's heads are as wide as there are heads, and 64 is no root of 64.
     for wrong in ("(HEADS - 1)**0.5", "D_K"):
         text = OF_ONE_WIDTH.replace("D_K**0.5", wrong)
