@@ -80,6 +80,7 @@ MILD = {
     "rms_norm/squares-in-half-precision",
     "rope/odd/four_axes_only",
     "rope/other-base",
+    "schedule/odd/half_as_fast",
     "schedule/one-for-step-0",
     "sinusoidal/as-in-tensor2tensor",
     "sinusoidal/cosines-then-sines",

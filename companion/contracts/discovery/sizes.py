@@ -130,7 +130,7 @@ SIZES: tuple[tuple[str, object], ...] = (
     (r"lr|learning_?rate", 1e-3),
     # Scores are divided by it: the root of a head's width.
     (r"temperature", HEAD**0.5),
-    (r"(d|dim)_?(model|embed(ding)?|emb|hidden|x|in|out)?", WIDTH),
+    (r"(d|dim)_?(model|embed(ding)?|embd?|hidden|x|in|out)?", WIDTH),
     (r"(d|dim)_?(input|output)|h_?dim|ffn_?(num_?)?inputs?", WIDTH),
     (r"n_?(in|out)puts?|channels?_?(in|out)|latent_?channels?", WIDTH),
     (r"(n_?)?(embed|embd|emb|embedding|hidden|hid|model|token)_?"

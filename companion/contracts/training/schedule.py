@@ -10,7 +10,7 @@ from collections.abc import Callable
 from companion.contracts.engine.compare import Broken
 from companion.contracts.engine.component import Component
 from companion.contracts.engine.guard import Guarded, read_number
-from companion.contracts.engine.levels import RISK
+from companion.contracts.engine.levels import NOTE, RISK
 
 __all__ = ["SCHEDULE"]
 
@@ -126,10 +126,18 @@ def width(fn: Guarded) -> None:
         )
 
 
+FACTOR = "At every step it is {:.4g} times equation 3, whatever is asked for."
+PEAK = "It is right where another peak is meant: the equation has no factor."
+
+
 @SCHEDULE.contract
 def formula(fn: Guarded) -> None:
     """It is equation 3 of the paper, at every step."""
     asked = [PAPER, *((s, d, w) for d, w in SIZES for s in STEPS)]
+    factor = fn(*PAPER) / noam(*PAPER)
+    scaled = all(close(fn(*args), factor * noam(*args)) for args in asked)
+    if factor > 0 and scaled and not close(factor, 1):
+        raise Broken(FACTOR.format(factor), level=NOTE, why=PEAK)
     for args in asked:
         got, expected = fn(*args), noam(*args)
         if not close(got, expected):
