@@ -34,6 +34,7 @@ __all__ = [
     "FUSED",
     "HIDDEN",
     "LINEAR",
+    "OVER_QUERIES",
     "PRODUCTS",
     "SOFTMAX",
     "UNUSED",
@@ -53,7 +54,6 @@ __all__ = [
     "hides_no_more",
     "mask_meets_scores",
     "over_another_axis",
-    "over_heads_or_sentences",
     "softmax_unused",
     "the_firsts_mask",
     "written_out",
@@ -552,15 +552,6 @@ def axis_heard(call: Callable[[], object], batch: int) -> str:
             continue
         return f"{over} {said}".rstrip()
     return ""
-
-
-def over_heads_or_sentences(call: Callable[[], object], batch: int) -> str:
-    """Say the same, but nothing of what runs over the queries.
-
-    That may be meant so, as in attention to slots.
-    """
-    over = axis_heard(call, batch)
-    return "" if over.startswith(OVER_QUERIES) else over
 
 
 OVER_AXIS = (

@@ -72,6 +72,7 @@ from companion.contracts.engine.relative import (
 )
 from companion.contracts.engine.scale import (
     A_SCORE,
+    OVER_QUERIES,
     attentions,
     divided_by_the_root_of_a_head,
     hidden_from,
@@ -79,7 +80,6 @@ from companion.contracts.engine.scale import (
     hides_all,
     mask_meets_scores,
     over_another_axis,
-    over_heads_or_sentences,
     the_firsts_mask,
 )
 from companion.contracts.transformer.activations import (
@@ -709,8 +709,17 @@ ENCODER.contract(activation_between(lambda: (arguments(67),)))
 @ENCODER.contract
 def over_the_keys(fn: Guarded) -> None:
     """Each softmax of scores runs over the keys."""
-    if over := over_heads_or_sentences(lambda: fn.raw(arguments(61)), BATCH):
+    over = over_another_axis(fn, (arguments(61),))
+    if over.startswith(OVER_QUERIES):
+        raise Broken(over, cause=over, level=RISK, why=COMPETE)
+    if over:
         raise Broken(over, cause=over)
+
+
+COMPETE = (
+    "It is right where those that ask compete for what they gather, as slots "
+    "do."
+)
 
 
 # Known mistakes

@@ -455,11 +455,14 @@ A_NORM = re.compile("(?i)norm|rms|^ln$")
 
 
 def with_gain(norm: nn.Module, call: Callable[[], Tensor]) -> Tensor:
-    """Return what is said where the vectors of a norm are doubled."""
+    """Return what is said where the vectors of a norm are stretched.
+
+    Each feature otherwise, for a norm behind it undoes one factor for all.
+    """
     kept = [(x, x.detach().clone()) for x in norm.parameters()]
     try:
         for x, before in kept:
-            x.data.copy_(2 * before)
+            x.data.copy_(before * torch.linspace(1, 3, x.shape[-1]))
         return call()
     finally:
         for x, before in kept:

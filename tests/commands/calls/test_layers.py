@@ -1025,3 +1025,88 @@ def test_a_mask_may_count_only_if_it_has_four_axes(told):
     assert "The mask is not used" in faults(parts["Attention"])[0]
     parts, _ = told(FOUR_AXES.replace("mask == 0", "mask.mT == 0"))
     assert faults(parts["Attention"])
+
+
+IN_A_BLOCK = """
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))
+        q, k, v = heads.permute(2, 0, 3, 1, 4)
+        weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+        return self.out((weights @ v).transpose(1, 2).flatten(2))
+
+
+class Block(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in "12")
+        self.attend = Attention(d_model, num_heads)
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        x = x + self.attend(self.norms[0](x))
+        return x + self.down(self.up(self.norms[1](x)).relu())
+"""
+
+
+def test_a_softmax_over_the_queries_is_a_risk_in_a_layer_without_a_mask(told):
+    parts, _ = told(IN_A_BLOCK)
+    assert not parts["Block"]["found"]["failed"]
+    parts, _ = told(IN_A_BLOCK.replace("softmax(-1)", "softmax(-2)"))
+    assert not faults(parts["Block"])
+    assert "The softmax runs over the queries" in told_of(parts["Block"])
+    assert "as slots do" in excuses(parts["Block"])
+    assert faults(parts["Attention"])
+
+
+TURNED_IN = """
+class Layer(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.attend = nn.MultiheadAttention(
+            d_model, num_heads, batch_first=True
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in "12")
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        past = torch.ones(x.shape[1], x.shape[1]).triu(1) == 1
+        x = self.norms[0](x)
+        x = x + self.attend(x, x, x, attn_mask=past)[0]
+        x = self.norms[1](x)
+        return x + self.down(self.up(x).relu())
+
+
+class GPT(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers):
+        super().__init__()
+        self.words = nn.Embedding(vocab_size, d_model)
+        self.layers = nn.ModuleList(
+            Layer(d_model, num_heads, d_ff) for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(d_model)
+        self.out = nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        x = self.words(ids)
+        for layer in self.layers:
+            x = layer(x)
+        return self.out(self.norm(x))
+"""
+
+
+def test_each_sum_of_a_language_model_may_start_from_its_own_norm(told):
+    """PyTorch's attention draws biases of 0, so that a norm hides a factor."""
+    parts, _ = told(TURNED_IN)
+    assert not faults(parts["GPT"])
+    wrong = TURNED_IN.replace(
+        "x = self.norms[1](x)\n        return x + self.down(self.up(x)",
+        "return x + self.down(self.up(self.norms[1](x))",
+    )
+    assert "a sum starts from what" in told_of(told(wrong)[0]["GPT"])
