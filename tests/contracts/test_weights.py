@@ -587,3 +587,25 @@ def test_one_of_a_list_of_copies_that_is_never_called_is_no_template():
     del module.template
     [fault] = check("feed_forward", module).faults
     assert "`copies.1.0.weight` takes no part" in fault.message
+
+
+class Rounds(nn.Module):
+    """A network whose numbers are rounded at the end."""
+
+    def __init__(self, straight_through=False):
+        super().__init__()
+        self.up, self.down = nn.Linear(WIDTH, 31), nn.Linear(31, WIDTH)
+        self.straight_through = straight_through
+
+    def forward(self, x):
+        y = self.down(self.up(x).relu())
+        rounded = torch.round(y, decimals=3)
+        return y + (rounded - y).detach() if self.straight_through else rounded
+
+
+def test_rounding_that_lets_no_gradient_through_is_named():
+    (fault,) = check("feed_forward", built(Rounds)).faults
+    assert fault.contract == PART
+    assert "numbers are rounded on the way" in fault.message
+    right = built(lambda: Rounds(straight_through=True))
+    assert check("feed_forward", right).passed

@@ -30,6 +30,7 @@ from companion.contracts.engine.modules.common import (
     module_of,
     require_grad_mode,
 )
+from companion.contracts.engine.modules.rounding import Unrounded
 from companion.contracts.engine.modules.taking_part import OF_MODULES
 
 __all__ = [
@@ -294,22 +295,6 @@ STRAIGHT_THROUGH = (
     "passed on as if nothing were rounded, the straight-through estimator, it "
     "is right."
 )
-
-
-class Unrounded(TorchFunctionMode):
-    """Leaves numbers as they are that would be rounded."""
-
-    heard = False
-
-    def __torch_function__(
-        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        name = getattr(func, "__name__", "").strip("_")
-        steps = ("round", "sign", "floor", "ceil", "trunc")
-        if args and (name in steps or "quantize" in name):
-            self.heard = True
-            return args[0]
-        return func(*args, **(kwargs or {}))
 
 
 def right_unrounded(fn: Guarded, args: tuple) -> bool:

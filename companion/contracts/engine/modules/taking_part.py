@@ -31,6 +31,7 @@ from companion.contracts.engine.modules.common import (
     tensors_of,
     unused,
 )
+from companion.contracts.engine.modules.rounding import Unrounded
 from companion.contracts.engine.modules.waiting import why_elsewhere
 
 __all__ = ["OF_MODULES", "takes_part"]
@@ -69,11 +70,28 @@ def takes_part(fn: Guarded) -> None:
         says = f"`{name}` takes no part: {UNUSED}{more}"
         if is_template(module_of(fn), [*named]):
             raise Broken(says, cause=UNUSED, level=RISK, why=TEMPLATE)
+        if used_unrounded(fn, named):
+            raise Broken(f"`{name}` takes no part: {ROUNDED}", cause=ROUNDED)
         if why := why_elsewhere(fn, named):
             raise Broken(says, cause=UNUSED, level=RISK, why=why)
         raise Broken(says, cause=UNUSED)
     if any(dead_block(alive[n], s) for n, s in fused.items() if n in alive):
         require_each_third(fn)
+
+
+ROUNDED = (
+    "no gradient reaches it, for numbers are rounded on the way, and rounding "
+    "has no slope."
+)
+
+
+def used_unrounded(fn: Guarded, named: dict[str, nn.Parameter]) -> bool:
+    """Tell whether parameters take part where nothing is rounded."""
+    with Unrounded() as unrounded, contextlib.suppress(Broken):
+        for args in fn.cases:
+            named = unused(fn, args, named, {}, {}) if named else {}
+        return unrounded.heard and not named
+    return False
 
 
 def in_training_neither(
