@@ -179,7 +179,8 @@ def heeding_masks(
     """
     base = form or plain
     few = [args for args in cases if has_mask(args) and args[-1].ndim < 4]
-    if fn.component.name != "multihead" or not few or base.layout:
+    known = fn.component.name == "multihead" and not fn.unwritten
+    if not (known and few) or base.layout:
         return form
     (*vectors, mask) = few[0]
 
