@@ -172,12 +172,14 @@ def _behind_import(
     file: File, body: list[ast.stmt], error: BaseException
 ) -> list[ast.stmt]:
     """List what stands behind the import that raised, if one did."""
+    if not isinstance(error, ImportError):
+        return []
     steps = traceback.extract_tb(error.__traceback__)
-    lines = [s.lineno for s in steps if s.filename == str(file.path)]
+    lines = {s.lineno for s in steps if s.filename == str(file.path)}
     for i, statement in enumerate(body):
         if isinstance(statement, ast.Import | ast.ImportFrom):
             own = range(statement.lineno, (statement.end_lineno or 0) + 1)
-            if isinstance(error, ImportError) and lines[0] in own:
+            if lines & {*own}:
                 return body[i + 1 :]
     return []
 

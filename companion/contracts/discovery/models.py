@@ -419,7 +419,7 @@ def only_normed_first(report: Report) -> bool:
 def as_in_its_stack(judged: Judged) -> Judged:
     """Make a risk of a layer that adds to a norm's vectors, if that is all.
 
-    In a stack that ends with a norm, and is right, each sum is normed once.
+    Its model is right then, and so is post-norm with a norm in front.
 
     Args:
         judged: What came of the layer alone.
@@ -431,8 +431,8 @@ def as_in_its_stack(judged: Judged) -> Judged:
 
 
 IN_A_STACK = (
-    "It is right in a stack that ends with a norm, as its model's does: each "
-    "sum is normed once, as in post-norm, and so is what comes in."
+    "It is right in a stack that ends with a norm: each sum is normed once "
+    "there, as in post-norm, and so is what comes in."
 )
 
 

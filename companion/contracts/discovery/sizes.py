@@ -187,7 +187,7 @@ OF_A_PART = re.compile(
     r"(?i)((self|cross|multi_?head)_?)?att(entio)?n|feed_?forward|(en|de)coder"
     r"|model|transformer|network|arch(itecture)?|h?params"
 )
-"""What has a configuration of its own in one."""
+"""What has a dictionary of its own in one."""
 
 UNCHOSEN = {"model_type", "pretrained"}
 """What a configuration may name in place of sizes; None, where it does not."""
@@ -209,9 +209,6 @@ class Sizes:
             value = self._length
         if value is not None:
             self._asked[name] = value
-        elif OF_A_PART.fullmatch(name):
-            value = Sizes(self._rate, self._length)
-            value._asked = self._asked
         return value
 
     def __getattr__(self, name: str) -> Any:
@@ -229,6 +226,9 @@ class Sizes:
 
     def __getitem__(self, name: str) -> object:
         value = self._size(name)
+        if value is None and OF_A_PART.fullmatch(name):
+            value = Sizes(self._rate, self._length)
+            value._asked = self._asked
         if value is None:
             raise KeyError(name)
         return value
