@@ -495,7 +495,8 @@ class Nudged(TorchFunctionMode):
         if any(over):
             self.left -= 1
             if self.left == -1:
-                got = got + torch.eye(got.shape[-1])[0]
+                first = torch.eye(got.shape[-1], device=got.device)[0]
+                got = got + first
         return got
 
 

@@ -462,7 +462,10 @@ def with_gain(norm: nn.Module, call: Callable[[], Tensor]) -> Tensor:
     kept = [(x, x.detach().clone()) for x in norm.parameters()]
     try:
         for x, before in kept:
-            x.data.copy_(before * torch.linspace(1, 3, x.shape[-1]))
+            # A single gain, as that of a ScaleNorm, has no features.
+            each = x.shape[-1] if x.ndim else 1
+            ramp = torch.linspace(3, 1, each, device=x.device)
+            x.data.copy_(before * (ramp if x.ndim else ramp[0]))
         return call()
     finally:
         for x, before in kept:
