@@ -223,6 +223,31 @@ def test_a_table_that_holds_nan_is_named_in_all_that_has_it(told):
     assert not faults(parts["Keeps"])
 
 
+KEEPS_ITS_WEIGHTS = """
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads, self.weights = num_heads, None
+        self.qkv = nn.Linear(d_model, 3 * d_model)
+        self.out = nn.Linear(d_model, d_model)
+
+    def forward(self, x, key_pad):
+        heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))
+        q, k, v = heads.permute(2, 0, 3, 1, 4)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores = scores.masked_fill(key_pad[:, None, None], -torch.inf)
+        self.weights = scores.softmax(-1).detach()
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_what_is_kept_of_a_call_makes_no_nan_of_the_next(told):
+    """A mask that hides all was tried before, for what True means is open."""
+    parts, _ = told(KEEPS_ITS_WEIGHTS)
+    assert not faults(parts["Attention"])
+    assert "Only you know" in said(parts["Attention"])
+
+
 def test_a_size_may_be_a_number_of_axes(told):
     """So many that PyTorch itself takes no such tensor everywhere."""
     text = """

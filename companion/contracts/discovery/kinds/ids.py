@@ -600,7 +600,12 @@ def nan_for_any_ids(module: nn.Module, report: Report) -> Report | None:
     if not found.isnan().flatten(2).any(-1).all(0).any():
         return None
     over = axis_heard(lambda: answer(module, (ids,)), len(ids)) or NAN
-    return with_nan_by(report, held_nan(module) or over)
+
+    def finite() -> bool:
+        found = answer(module, (ids,))
+        return found is not None and bool(found.isfinite().all())
+
+    return with_nan_by(report, held_nan(module, finite) or over)
 
 
 def not_called(

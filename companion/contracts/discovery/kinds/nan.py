@@ -1,5 +1,6 @@
 """Name what makes NaN of whatever goes in."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from torch import Tensor, nn
@@ -8,7 +9,13 @@ from companion.contracts.discovery.make import has_nan
 from companion.contracts.engine.report import Report
 from companion.contracts.multihead.causal_attention import EXCHANGED, ITSELF
 
-__all__ = ["held_nan", "is_nan", "with_its_nan_named", "with_nan_by"]
+__all__ = [
+    "held_nan",
+    "holds_nan",
+    "is_nan",
+    "with_its_nan_named",
+    "with_nan_by",
+]
 
 HELD = (
     "`{}` holds NaN as soon as it is built: is a number divided by 0, or 0 "
@@ -16,16 +23,37 @@ HELD = (
 )
 
 
-def held_nan(module: nn.Module) -> str:
-    """Say which tensor of a module holds NaN, or nothing."""
-    for place, part in module.named_modules():
+def holds_nan(module: nn.Module) -> dict[str, Tensor]:
+    """List the tensors of a module, but for its parameters, that hold NaN."""
+    return {
+        f"{place}.{name}".strip("."): x
+        for place, part in module.named_modules()
         for name, x in (
             *part.named_buffers(recurse=False),
             *vars(part).items(),
-        ):
-            if has_nan(x):
-                return HELD.format(f"{place}.{name}".strip("."))
-    return ""
+        )
+        if has_nan(x)
+    }
+
+
+def held_nan(module: nn.Module, finite: Callable[[], bool]) -> str:
+    """Say which tensor that a module holds makes NaN of all, or nothing.
+
+    What it keeps of an earlier call holds NaN as well, and makes none.
+
+    Args:
+        module: What makes NaN.
+        finite: Calls it, and tells whether what comes back is finite.
+    """
+    held = {n: (x, x.detach().clone()) for n, x in holds_nan(module).items()}
+    try:
+        for x, _ in held.values():
+            x.data.nan_to_num_(0)
+        made = bool(held) and finite()
+    finally:
+        for x, before in held.values():
+            x.data.copy_(before)
+    return HELD.format(next(iter(held))) if made else ""
 
 
 def is_nan(report: Report) -> bool:

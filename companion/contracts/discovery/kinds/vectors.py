@@ -31,6 +31,7 @@ from companion.contracts.discovery.kinds.calls import (
 )
 from companion.contracts.discovery.kinds.nan import (
     held_nan,
+    holds_nan,
     is_nan,
     with_its_nan_named,
     with_nan_by,
@@ -269,8 +270,7 @@ def of_nan(module: nn.Module, width: int, check: Check) -> Judged | None:
         width: How wide they are.
         check: ``companion.contracts.check``.
     """
-    held = held_nan(module)
-    if not held:
+    if not holds_nan(module):
         return None
     weights = any(p.ndim > 1 for p in module.parameters())
     component = "encoder" if weights else "add_positions"
@@ -278,7 +278,11 @@ def of_nan(module: nn.Module, width: int, check: Check) -> Judged | None:
     report = check(component, fn.eval(), brief=True)
     if not is_nan(report):
         return None
-    return Judged(component, with_nan_by(report, held), (MAKES_NAN,))
+    held = held_nan(
+        module, lambda: not is_nan(check(component, fn, brief=True))
+    )
+    report = with_nan_by(report, held)
+    return Judged(component, report, (MAKES_NAN,)) if held else None
 
 
 MAKES_NAN = "vectors go in, and NaN comes out"
