@@ -136,7 +136,7 @@ def formula(fn: Guarded) -> None:
     asked = [PAPER, *((s, d, w) for d, w in SIZES for s in STEPS)]
     factor = fn(*PAPER) / noam(*PAPER)
     scaled = all(close(fn(*args), factor * noam(*args)) for args in asked)
-    if factor > 0 and scaled and not close(factor, 1):
+    if factor > 0 and scaled and not close(factor, 1.0):
         raise Broken(FACTOR.format(factor), level=NOTE, why=PEAK)
     for args in asked:
         got, expected = fn(*args), noam(*args)
