@@ -292,18 +292,9 @@ def _package_without_init(path: Path, root: Path | None, up: int) -> str:
         up = max(up, len(path.relative_to(root.resolve()).parts) - 1)
     folders = [folder.name for folder in path.parents[:up]]
     names = [re.sub(r"\W|^(?=\d)", "_", name) for name in folders]
-    if names[-1] in sys.stdlib_module_names or _is_installed(names[-1]):
-        names[-1] += "_"  # The other of this name is wanted elsewhere.
+    if names[-1] in sys.stdlib_module_names:
+        names[-1] += "_"  # Python's own is wanted elsewhere.
     return ".".join([*reversed(names), path.stem])
-
-
-def _is_installed(top: str) -> bool:
-    """Tell whether a package of this name is installed."""
-    spec = None if top in sys.modules else importlib.util.find_spec(top)
-    origin = (
-        spec.origin if spec else getattr(sys.modules.get(top), "__file__", "")
-    )
-    return bool(re.search("(site|dist)-packages", origin or ""))
 
 
 def _in_package(path: Path, name: str) -> ModuleType:
@@ -312,14 +303,8 @@ def _in_package(path: Path, name: str) -> ModuleType:
     home = path.parents[len(inner) - (path.stem != "__init__")]
     if (home / "__init__.py").exists():
         _claim(top, home)
-    # By place: what a folder is called may be no name.
-    around = {
-        ".".join([top, *inner][:i]): path.parents[len(inner) - i]
-        for i in range(1, len(inner) + 1)
-    }
-    for package, folder in around.items():
-        if not (folder / "__init__.py").exists():
-            _stand_in(package, folder)
+    else:
+        _stand_in(top, home)
     try:
         return importlib.import_module(name)
     except BaseException as error:
@@ -329,8 +314,10 @@ def _in_package(path: Path, name: str) -> ModuleType:
         if str(path) in reached:
             raise
     # What fails is a package around it, which it may not need.
-    for i, package in enumerate(around):
-        _stand_in(package, home.joinpath(*inner[:i]))
+    for i in range(1, len(inner) + 1):
+        around = ".".join([top, *inner][:i])
+        folder = home.joinpath(*inner[: i - 1])
+        _stand_in(around, folder)
     return importlib.import_module(name)
 
 

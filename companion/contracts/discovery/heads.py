@@ -5,13 +5,12 @@ seq, head_dim), or with the heads behind the positions.
 """
 
 import contextlib
-import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -237,35 +236,12 @@ def without_faults(report: Report) -> Report:
 
 
 def read_by(made: Callable) -> list[tuple[str, object]]:
-    """List the numbers that attention may be made for, by name.
-
-    They stand in its file, in what has names there, or are a default of its
-    own. How many there are of something is no width.
-    """
+    """List what the code of attention reads of its file, by name."""
     own = type(made).forward if isinstance(made, nn.Module) else made
     if not isinstance(own, FunctionType):
         return []
-    code, known = own.__code__, own.__globals__
-    read = [(n, known[n]) for n in code.co_names if n in known]
-    inner = [*code.co_names, *(x for x in code.co_consts if type(x) is str)]
-    held = [names_in(x) for _, x in read]
-    read += [(n, one[n]) for one in held for n in inner if n in one]
-    defaults = inspect.signature(own).parameters.values()
-    read += [(one.name, one.default) for one in defaults]
-    return [(name, x) for name, x in read if not NO_WIDTH.search(name)]
-
-
-def names_in(holder: Any) -> dict[str, Any]:
-    """Return what a dictionary, a class or an instance holds, by name."""
-    if isinstance(holder, dict):
-        return holder
-    return {**vars(type(holder)), **getattr(holder, "__dict__", {})}
-
-
-NO_WIDTH = re.compile(
-    r"(?i)head(s|$)(?!_?(dim|size|width))|batch|layer|vocab|len|model|emb|step"
-)
-"""What is called so is no width of a head."""
+    known = own.__globals__
+    return [(n, known[n]) for n in own.__code__.co_names if n in known]
 
 
 def widths_of(value: object) -> tuple[float, ...]:

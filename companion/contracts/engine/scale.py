@@ -479,20 +479,20 @@ class Nudged(TorchFunctionMode):
     """Moves the first of the last axis in what one softmax returns.
 
     Args:
-        which: The number of the softmax, of those over this axis.
-        axis: The axis, -1 or -2.
+        which: The number of the softmax, of those over the axis before it.
     """
 
-    def __init__(self, which: int, axis: int):
+    def __init__(self, which: int):
         super().__init__()
-        self.left, self.axis = which, axis
+        self.left = which
 
     def __torch_function__(
         self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         with HeardAxes() as heard:
             got = func(*args, **(kwargs or {}))
-        if any(runs_over(self.axis, one) for one in heard.found):
+        over = [axis == len(shape) - 2 for axis, shape, _ in heard.found]
+        if any(over):
             self.left -= 1
             if self.left == -1:
                 first = torch.eye(got.shape[-1], device=got.device)[0]
@@ -500,26 +500,17 @@ class Nudged(TorchFunctionMode):
         return got
 
 
-def runs_over(axis: int, heard: tuple[int, tuple[int, ...], bool]) -> bool:
-    """Tell whether a softmax of as many rows as columns runs over an axis."""
-    own, shape, _ = heard
-    return own == len(shape) + axis and shape[-1] == shape[-2]
-
-
-def keys_stand_first(
-    call: Callable[[], object], number: int, axis: int
-) -> bool:
+def keys_stand_first(call: Callable[[], object], number: int) -> bool:
     """Tell whether scores are (…, key, query), so that axis -2 is the keys'.
 
-    What the last of some softmaxes returns for one query moves one row then.
+    What the last of these softmaxes returns for one query moves one row then.
 
     Args:
         call: What computes rows, (batch, row, …), and some such scores.
-        number: How many softmaxes run over the axis.
-        axis: The axis, -1 or -2.
+        number: How many softmaxes run over axis -2.
     """
     before = call()
-    with Nudged(number - 1, axis):
+    with Nudged(number - 1):
         after = call()
     if not (isinstance(before, Tensor) and isinstance(after, Tensor)):
         return False
@@ -536,28 +527,16 @@ def implied(axes: int) -> int:
 
 def over_another_axis(fn: Guarded, args: tuple) -> str:
     """Say over which axis a softmax of scores runs, if not over the keys."""
-    by_rows = getattr(fn.form, "row_by_row_asked", False)
-    return axis_heard(lambda: fn.raw(*args), len(args[0]), whole=not by_rows)
+    return axis_heard(lambda: fn.raw(*args), len(args[0]))
 
 
-def axis_heard(
-    call: Callable[[], object], batch: int, *, whole: bool = True
-) -> str:
-    """Say the same of what a call does; queries and keys are as many there.
-
-    Args:
-        call: What calls it.
-        batch: How many sentences there are.
-        whole: Whether all rows come of one call.
-    """
+def axis_heard(call: Callable[[], object], batch: int) -> str:
+    """Say the same of what a call does; queries and keys are as many there."""
     with HeardAxes() as heard:
         call()
-    found = heard.found
-    last, other = (sum(runs_over(axis, x) for x in found) for axis in (-1, -2))
-    turned = other > 0 and keys_stand_first(call, other, -2)
-    plain = whole and last and not other
-    if plain and keys_stand_first(call, last, -1):
-        return OVER_QUERIES
+    before_last = [axis == len(shape) - 2 for axis, shape, _ in heard.found]
+    number = sum(before_last)
+    turned = number > 0 and keys_stand_first(call, number)
     for axis, shape, implicit in heard.found:
         if turned and axis == len(shape) - 2:
             continue

@@ -105,7 +105,6 @@ ITSELF = (
 BEFORE = (
     "Every row sees what stands before it and not itself, and row 0 nothing."
 )
-BUT_THE_FIRST = "Every row but row 0 sees what stands before it and not itself."
 FORETOLD = (
     "It is right where a row asks for what is not known yet, as in knowledge "
     "tracing; in a language model a token has to see itself."
@@ -222,9 +221,8 @@ def past(fn: Guarded) -> None:
     seen = moved_by(fn, 11)
     if torch.equal(seen, PAST):
         return
-    if strictly_before(seen) and not seen[:, 0, 1:].any():
-        told = BUT_THE_FIRST if seen[:, 0].any() else BEFORE
-        raise Broken(told, cause=told, level=RISK, why=FORETOLD)
+    if strictly_before(seen) and not seen[:, 0].any():
+        raise Broken(BEFORE, cause=BEFORE, level=RISK, why=FORETOLD)
     width = local_window(seen)
     if width and local_window(seen, reach(fn, arguments(11, 7))):
         raise of_a_window(width)

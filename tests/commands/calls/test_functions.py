@@ -480,10 +480,7 @@ def test_attention_may_compare_directions(told):
 
 
 OF_ONE_WIDTH = """
-D_K, HEADS, OF = 64, 8, {"D_K": 64}
-
-class Sizes:
-    D_K = 64
+D_K, HEADS = 64, 8
 
 def attention(q, k, v, mask=None):
     scores = q @ k.mT / D_K**0.5
@@ -506,12 +503,8 @@ def test_a_scale_may_be_made_for_the_width_that_its_file_names(told):
     parts, _ = told(OF_ONE_WIDTH.replace("~mask", "mask"))
     whole = said(parts["ScaledDotProductAttention"])
     assert "read so that True hides, for so fewer contracts fail" in whole
-    for other in ("OF['D_K']", "Sizes.D_K", "Sizes().D_K"):
-        text = OF_ONE_WIDTH.replace("/ D_K**0.5", f"/ {other}**0.5")
-        parts, _ = told(text)
-        assert not faults(parts["attention"])
     # Nobody's heads are as wide as there are heads, and 64 is no root of 64.
-    for wrong in ("(HEADS - 1)**0.5", "HEADS**0.5", "D_K"):
+    for wrong in ("(HEADS - 1)**0.5", "D_K"):
         text = OF_ONE_WIDTH.replace("D_K**0.5", wrong)
         assert faults(told(text)[0]["attention"])
 

@@ -60,9 +60,9 @@ def in_their_place(module: nn.Module, known: Iterable[int]) -> nn.Module:
         known: How many ids its tables know.
     """
     if any(vocabulary_second(module, rows, {*known}) for rows in (1, 2)):
-        module = VocabularyLast.named_as(module)(module).eval()
+        return VocabularyLast.named_as(module)(module).eval()
     if first_row_is_empty(module):
-        module = WithoutFirstRow.named_as(module)(module).eval()
+        return WithoutFirstRow.named_as(module)(module).eval()
     return module
 
 

@@ -215,7 +215,7 @@ def recognised(module: nn.Module, width: int, args: tuple) -> tuple[str, str]:
     moved = movement(fn, x)
     if torch.equal(moved, torch.eye(SEQ, dtype=torch.bool)):
         return each_alone(module, fn, x)
-    if strictly_before(moved):
+    if strictly_before(moved) and fn(x).isfinite().all():
         return "causal_attention", "a position sees those before it alone"
     if not moved.diagonal().all():
         if moved.any():

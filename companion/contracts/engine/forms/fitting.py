@@ -33,11 +33,7 @@ from companion.contracts.engine.forms.signature import (
     SELF,
     Right,
 )
-from companion.contracts.engine.forms.styles import (
-    FOR_ONE_HEAD,
-    NO_PADDING,
-    STYLES,
-)
+from companion.contracts.engine.forms.styles import FOR_ONE_HEAD, NO_PADDING
 from companion.contracts.engine.guard import (
     Guarded,
     Raised,
@@ -138,9 +134,6 @@ def usual(
     if fn.component.name == "translation_model":
         return with_padding_too(fn, found)
     fitting = [*itertools.islice(found, None if either else 1)]
-    if fitting and fn.component.name == "encoder":
-        fn.form = fitting[0]
-        fitting = of_keys_alone(fn, form, offered, cases, right) or fitting
     padded = [style for _, style in NO_PADDING]
     if fitting and fitting[0].style in padded:
         return tried_most(fn, [*fitting, *found], right) or fitting
@@ -197,8 +190,7 @@ def heeding_masks(
         return fitting and torch.equal(fn.raw(*vectors, mask), fn.raw(*vectors))
 
     said = (*base.said, ITS_MASKS_TOO)
-    style = base.style or dict(STYLES["multihead"])[""]
-    four = replace(base, style=style, layout=written_out, said=said)
+    four = replace(base, layout=written_out, said=said)
     better = ignored(form) and not ignored(four) and fits(fn, few[0])
     fn.form = form
     return four if better else form
